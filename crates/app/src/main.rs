@@ -1,0 +1,2 @@
+//! nodemolt
+fn main() {}

@@ -1,0 +1,1 @@
+//! nodemolt-core
