@@ -1,1 +1,5 @@
-//! nodemolt-fit
+//! What fits where: requirements, quantities, instance types and what a node of each would offer.
+//!
+//! Pure: what it answers depends on its arguments alone.
+
+pub mod label;
