@@ -3,3 +3,8 @@
 //! Pure: what it answers depends on its arguments alone.
 
 pub mod label;
+
+pub mod family;
+pub mod instance_type;
+pub mod types;
+mod nearest;
