@@ -3,3 +3,8 @@
 //! Pure: what it answers depends on its arguments alone.
 
 pub mod label;
+pub mod quantity;
+pub mod vocabulary;
+
+pub use quantity::{ParseQuantityError, Quantity};
+pub use vocabulary::{Key, Value, Vocabulary};
