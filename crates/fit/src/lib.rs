@@ -3,8 +3,13 @@
 //! Pure: what it answers depends on its arguments alone.
 
 pub mod label;
-pub mod quantity;
 pub mod vocabulary;
+pub mod requirement;
+pub mod quantity;
 
 pub use quantity::{ParseQuantityError, Quantity};
+pub use requirement::{
+    Clash, MinValuesShort, Operator, ParseOperatorError, Requirement, Requirements, Undefined,
+    Written, WrittenError,
+};
 pub use vocabulary::{Key, Value, Vocabulary};
