@@ -8,3 +8,13 @@ pub mod family;
 pub mod instance_type;
 pub mod types;
 mod nearest;
+pub mod vocabulary;
+pub mod requirement;
+pub mod quantity;
+
+pub use quantity::{ParseQuantityError, Quantity};
+pub use requirement::{
+    Clash, MinValuesShort, Operator, ParseOperatorError, Requirement, Requirements, Undefined,
+    Written, WrittenError,
+};
+pub use vocabulary::{Key, Value, Vocabulary};
