@@ -15,9 +15,12 @@ pub mod vocabulary;
 pub mod requirement;
 pub mod quantity;
 
+pub use family::Family;
+pub use instance_type::InstanceType;
 pub use quantity::{ParseQuantityError, Quantity};
 pub use requirement::{
     Clash, MinValuesShort, Operator, ParseOperatorError, Requirement, Requirements, Undefined,
     Written, WrittenError,
 };
+pub use types::Types;
 pub use vocabulary::{Key, Value, Vocabulary};
