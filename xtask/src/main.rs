@@ -1,2 +1,61 @@
-//! nodemolt
-fn main() {}
+//! What do developers run besides the compiler?
+//!
+//! `cargo verify` (everything CI runs), `cargo demo` (the product on the shipped examples) and
+//! `cargo xtask generate` (the files that are generated, never written).
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+
+mod verify;
+mod edges;
+mod tidy;
+mod demo;
+mod generate;
+mod examples;
+mod cargo;
+mod check;
+
+/// Runs nodemolt's checks, its demo and its generators.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Check everything, exactly as CI does
+    Verify {
+        /// Leave out the parts that take long: properties and generated
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Run nodemolt on the shipped examples
+    Demo,
+    /// Write the files that are generated
+    Generate {
+        #[arg(value_enum, default_value_t = generate::What::All)]
+        what: generate::What,
+    },
+}
+
+fn main() -> Result<ExitCode> {
+    let root = root()?;
+    match Arguments::parse().task {
+        Task::Verify { quick } => Ok(verify::verify(&root, quick)),
+        Task::Demo => demo::demo(&root),
+        Task::Generate { what } => generate::generate(&root, what).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// The workspace's folder, wherever in it cargo was called.
+fn root() -> Result<PathBuf> {
+    // Asked at run time and not with `env!`: a binary from a shared target folder may have been
+    // compiled in another checkout.
+    let own = std::env::var_os("CARGO_MANIFEST_DIR")
+        .context("cannot find the workspace: run this through cargo, as `cargo xtask`")?;
+    let root = PathBuf::from(own).parent().map(PathBuf::from);
+    root.context("cannot find the workspace: xtask's own folder has no parent")
+}
