@@ -60,7 +60,7 @@ fn pretty(answer: &impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::{collections::BTreeSet, fs, path::Path};
 
     use serde_json::Value;
 
@@ -95,6 +95,19 @@ mod tests {
         let names: BTreeSet<_> =
             images.iter().map(|it| (it["OwnerId"].as_str(), it["Name"].as_str())).collect();
         assert_eq!(names.len(), images.len());
+    }
+
+    #[test]
+    fn what_people_wrote_names_images_of_the_catalog() {
+        let catalog = &render()["examples/catalog/images.json"];
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+        for file in ["policies/prod.yaml", "policies/quarantine.yaml"] {
+            let text = fs::read_to_string(folder.join(file)).unwrap();
+            let ids: Vec<&str> =
+                text.split_whitespace().filter(|it| it.starts_with("ami-")).collect();
+            assert!(!ids.is_empty(), "{file} names no image");
+            assert!(ids.iter().all(|it| catalog.contains(it)), "{file} names {ids:?}");
+        }
     }
 
     #[test]
