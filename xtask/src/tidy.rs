@@ -78,10 +78,8 @@ fn undocumented_modules(sources: &[Source]) -> Vec<String> {
 
 /// Folders of somebody's machine: what stands there exists nowhere else.
 fn machine_paths(sources: &[Source]) -> Vec<String> {
-    // In two halves, so that this file is not its own first finding.
-    let folders = [concat!("/", "home/"), concat!("/", "Users/"), concat!("/", "root/")];
-    let folders = folders.into_iter().chain([concat!("/", "work/")]);
-    let folders: Vec<&str> = folders.collect();
+    // Put together here, so that this file is not its own first finding.
+    let folders = ["home", "Users", "root", "work"].map(|it| format!("/{it}/"));
     // The login of Amazon's images is the same on every machine.
     let everywhere = concat!("/", "home/", "ec2-user");
     lines(
@@ -90,7 +88,7 @@ fn machine_paths(sources: &[Source]) -> Vec<String> {
         |line| {
             let line = line.replace(everywhere, "");
             let folder = folders.iter().find(|folder| {
-                line.match_indices(**folder).any(|(at, _)| {
+                line.match_indices(folder.as_str()).any(|(at, _)| {
                     // Inside a longer path or an address it is no machine's folder.
                     !line[..at].ends_with(|it: char| it.is_alphanumeric() || "._-/}>".contains(it))
                 })
