@@ -29,6 +29,12 @@ impl Ran {
     pub(crate) fn tests(&self) -> Tally {
         self.lines.iter().filter_map(|it| read_test_result(it)).sum()
     }
+
+    /// What was not passed on yet. Whoever counts result lines must see each once.
+    pub(crate) fn kept_back(&self) -> String {
+        let lines = self.lines.iter().filter(|it| read_test_result(it).is_none());
+        lines.map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
 }
 
 /// The cargo that runs us, so that a child never meets another toolchain.

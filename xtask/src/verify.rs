@@ -116,7 +116,7 @@ fn one_command(root: &Path, arguments: &[&str]) -> Result<Tally> {
     if ran.succeeded {
         return Ok(Tally { passed: 1, failed: 0 });
     }
-    eprintln!("{}", ran.lines.join("\n"));
+    eprintln!("{}", ran.kept_back());
     Ok(Tally { passed: 0, failed: 1 })
 }
 
@@ -127,7 +127,7 @@ fn tests(root: &Path, targets: &[&str]) -> Result<Tally> {
     let ran = cargo::run(cargo::cargo(root).args(fixed).args(targets))?;
     let mut tally = ran.tests();
     if !ran.succeeded {
-        eprintln!("{}", ran.lines.join("\n"));
+        eprintln!("{}", ran.kept_back());
         // It did not compile, or a test program died before it could count.
         tally.failed = tally.failed.max(1);
     }
