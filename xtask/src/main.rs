@@ -1,32 +1,62 @@
-//! Generates what is generated.
+//! What do developers run besides the compiler?
+//!
+//! `cargo verify` (everything CI runs), `cargo demo` (the product on the shipped examples) and
+//! `cargo xtask generate` (the files that are generated, never written).
 
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+
+mod verify;
+mod edges;
+mod tidy;
+mod demo;
+mod generate;
+mod examples;
 mod instance_types;
+mod cargo;
+mod check;
 
-use std::path::Path;
-
-use clap::{Parser, Subcommand, ValueEnum};
-
-#[derive(Parser)]
+/// Runs nodemolt's checks, its demo and its generators.
+#[derive(Debug, Parser)]
 struct Arguments {
     #[command(subcommand)]
-    verb: Verb,
+    task: Task,
 }
 
-#[derive(Subcommand)]
-enum Verb {
-    /// Writes generated files anew.
-    Generate { what: Generated },
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Check everything, exactly as CI does
+    Verify {
+        /// Leave out the parts that take long: properties and generated
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Run nodemolt on the shipped examples
+    Demo,
+    /// Write the files that are generated
+    Generate {
+        #[arg(value_enum, default_value_t = generate::What::All)]
+        what: generate::What,
+    },
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Generated {
-    /// The table of EC2 instance types.
-    Types,
-}
-
-fn main() -> anyhow::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
-    match Arguments::parse().verb {
-        Verb::Generate { what: Generated::Types } => instance_types::generate(root),
+fn main() -> Result<ExitCode> {
+    let root = root()?;
+    match Arguments::parse().task {
+        Task::Verify { quick } => Ok(verify::verify(&root, quick)),
+        Task::Demo => demo::demo(&root),
+        Task::Generate { what } => generate::generate(&root, what).map(|()| ExitCode::SUCCESS),
     }
+}
+
+/// The workspace's folder, wherever in it cargo was called.
+fn root() -> Result<PathBuf> {
+    // Asked at run time and not with `env!`: a binary from a shared target folder may have been
+    // compiled in another checkout.
+    let own = std::env::var_os("CARGO_MANIFEST_DIR")
+        .context("cannot find the workspace: run this through cargo, as `cargo xtask`")?;
+    let root = PathBuf::from(own).parent().map(PathBuf::from);
+    root.context("cannot find the workspace: xtask's own folder has no parent")
 }
