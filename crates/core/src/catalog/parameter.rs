@@ -81,7 +81,7 @@ impl Parameter {
     }
 
     /// Adds the values of another answer. True if they disagree about a version.
-    pub(crate) fn learn(&mut self, other: Self) -> bool {
+    pub fn learn(&mut self, other: Self) -> bool {
         let mut disagreed = false;
         for value in other.values {
             let known = self.values.iter_mut().find(|it| match (it.version, value.version) {
