@@ -260,6 +260,7 @@ fn ephemeral_storage(it: &InstanceType, settings: &NodeSettings) -> Amount {
     root.and_then(|it| it.size)
         .or_else(|| of_family.and_then(|it| it.size))
         .unwrap_or_else(|| Amount::from_gib(settings.family.default_volume_gib().into()))
+        .max(Amount::ZERO)
 }
 
 /// What the kubelet keeps for itself if the class does not say.

@@ -33,7 +33,8 @@ pub enum ReadInstanceTypesError {
     #[error("{place}: `{member}` is missing")]
     Missing { place: Place, member: String },
 
-    #[error("{place}: `{member}` is `{value}` and not {wanted}")]
+    /// Without a member, the whole entry.
+    #[error("{place}: {}is `{value}` and not {wanted}", subject(member))]
     Unreadable { place: Place, member: String, value: String, wanted: &'static str },
 }
 
@@ -68,106 +69,109 @@ pub fn read(bytes: &[u8]) -> Result<InstanceTypesAnswer, ReadInstanceTypesError>
 fn read_type((index, json): (usize, &Value)) -> Reading<InstanceType> {
     let place = &Place {
         index,
-        name: json.get("InstanceType").and_then(Value::as_str).map(|it| shorten(it.to_owned())),
+        name: json
+            .get("InstanceType")
+            .and_then(Value::as_str)
+            .filter(|it| plain_name(it))
+            .map(str::to_owned),
     };
     let all = Member { place, path: String::new(), json: Some(json) };
-    all.object()?;
-    let processor = all.at("ProcessorInfo");
+    let processor = all.at("ProcessorInfo")?;
     Ok(InstanceType {
-        name: all.at("InstanceType").needed()?.name()?,
-        vcpus: all.at("VCpuInfo").at("DefaultVCpus").needed()?.number()?,
-        memory_mib: all.at("MemoryInfo").at("SizeInMiB").needed()?.number()?,
-        architectures: processor.at("SupportedArchitectures").needed()?.words()?,
-        cpu_manufacturer: processor.at("Manufacturer").maybe(Member::text)?,
-        clock_mhz: processor.at("SustainedClockSpeedInGhz").maybe(Member::thousandths)?,
-        hypervisor: all.at("Hypervisor").maybe(Member::text)?,
-        bare_metal: all.at("BareMetal").maybe(Member::flag)?,
-        network: read_network(&all.at("NetworkInfo"))?,
-        ebs: read_ebs(&all.at("EbsInfo"))?,
-        instance_store: all.at("InstanceStorageInfo").maybe(|store| {
+        name: all.at("InstanceType")?.needed()?.name()?,
+        vcpus: all.at("VCpuInfo")?.at("DefaultVCpus")?.needed()?.number()?,
+        memory_mib: all.at("MemoryInfo")?.at("SizeInMiB")?.needed()?.number()?,
+        architectures: processor.at("SupportedArchitectures")?.needed()?.words()?,
+        cpu_manufacturer: processor.at("Manufacturer")?.maybe(Member::text)?,
+        clock_mhz: processor.at("SustainedClockSpeedInGhz")?.maybe(Member::thousandths)?,
+        hypervisor: all.at("Hypervisor")?.maybe(Member::text)?,
+        bare_metal: all.at("BareMetal")?.maybe(Member::flag)?,
+        network: read_network(&all.at("NetworkInfo")?)?,
+        ebs: read_ebs(&all.at("EbsInfo")?)?,
+        instance_store: all.at("InstanceStorageInfo")?.maybe(|store| {
             Ok(InstanceStore {
-                total_gb: store.at("TotalSizeInGB").maybe(Member::number)?,
-                nvme: store.at("NvmeSupport").maybe(Member::text)?,
+                total_gb: store.at("TotalSizeInGB")?.maybe(Member::number)?,
+                nvme: store.at("NvmeSupport")?.maybe(Member::text)?,
             })
         })?,
-        gpus: all.at("GpuInfo").at("Gpus").each(|it| {
+        gpus: all.at("GpuInfo")?.at("Gpus")?.each(|it| {
             let Accelerator { name, manufacturer, count, memory_mib } = read_accelerator(it)?;
             Ok(Gpu { name, manufacturer, count, memory_mib })
         })?,
-        neuron_devices: all.at("NeuronInfo").at("NeuronDevices").each(|it| {
+        neuron_devices: all.at("NeuronInfo")?.at("NeuronDevices")?.each(|it| {
             Ok(NeuronDevice {
-                name: it.at("Name").maybe(Member::text)?,
-                count: it.at("Count").needed()?.number()?,
-                cores_per_device: it.at("CoreInfo").at("Count").maybe(Member::number)?,
-                memory_mib: it.at("MemoryInfo").at("SizeInMiB").maybe(Member::number)?,
+                name: it.at("Name")?.maybe(Member::text)?,
+                count: it.at("Count")?.needed()?.number()?,
+                cores_per_device: it.at("CoreInfo")?.at("Count")?.maybe(Member::number)?,
+                memory_mib: it.at("MemoryInfo")?.at("SizeInMiB")?.maybe(Member::number)?,
             })
         })?,
         inference_accelerators: all
-            .at("InferenceAcceleratorInfo")
-            .at("Accelerators")
+            .at("InferenceAcceleratorInfo")?
+            .at("Accelerators")?
             .each(read_accelerator)?,
         media_accelerators: all
-            .at("MediaAcceleratorInfo")
-            .at("Accelerators")
+            .at("MediaAcceleratorInfo")?
+            .at("Accelerators")?
             .each(read_accelerator)?,
-        fpgas: all.at("FpgaInfo").at("Fpgas").each(read_accelerator)?,
-        boot_modes: all.at("SupportedBootModes").maybe(Member::words)?,
-        nitro_tpm: all.at("NitroTpmSupport").maybe(Member::supported)?,
+        fpgas: all.at("FpgaInfo")?.at("Fpgas")?.each(read_accelerator)?,
+        boot_modes: all.at("SupportedBootModes")?.maybe(Member::words)?,
+        nitro_tpm: all.at("NitroTpmSupport")?.maybe(Member::supported)?,
         nitro_tpm_versions: all
-            .at("NitroTpmInfo")
-            .at("SupportedVersions")
+            .at("NitroTpmInfo")?
+            .at("SupportedVersions")?
             .maybe(Member::words)?
             .unwrap_or_default(),
-        root_devices: all.at("SupportedRootDeviceTypes").maybe(Member::words)?,
-        virtualisation: all.at("SupportedVirtualizationTypes").maybe(Member::words)?,
+        root_devices: all.at("SupportedRootDeviceTypes")?.maybe(Member::words)?,
+        virtualisation: all.at("SupportedVirtualizationTypes")?.maybe(Member::words)?,
     })
 }
 
 fn read_network(network: &Member<'_>) -> Reading<Network> {
-    network.at("NetworkCards").needed()?;
-    let efa_supported = network.at("EfaSupported").maybe(Member::flag)?;
+    network.at("NetworkCards")?.needed()?;
+    let efa_supported = network.at("EfaSupported")?.maybe(Member::flag)?;
     let efa_interfaces_max =
-        network.at("EfaInfo").at("MaximumEfaInterfaces").maybe(Member::number)?;
+        network.at("EfaInfo")?.at("MaximumEfaInterfaces")?.maybe(Member::number)?;
     Ok(Network {
-        performance: network.at("NetworkPerformance").maybe(Member::text)?,
-        cards: network.at("NetworkCards").each(|card| {
+        performance: network.at("NetworkPerformance")?.maybe(Member::text)?,
+        cards: network.at("NetworkCards")?.each(|card| {
             Ok(NetworkCard {
-                index: card.at("NetworkCardIndex").needed()?.number()?,
-                interfaces_max: card.at("MaximumNetworkInterfaces").needed()?.number()?,
-                baseline_mbps: card.at("BaselineBandwidthInGbps").maybe(Member::thousandths)?,
-                peak_mbps: card.at("PeakBandwidthInGbps").maybe(Member::thousandths)?,
+                index: card.at("NetworkCardIndex")?.needed()?.number()?,
+                interfaces_max: card.at("MaximumNetworkInterfaces")?.needed()?.number()?,
+                baseline_mbps: card.at("BaselineBandwidthInGbps")?.maybe(Member::thousandths)?,
+                peak_mbps: card.at("PeakBandwidthInGbps")?.maybe(Member::thousandths)?,
             })
         })?,
         // Answers from before the member existed mean the first card.
-        default_card: network.at("DefaultNetworkCardIndex").maybe(Member::number)?.unwrap_or(0),
-        interfaces_max: network.at("MaximumNetworkInterfaces").maybe(Member::number)?,
-        ipv4_per_interface: network.at("Ipv4AddressesPerInterface").needed()?.number()?,
-        ipv6_per_interface: network.at("Ipv6AddressesPerInterface").maybe(Member::number)?,
+        default_card: network.at("DefaultNetworkCardIndex")?.maybe(Member::number)?.unwrap_or(0),
+        interfaces_max: network.at("MaximumNetworkInterfaces")?.maybe(Member::number)?,
+        ipv4_per_interface: network.at("Ipv4AddressesPerInterface")?.needed()?.number()?,
+        ipv6_per_interface: network.at("Ipv6AddressesPerInterface")?.maybe(Member::number)?,
         efa_interfaces_max: match efa_supported {
             Some(false) => Some(0),
             Some(true) | None => efa_interfaces_max,
         },
-        ena: network.at("EnaSupport").maybe(Member::text)?,
-        encryption_in_transit: network.at("EncryptionInTransitSupported").maybe(Member::flag)?,
+        ena: network.at("EnaSupport")?.maybe(Member::text)?,
+        encryption_in_transit: network.at("EncryptionInTransitSupported")?.maybe(Member::flag)?,
     })
 }
 
 fn read_ebs(ebs: &Member<'_>) -> Reading<Ebs> {
-    let optimised = ebs.at("EbsOptimizedInfo");
+    let optimised = ebs.at("EbsOptimizedInfo")?;
     Ok(Ebs {
-        optimised: ebs.at("EbsOptimizedSupport").maybe(Member::text)?,
-        baseline_mbps: optimised.at("BaselineBandwidthInMbps").maybe(Member::number)?,
-        max_mbps: optimised.at("MaximumBandwidthInMbps").maybe(Member::number)?,
-        nvme: ebs.at("NvmeSupport").maybe(Member::text)?,
+        optimised: ebs.at("EbsOptimizedSupport")?.maybe(Member::text)?,
+        baseline_mbps: optimised.at("BaselineBandwidthInMbps")?.maybe(Member::number)?,
+        max_mbps: optimised.at("MaximumBandwidthInMbps")?.maybe(Member::number)?,
+        nvme: ebs.at("NvmeSupport")?.maybe(Member::text)?,
     })
 }
 
 fn read_accelerator(it: &Member<'_>) -> Reading<Accelerator> {
     Ok(Accelerator {
-        name: it.at("Name").maybe(Member::text)?,
-        manufacturer: it.at("Manufacturer").maybe(Member::text)?,
-        count: it.at("Count").needed()?.number()?,
-        memory_mib: it.at("MemoryInfo").at("SizeInMiB").maybe(Member::number)?,
+        name: it.at("Name")?.maybe(Member::text)?,
+        manufacturer: it.at("Manufacturer")?.maybe(Member::text)?,
+        count: it.at("Count")?.needed()?.number()?,
+        memory_mib: it.at("MemoryInfo")?.at("SizeInMiB")?.maybe(Member::number)?,
     })
 }
 
@@ -181,13 +185,16 @@ struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    fn at(&self, name: &str) -> Member<'a> {
+    /// A member of this one. What is missing has no members; what is no object must not be taken for
+    /// an empty one, or a machine with GPUs becomes one without.
+    fn at(&self, name: &str) -> Reading<Member<'a>> {
+        let json = match self.json {
+            None => None,
+            Some(Value::Object(members)) => members.get(name).filter(|it| !it.is_null()),
+            Some(_) => return Err(self.unreadable("an object")),
+        };
         let dot = if self.path.is_empty() { "" } else { "." };
-        Member {
-            place: self.place,
-            path: format!("{}{dot}{name}", self.path),
-            json: self.json.and_then(|it| it.get(name)).filter(|it| !it.is_null()),
-        }
+        Ok(Member { place: self.place, path: format!("{}{dot}{name}", self.path), json })
     }
 
     fn needed(self) -> Reading<Self> {
@@ -212,20 +219,7 @@ impl<'a> Member<'a> {
             let path = format!("{}[{index}]", self.path);
             Member { place: self.place, path, json: Some(json) }
         };
-        entries
-            .iter()
-            .enumerate()
-            .map(entry)
-            .map(|it| {
-                it.object()?;
-                read(&it)
-            })
-            .collect()
-    }
-
-    fn object(&self) -> Reading<()> {
-        let object = self.json.is_some_and(Value::is_object);
-        if object { Ok(()) } else { Err(self.unreadable("an object")) }
+        entries.iter().enumerate().map(entry).map(|it| read(&it)).collect()
     }
 
     fn number<T: TryFrom<u64>>(&self) -> Reading<T> {
@@ -260,13 +254,9 @@ impl<'a> Member<'a> {
         Ok(text.to_owned())
     }
 
-    /// A text that can stand in a label and on a line of output.
     fn name(&self) -> Reading<String> {
         let name = self.text()?;
-        let plain = !name.is_empty()
-            && name.len() <= 63
-            && name.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'-'));
-        if plain { Ok(name) } else { Err(self.unreadable("a name such as `m5.large`")) }
+        if plain_name(&name) { Ok(name) } else { Err(self.unreadable("a name such as `m5.large`")) }
     }
 
     fn words(&self) -> Reading<Vec<String>> {
@@ -279,7 +269,7 @@ impl<'a> Member<'a> {
     fn unreadable(&self, wanted: &'static str) -> ReadInstanceTypesError {
         ReadInstanceTypesError::Unreadable {
             place: self.place.clone(),
-            member: if self.path.is_empty() { "the entry".to_owned() } else { self.path.clone() },
+            member: self.path.clone(),
             value: shorten(self.json.map(Value::to_string).unwrap_or_default()),
             wanted,
         }
@@ -295,6 +285,16 @@ fn thousandths(decimal: &str) -> Option<u64> {
     let digit = |place: usize| fraction.as_bytes().get(place).map_or(0, |it| u64::from(it - b'0'));
     let below_one = digit(0) * 100 + digit(1) * 10 + digit(2) + u64::from(digit(3) >= 5);
     whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(below_one)
+}
+
+/// Whether it can stand in a label and on a line of output.
+fn plain_name(text: &str) -> bool {
+    (1..=63).contains(&text.len())
+        && text.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'-'))
+}
+
+fn subject(member: &str) -> String {
+    if member.is_empty() { String::new() } else { format!("`{member}` ") }
 }
 
 fn shorten(mut text: String) -> String {
