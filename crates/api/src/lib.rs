@@ -15,6 +15,7 @@ pub mod requirement;
 pub mod v1beta1;
 
 pub mod answers;
+pub mod into_core;
 
 mod owner;
 mod time;
