@@ -5,10 +5,10 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::{check::Check, examples};
+use crate::{check::Check, examples, instance_types};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum What {
@@ -23,16 +23,12 @@ pub(crate) enum What {
 pub(crate) fn generate(root: &Path, what: What) -> Result<()> {
     match what {
         What::Examples => write(root, &examples::render()),
-        What::Types => types(root),
-        What::All => write(root, &examples::render()).and_then(|()| types(root)),
+        What::Types => instance_types::generate(root),
+        What::All => {
+            write(root, &examples::render())?;
+            instance_types::generate(root)
+        }
     }
-}
-
-// ── HERE: the generator of the instance type table ──────────────────────────────────────────
-// It lives in `instance_types.rs`. Add `mod instance_types;` to `main.rs` and make the body
-// `crate::instance_types::generate(root)`.
-fn types(_root: &Path) -> Result<()> {
-    bail!("cannot generate the instance types: their generator is not here yet")
 }
 
 /// One check per generated file: its bytes are what would be written now.

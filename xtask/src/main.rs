@@ -14,6 +14,7 @@ mod tidy;
 mod demo;
 mod generate;
 mod examples;
+mod instance_types;
 mod cargo;
 mod check;
 

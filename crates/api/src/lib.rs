@@ -1,1 +1,3 @@
 //! nodemolt-api
+
+pub mod answers;

@@ -1,1 +1,13 @@
-//! nodemolt-core
+//! Decides: which image may boot, and why not the others.
+//!
+//! Pure: no I/O, no clock, no environment, no dice. `now` is an argument, and comes last. The modules
+//! are the story of an image, in order.
+
+pub mod image;
+pub mod catalog;
+pub mod lookup;
+pub mod ask;
+pub mod policy;
+pub mod resolve;
+
+pub use nodemolt_fit as fit;

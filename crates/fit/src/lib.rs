@@ -3,3 +3,24 @@
 //! Pure: what it answers depends on its arguments alone.
 
 pub mod label;
+
+pub mod family;
+pub mod instance_type;
+pub mod types;
+pub mod type_labels;
+pub mod amount;
+pub mod capacity;
+mod nearest;
+pub mod vocabulary;
+pub mod requirement;
+pub mod quantity;
+
+pub use family::Family;
+pub use instance_type::InstanceType;
+pub use quantity::{ParseQuantityError, Quantity};
+pub use requirement::{
+    Clash, MinValuesShort, Operator, ParseOperatorError, Requirement, Requirements, Undefined,
+    Written, WrittenError,
+};
+pub use types::Types;
+pub use vocabulary::{Key, Value, Vocabulary};

@@ -1,0 +1,299 @@
+//! How is an image found without looking at all of them?
+//!
+//! One pass over the catalog, then every question touches only what it is about: names by their
+//! beginning, tags by key and value, releases by flavour. A thousand classes ask the same catalog.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use nodemolt_fit::Family;
+
+use super::{Because, Catalog, Outcome, Parameter, Query, Sighting, Withdrawn};
+use crate::ask::{ParameterName, Term};
+use crate::image::{AccountId, ImageId, NamePattern};
+use crate::lookup::{self, Flavour, Release};
+
+/// A catalog, shelved.
+#[derive(Debug)]
+pub struct Index<'a> {
+    pub catalog: &'a Catalog,
+    pub now: Timestamp,
+    kept: Vec<Kept<'a>>,
+    by_name: Vec<usize>,
+    by_tag: BTreeMap<&'a str, BTreeMap<&'a str, Vec<usize>>>,
+    releases: BTreeMap<Flavour, Vec<(usize, String)>>,
+    publishers: BTreeMap<Family, BTreeSet<AccountId>>,
+    by_arn: BTreeMap<&'a str, &'a Parameter>,
+}
+
+/// An image on its shelf, with what had to be computed from the rest of the catalog.
+#[derive(Debug)]
+pub struct Kept<'a> {
+    pub sighting: &'a Sighting,
+    /// By which it is ordered and ages. None where the date is missing, unreadable or still to come.
+    pub dated: Option<Timestamp>,
+    /// The date is known and lies in the future.
+    pub from_the_future: bool,
+    pub withdrawn: Option<Withdrawn>,
+    /// The release it claims to be.
+    pub release: Option<(Flavour, String)>,
+}
+
+impl<'a> Index<'a> {
+    pub(super) fn new(catalog: &'a Catalog, now: Timestamp) -> Self {
+        let moved_back = catalog.moves_back();
+        let kept: Vec<Kept<'a>> = catalog
+            .images
+            .values()
+            .map(|sighting| keep(catalog, sighting, &moved_back, now))
+            .collect();
+
+        let mut by_name: Vec<usize> = (0..kept.len()).collect();
+        by_name.sort_by(|a, b| kept[*a].name().cmp(kept[*b].name()).then(a.cmp(b)));
+
+        let mut by_tag: BTreeMap<&str, BTreeMap<&str, Vec<usize>>> = BTreeMap::new();
+        for (at, kept) in kept.iter().enumerate() {
+            for (key, value) in &kept.sighting.image.tags {
+                by_tag.entry(key).or_default().entry(value).or_default().push(at);
+            }
+        }
+
+        let mut index = Self {
+            catalog,
+            now,
+            kept,
+            by_name,
+            by_tag,
+            releases: BTreeMap::new(),
+            publishers: BTreeMap::new(),
+            by_arn: catalog
+                .parameters
+                .values()
+                .filter_map(|it| it.arn.as_deref().map(|arn| (arn, it)))
+                .collect(),
+        };
+        index.find_publishers();
+        index.find_releases();
+        index
+    }
+
+    /// Who has published a release of a family: the owners of images that its public parameters name or
+    /// have named. A look-alike name alone proves nothing.
+    fn find_publishers(&mut self) {
+        let mut found: Vec<(Family, AccountId)> = Vec::new();
+        for parameter in self.catalog.parameters.values() {
+            let Some((flavour, _)) = lookup::read_path(&parameter.name) else { continue };
+            for id in parameter.values().filter_map(super::ParameterValue::image) {
+                if let Some(owner) = self.get(&id).and_then(|it| it.sighting.image.owner.clone()) {
+                    found.push((flavour.family, owner));
+                }
+            }
+        }
+        for kept in &self.kept {
+            for path in &kept.sighting.image.public_parameters {
+                if let (Some((flavour, _)), Some(owner)) =
+                    (lookup::read_path(path), &kept.sighting.image.owner)
+                {
+                    found.push((flavour.family, owner.clone()));
+                }
+            }
+        }
+        for (family, owner) in found {
+            self.publishers.entry(family).or_default().insert(owner);
+        }
+    }
+
+    /// The history of every flavour: by name, by the public parameters that EC2 reports on the image, by
+    /// versioned paths, and by what the pointer named before.
+    fn find_releases(&mut self) {
+        let mut found: BTreeSet<(Flavour, usize, String)> = BTreeSet::new();
+        for (at, kept) in self.kept.iter().enumerate() {
+            if let Some((flavour, version)) = &kept.release {
+                found.insert((*flavour, at, version.clone()));
+            }
+            for path in &kept.sighting.image.public_parameters {
+                if let Some((flavour, release)) = lookup::read_path(path) {
+                    found.insert((flavour, at, kept.version_or(&release)));
+                }
+            }
+        }
+        for parameter in self.catalog.parameters.values() {
+            let Some((flavour, release)) = lookup::read_path(&parameter.name) else { continue };
+            for id in parameter.values().filter_map(super::ParameterValue::image) {
+                if let Some(at) = self.position(&id) {
+                    found.insert((flavour, at, self.kept[at].version_or(&release)));
+                }
+            }
+        }
+        for (flavour, at, version) in found {
+            let line = self.releases.entry(flavour).or_default();
+            if line.last().is_none_or(|(last, _)| *last != at) {
+                line.push((at, version));
+            }
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Kept<'a>> {
+        self.kept.iter()
+    }
+
+    pub fn at(&self, position: usize) -> &Kept<'a> {
+        &self.kept[position]
+    }
+
+    pub fn position(&self, id: &ImageId) -> Option<usize> {
+        self.kept.binary_search_by(|it| it.sighting.image.id.cmp(id)).ok()
+    }
+
+    pub fn get(&self, id: &ImageId) -> Option<&Kept<'a>> {
+        self.position(id).map(|it| &self.kept[it])
+    }
+
+    pub fn named(&self, pattern: &NamePattern) -> Vec<usize> {
+        let prefix = pattern.prefix();
+        let from = self.by_name.partition_point(|it| self.kept[*it].name() < prefix.as_str());
+        self.by_name[from..]
+            .iter()
+            .take_while(|it| self.kept[**it].name().starts_with(&prefix))
+            .filter(|it| pattern.matches(self.kept[**it].name()))
+            .copied()
+            .collect()
+    }
+
+    /// Images that have all the tags of a term, found by the tag that the fewest images have.
+    pub fn tagged(&self, term: &Term) -> Vec<usize> {
+        let mut fewest: Option<Vec<usize>> = None;
+        for (key, wanted) in &term.tags {
+            let Some(values) = self.by_tag.get(key.as_str()) else { return Vec::new() };
+            let mut found: Vec<usize> = Vec::new();
+            match wanted {
+                Some(pattern) if !pattern.wild() => {
+                    // A pattern without wildcards is still a pattern: `a\*` means `a*`.
+                    let value = pattern.prefix();
+                    found.extend(values.get(value.as_str()).into_iter().flatten());
+                }
+                wanted => {
+                    for (value, images) in values {
+                        if wanted.as_ref().is_none_or(|it| it.matches(value)) {
+                            found.extend(images);
+                        }
+                    }
+                }
+            }
+            if fewest.as_ref().is_none_or(|it| found.len() < it.len()) {
+                fewest = Some(found);
+            }
+        }
+        let mut found = fewest.unwrap_or_default();
+        found.retain(|it| term.tags_match(&self.kept[*it].sighting.image));
+        found.sort_unstable();
+        found
+    }
+
+    /// Everything that is or claims to be a release of this flavour.
+    pub fn releases(&self, flavour: &Flavour) -> &[(usize, String)] {
+        self.releases.get(flavour).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether the image's owner has published releases of this family.
+    pub fn published_by(&self, family: Family, kept: &Kept<'_>) -> bool {
+        kept.sighting
+            .image
+            .owner
+            .as_ref()
+            .is_some_and(|it| self.publishers.get(&family).is_some_and(|all| all.contains(it)))
+    }
+
+    pub fn publishers(&self, family: Family) -> impl Iterator<Item = &AccountId> {
+        self.publishers.get(&family).into_iter().flatten()
+    }
+
+    pub fn parameter(&self, name: &ParameterName) -> Option<&'a Parameter> {
+        // A shared parameter is somebody else's: its name may stand in our account for another thing.
+        if name.account().is_some() {
+            let arn = name.to_string();
+            let bare = match name.pick {
+                crate::ask::Pick::Newest => arn.as_str(),
+                crate::ask::Pick::Version(_) | crate::ask::Pick::Label(_) => {
+                    arn.rsplit_once(':').map_or(arn.as_str(), |(bare, _)| bare)
+                }
+            };
+            if let Some(found) = self.by_arn.get(bare) {
+                return Some(found);
+            }
+            return self.catalog.parameters.get(name.name()).filter(|it| it.arn.is_none());
+        }
+        self.catalog.parameters.get(name.name())
+    }
+
+    /// Whether the last try to read this parameter failed, and how.
+    pub fn unasked(&self, name: &str) -> Option<(Outcome, Timestamp)> {
+        self.catalog
+            .answers
+            .iter()
+            .filter(|(query, _)| match query {
+                Query::Parameters(query) => query.would_list(name),
+                Query::Images(_) | Query::Untold => false,
+            })
+            .filter_map(|(_, answered)| answered.last)
+            .filter(|(outcome, _)| *outcome != Outcome::Complete)
+            .max_by_key(|(_, at)| *at)
+    }
+}
+
+impl Kept<'_> {
+    pub fn name(&self) -> &str {
+        &self.sighting.image.name
+    }
+
+    pub fn id(&self) -> &ImageId {
+        &self.sighting.image.id
+    }
+
+    fn version_or(&self, release: &Release) -> String {
+        match (&self.release, release) {
+            (Some((_, version)), _) | (None, Release::Version(version)) => version.clone(),
+            (None, Release::Recommended) => self.name().to_owned(),
+        }
+    }
+}
+
+fn keep<'a>(
+    catalog: &'a Catalog,
+    sighting: &'a Sighting,
+    moved_back: &BTreeMap<ImageId, Withdrawn>,
+    now: Timestamp,
+) -> Kept<'a> {
+    let known = catalog.dated(&sighting.image.id);
+    let dated = known.filter(|it| *it <= now);
+    let pointers = moved_back.get(&sighting.image.id).filter(|it| it.at.is_none_or(|at| at <= now));
+    // What the pointers say now beats what was once noted about them.
+    let noted = sighting.withdrawn_by(now);
+    let withdrawn = match (pointers, noted) {
+        (Some(mark), _) => Some(mark.clone()),
+        (None, Some(Withdrawn { because: Because::PointerMovedBack { parameter, .. }, .. }))
+            if catalog.parameters.get(&parameter).is_some_and(|it| {
+                it.newest().and_then(super::ParameterValue::image).as_ref()
+                    == Some(&sighting.image.id)
+            }) =>
+        {
+            None
+        }
+        (None, noted) => noted,
+    };
+    Kept {
+        sighting,
+        dated,
+        from_the_future: known.is_some() && dated.is_none(),
+        withdrawn,
+        release: lookup::release_of(&sighting.image),
+    }
+}

@@ -1,0 +1,198 @@
+//! Which names does an EC2 pattern match?
+//!
+//! `*` is any run of characters, `?` is zero or one character (EC2's own meaning, not a shell's), and a
+//! backslash takes away the meaning of the next character. Upper and lower case differ.
+
+use std::fmt;
+
+/// A name as users write it in `amiSelectorTerms`, in policies and in quarantines.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NamePattern {
+    text: String,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Piece {
+    Exactly(char),
+    AtMostOne,
+    Any,
+}
+
+impl NamePattern {
+    pub fn new(text: &str) -> Self {
+        let mut pieces = Vec::new();
+        let mut characters = text.chars();
+        while let Some(character) = characters.next() {
+            let piece = match character {
+                '*' => Piece::Any,
+                '?' => Piece::AtMostOne,
+                '\\' => Piece::Exactly(characters.next().unwrap_or('\\')),
+                other => Piece::Exactly(other),
+            };
+            // `**` means `*`, and so does any mixture of `*` and `?`.
+            match (pieces.last(), piece) {
+                (Some(Piece::Any), Piece::Any | Piece::AtMostOne) => {}
+                (Some(Piece::AtMostOne), Piece::Any) => {
+                    while pieces.last() == Some(&Piece::AtMostOne) {
+                        pieces.pop();
+                    }
+                    if pieces.last() != Some(&Piece::Any) {
+                        pieces.push(Piece::Any);
+                    }
+                }
+                _ => pieces.push(piece),
+            }
+        }
+        Self { text: text.to_owned(), pieces }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it can match more than one name.
+    pub fn wild(&self) -> bool {
+        self.pieces.iter().any(|it| !matches!(it, Piece::Exactly(_)))
+    }
+
+    /// What every matching name begins with.
+    pub fn prefix(&self) -> String {
+        self.pieces
+            .iter()
+            .map_while(|it| match it {
+                Piece::Exactly(character) => Some(*character),
+                Piece::AtMostOne | Piece::Any => None,
+            })
+            .collect()
+    }
+
+    pub fn matches(&self, name: &str) -> bool {
+        // The common forms need no table: a plain name, and `prefix*`.
+        match self.pieces.iter().position(|it| !matches!(it, Piece::Exactly(_))) {
+            None => {
+                let mut rest = name.chars();
+                self.pieces.iter().all(|it| match it {
+                    Piece::Exactly(wanted) => rest.next() == Some(*wanted),
+                    Piece::AtMostOne | Piece::Any => false,
+                }) && rest.next().is_none()
+            }
+            Some(at) if at + 1 == self.pieces.len() && self.pieces[at] == Piece::Any => {
+                let mut rest = name.chars();
+                self.pieces[..at].iter().all(|it| match it {
+                    Piece::Exactly(wanted) => rest.next() == Some(*wanted),
+                    Piece::AtMostOne | Piece::Any => false,
+                })
+            }
+            Some(_) => self.walk(name),
+        }
+    }
+
+    /// All positions in the pattern that the name read so far can stand at, moved on a character at a
+    /// time: pattern length times name length at the worst, never exponential.
+    fn walk(&self, name: &str) -> bool {
+        let end = self.pieces.len();
+        let mut here = vec![false; end + 1];
+        here[0] = true;
+        self.skip_optional(&mut here);
+        for character in name.chars() {
+            let mut next = vec![false; end + 1];
+            for (at, piece) in self.pieces.iter().enumerate() {
+                if !here[at] {
+                    continue;
+                }
+                match piece {
+                    Piece::Exactly(wanted) => next[at + 1] |= *wanted == character,
+                    Piece::AtMostOne => next[at + 1] = true,
+                    Piece::Any => next[at] = true,
+                }
+            }
+            self.skip_optional(&mut next);
+            here = next;
+        }
+        here[end]
+    }
+
+    fn skip_optional(&self, here: &mut [bool]) {
+        for (at, piece) in self.pieces.iter().enumerate() {
+            if here[at] && matches!(piece, Piece::AtMostOne | Piece::Any) {
+                here[at + 1] = true;
+            }
+        }
+    }
+}
+
+impl fmt::Display for NamePattern {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(&self.text)
+    }
+}
+
+impl From<&str> for NamePattern {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::NamePattern;
+
+    #[test]
+    fn a_question_mark_is_zero_or_one_character() {
+        for (pattern, name, expected) in [
+            ("al2023-*", "al2023-v1", true),
+            ("al2023-*", "al2023-", true),
+            ("al2023-?", "al2023-", true),
+            ("al2023-?", "al2023-1", true),
+            ("al2023-?", "al2023-12", false),
+            ("a??c", "ac", true),
+            ("a??c", "abbc", true),
+            ("a??c", "abbbc", false),
+            ("*-1.3?-*", "amazon-eks-node-1.31-v1", true),
+            ("*-1.3?-*", "amazon-eks-node-1.3-v1", true),
+            ("*-1.3?-*", "amazon-eks-node-1.4-v1", false),
+            ("?*", "", true),
+            ("", "", true),
+            ("", "a", false),
+            (r"a\*", "a*", true),
+            (r"a\*", "ab", false),
+            ("golden", "Golden", false),
+            ("ä?", "äö", true),
+        ] {
+            assert_eq!(NamePattern::new(pattern).matches(name), expected, "{pattern} on {name}");
+        }
+    }
+
+    /// The definition itself, as slow as it is plain.
+    fn plainly(pattern: &[char], name: &[char]) -> bool {
+        match pattern.split_first() {
+            None => name.is_empty(),
+            Some(('*', rest)) => (0..=name.len()).any(|taken| plainly(rest, &name[taken..])),
+            Some(('?', rest)) => {
+                plainly(rest, name) || (!name.is_empty() && plainly(rest, &name[1..]))
+            }
+            Some((wanted, rest)) => name.first() == Some(wanted) && plainly(rest, &name[1..]),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn matching_equals_its_definition(pattern in "[ab*?]{0,7}", name in "[ab]{0,7}") {
+            let slow = plainly(
+                &pattern.chars().collect::<Vec<_>>(),
+                &name.chars().collect::<Vec<_>>(),
+            );
+            let quick = NamePattern::new(&pattern);
+            prop_assert_eq!(quick.matches(&name), slow);
+            prop_assert!(!slow || name.starts_with(&quick.prefix()));
+        }
+
+        #[test]
+        fn no_pattern_panics(pattern in "\\PC{0,40}", name in "\\PC{0,40}") {
+            let _ = NamePattern::new(&pattern).matches(&name);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What may boot at all?
+//!
+//! Policies are the platform team's words: owners, allowed images, a floor for the age, dated exceptions.
+//! Quarantines stand apart from them, so that nobody undoes a halt by applying a policy again. Where
+//! several policies select one class every restriction holds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::ask::{Age, Owner};
+use crate::image::{Image, ImageId, NamePattern};
+use crate::lookup;
+
+/// All policies and quarantines there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    pub rules: Vec<Rule>,
+    pub quarantines: Vec<Quarantine>,
+}
+
+impl Policy {
+    /// What holds for a class with these labels, in the order of the policies' names.
+    pub fn for_class(&self, labels: &BTreeMap<String, String>) -> Ruling<'_> {
+        let mut rules: Vec<&Rule> =
+            self.rules.iter().filter(|it| it.classes.matches(labels)).collect();
+        rules.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut quarantines: Vec<&Quarantine> = self.quarantines.iter().collect();
+        quarantines.sort_by(|a, b| a.name.cmp(&b.name));
+        Ruling { rules, quarantines }
+    }
+}
+
+/// One `ImagePolicy`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    pub name: String,
+    pub classes: LabelSelector,
+    /// `None` leaves owners to the terms. An empty list allows nobody.
+    pub owners: Option<BTreeSet<Owner>>,
+    /// `None` means any image of these owners.
+    pub allowed: Option<AllowedImages>,
+    pub minimum_age: Age,
+    pub age_from: Option<AgeFrom>,
+    pub pinned_ids: Option<PinnedIds>,
+    pub deprecated: Option<DeprecatedImages>,
+    pub exceptions: Vec<Exception>,
+}
+
+impl Rule {
+    /// A policy that restricts nothing yet.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            classes: LabelSelector::default(),
+            owners: None,
+            allowed: None,
+            minimum_age: Age::NONE,
+            age_from: None,
+            pinned_ids: None,
+            deprecated: None,
+            exceptions: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AllowedImages {
+    pub ids: BTreeSet<ImageId>,
+    pub names: BTreeSet<NamePattern>,
+}
+
+impl AllowedImages {
+    pub fn admits(&self, image: &Image) -> bool {
+        self.ids.contains(&image.id) || self.names.iter().any(|it| it.matches(&image.name))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgeFrom {
+    /// The later of creation and, for images that appeared after the first complete answer, first seen.
+    CreationOrFirstSeen,
+    Creation,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PinnedIds {
+    HeldByAge,
+    ExemptFromAge,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeprecatedImages {
+    LastChoice,
+    Forbidden,
+}
+
+/// Lifts the minimum age and the withdrawal for an image, until a date, for a reason. It lifts nothing
+/// else: owners, allowed images and quarantines hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exception {
+    pub image: Which,
+    pub reason: String,
+    pub until: Timestamp,
+}
+
+/// Which images a quarantine or an exception speaks of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    Id(ImageId),
+    Name(NamePattern),
+    /// Of a release, as the image's name tells it: `v20261107`, `1.52.*`.
+    Version(NamePattern),
+}
+
+impl Which {
+    pub fn matches(&self, image: &Image) -> bool {
+        match self {
+            Self::Id(id) => *id == image.id,
+            Self::Name(pattern) => pattern.matches(&image.name),
+            Self::Version(pattern) => lookup::read_name(&image.name).is_some_and(|(_, version)| {
+                // Both spellings of a Bottlerocket version are in use.
+                let bare = version.trim_start_matches('v');
+                pattern.matches(bare) || pattern.matches(&format!("v{bare}"))
+            }),
+        }
+    }
+}
+
+/// One `ImageQuarantine`: we refuse this image until told otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quarantine {
+    pub name: String,
+    pub image: Which,
+    pub reason: String,
+    pub evidence: Vec<String>,
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Quarantine {
+    pub fn holds(&self, image: &Image, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|it| now < it) && self.image.matches(image)
+    }
+}
+
+/// Kubernetes' label selector.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LabelSelector {
+    pub labels: BTreeMap<String, String>,
+    pub expressions: Vec<LabelExpression>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LabelExpression {
+    In(String, BTreeSet<String>),
+    NotIn(String, BTreeSet<String>),
+    Exists(String),
+    DoesNotExist(String),
+}
+
+impl LabelSelector {
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && self.expressions.iter().all(|it| match it {
+                LabelExpression::In(key, values) => {
+                    labels.get(key).is_some_and(|it| values.contains(it))
+                }
+                LabelExpression::NotIn(key, values) => {
+                    labels.get(key).is_none_or(|it| !values.contains(it))
+                }
+                LabelExpression::Exists(key) => labels.contains_key(key),
+                LabelExpression::DoesNotExist(key) => !labels.contains_key(key),
+            })
+    }
+}
+
+/// The policies and quarantines that hold for one class.
+#[derive(Debug, Clone, Default)]
+pub struct Ruling<'a> {
+    pub rules: Vec<&'a Rule>,
+    pub quarantines: Vec<&'a Quarantine>,
+}
+
+/// The age that an image must have, and who says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgeFloor {
+    pub age: Age,
+    /// The policy's name, or none where the class itself asks for it.
+    pub policy: Option<String>,
+}
+
+impl<'a> Ruling<'a> {
+    pub fn quarantine(&self, image: &Image, now: Timestamp) -> Option<&'a Quarantine> {
+        self.quarantines.iter().copied().find(|it| it.holds(image, now))
+    }
+
+    pub fn exception(&self, image: &Image, now: Timestamp) -> Option<&'a Exception> {
+        self.rules.iter().find_map(|it| exception(it, image, now))
+    }
+
+    /// The longest age that anybody demands of this image. A policy's exception lifts that policy's own
+    /// floor and the class's wish; another policy's floor stands.
+    pub fn age_floor(&self, wish: Age, image: &Image, now: Timestamp) -> AgeFloor {
+        let own = if self.exception(image, now).is_some() { Age::NONE } else { wish };
+        self.rules
+            .iter()
+            .filter(|it| exception(it, image, now).is_none())
+            .map(|it| AgeFloor { age: it.minimum_age, policy: Some(it.name.clone()) })
+            .fold(AgeFloor { age: own, policy: None }, |longest, it| {
+                if it.age > longest.age { it } else { longest }
+            })
+    }
+
+    /// What the class is held to when no exception is looked at.
+    pub fn minimum_age(&self, wish: Age) -> AgeFloor {
+        self.rules.iter().fold(AgeFloor { age: wish, policy: None }, |longest, it| {
+            if it.minimum_age > longest.age {
+                AgeFloor { age: it.minimum_age, policy: Some(it.name.clone()) }
+            } else {
+                longest
+            }
+        })
+    }
+
+    /// Creation alone, only where some policy says so and none says otherwise.
+    pub fn age_from(&self) -> AgeFrom {
+        let said = |what| self.rules.iter().any(|it| it.age_from == Some(what));
+        if said(AgeFrom::Creation) && !said(AgeFrom::CreationOrFirstSeen) {
+            AgeFrom::Creation
+        } else {
+            AgeFrom::CreationOrFirstSeen
+        }
+    }
+
+    /// Only where some policy says so and none says otherwise.
+    pub fn pinned_ids_exempt(&self) -> bool {
+        let said = |what| self.rules.iter().any(|it| it.pinned_ids == Some(what));
+        said(PinnedIds::ExemptFromAge) && !said(PinnedIds::HeldByAge)
+    }
+
+    pub fn forbids_deprecated(&self) -> Option<&'a str> {
+        let forbidding = |it: &&&Rule| it.deprecated == Some(DeprecatedImages::Forbidden);
+        self.rules.iter().find(forbidding).map(|it| it.name.as_str())
+    }
+}
+
+fn exception<'a>(rule: &'a Rule, image: &Image, now: Timestamp) -> Option<&'a Exception> {
+    rule.exceptions.iter().find(|it| now < it.until && it.image.matches(image))
+}

@@ -1,0 +1,747 @@
+//! Which image should a new node boot, and where?
+//!
+//! `catalog × ask × policy × setting × now → resolution`
+//!
+//! Resolving cannot fail. Every image that matches a term is accounted for: it is chosen, or it is
+//! refused for a reason that a person can act on. "Nothing was chosen" is an answer, not an error.
+
+mod candidates;
+mod gates;
+mod machines;
+mod refusal;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use jiff::Timestamp;
+use nodemolt_fit::{Requirements, Vocabulary};
+
+pub use machines::{Hardware, Machine, Machines, Miss, Pool, shown};
+pub use refusal::{Counted, DeprecatedRule, OwnerRule, Refusal, UnknownDate};
+
+use crate::ask::Ask;
+use crate::catalog::{Index, Kept, Outcome, ReadValueError};
+use crate::image::{AccountId, ImageId};
+use crate::lookup::{self, Minor};
+use crate::policy::{AgeFloor, Policy, Ruling};
+use candidates::{Candidate, Finder, Found};
+
+/// Where and for what is resolved.
+#[derive(Debug)]
+pub struct Setting<'a> {
+    pub kubernetes: Option<Minor>,
+    pub account: Option<AccountId>,
+    pub machines: &'a Machines,
+    pub types: TypesAsked,
+    /// The pools of this class. None means that nothing is known of pools.
+    pub pools: Vec<Pool>,
+    /// What nodes of this class run already: exempt from age, and from age only.
+    pub in_use: BTreeSet<ImageId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TypesAsked {
+    /// Whatever there is; that some type has no image is then no failure.
+    Any,
+    /// These, each of which must have one.
+    Named(BTreeSet<String>),
+}
+
+/// What the ask chose, and what it refused.
+#[derive(Debug)]
+pub struct Resolution {
+    /// The images that may boot, in the order in which an instance type tries them.
+    pub chosen: Vec<Chosen>,
+    /// Every other image that a term matched.
+    pub refused: BTreeMap<ImageId, Refused>,
+    pub terms: Vec<TermReport>,
+    /// Requirement sets that had candidates and got no image.
+    pub held: Vec<Held>,
+    pub types: Vec<TypeAnswer>,
+    pub warnings: Vec<Warning>,
+    pub minimum_age: AgeFloor,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    pub id: ImageId,
+    pub name: String,
+    pub version: Option<String>,
+    pub dated: Option<Timestamp>,
+    pub requirements: Requirements,
+    pub hardware: Hardware,
+    pub terms: Vec<usize>,
+    pub deprecated: bool,
+    /// Too young, and chosen only because nodes run it already and nothing else may boot.
+    pub only_in_use: bool,
+    /// What will take its place, and when, if nothing else happens.
+    pub next: Option<Next>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Next {
+    pub id: ImageId,
+    pub name: String,
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    pub name: String,
+    pub version: Option<String>,
+    pub dated: Option<Timestamp>,
+    pub refusal: Refusal,
+    /// Whatever else speaks against it.
+    pub also: Vec<Refusal>,
+    pub in_use: bool,
+    pub terms: Vec<usize>,
+}
+
+impl Refused {
+    /// When all that stops it has ended, if all of it ends by itself.
+    pub fn ends_at(&self) -> Option<Timestamp> {
+        let mut last = self.refusal.ends_at()?;
+        for also in &self.also {
+            last = last.max(also.ends_at()?);
+        }
+        Some(last)
+    }
+}
+
+/// A set of requirements without an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    pub requirements: Requirements,
+    pub hardware: Hardware,
+    /// The best of the candidates that a rule holds back.
+    pub id: ImageId,
+    pub refusal: Refusal,
+    pub next: Option<Next>,
+}
+
+#[derive(Debug)]
+pub struct TermReport {
+    pub text: String,
+    pub problems: Vec<Problem>,
+    /// Best first.
+    pub verdicts: Vec<(ImageId, Verdict)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Chosen,
+    Refused(Refusal, Vec<Refusal>),
+}
+
+/// Why a term, or a part of it, led nowhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    KubernetesUnknown,
+    UnsupportedAlias(String),
+    CouldNotAsk { what: String, outcome: Outcome, since: Timestamp },
+    NotThere { what: String, since: Timestamp },
+    NotInCatalog { path: String },
+    NeedsHistory { parameter: String, modified: Timestamp },
+    BadValue { parameter: String, error: ReadValueError },
+    ImageUnknown { id: ImageId, via: Option<String> },
+    ReleaseUnknown { alias: String, kubernetes: Minor, version: String, published: Vec<String> },
+    MatchedNothing,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KubernetesUnknown => {
+                write!(
+                    out,
+                    "an alias follows the cluster's version; pass --kubernetes, for example 1.35"
+                )
+            }
+            Self::UnsupportedAlias(message) => out.write_str(message),
+            Self::CouldNotAsk { what, outcome, since } => {
+                write!(
+                    out,
+                    "could not ask for {what}: {outcome} on {since}, and it was never answered before"
+                )
+            }
+            Self::NotThere { what, since } => write!(out, "{what} is not there since {since}"),
+            Self::NotInCatalog { path } => write!(
+                out,
+                "the catalog does not hold {path}; add the output of `aws ssm get-parameters --names {path}`"
+            ),
+            Self::NeedsHistory { parameter, modified } => write!(
+                out,
+                "{parameter} was last written on {modified}, after the moment asked for; add the output of `aws ssm get-parameter-history --name {parameter}`"
+            ),
+            Self::BadValue { parameter, error } => {
+                write!(out, "the value of {parameter} is refused as a whole: {error}")
+            }
+            Self::ImageUnknown { id, via: None } => write!(
+                out,
+                "the catalog does not hold {id}; add the output of `aws ec2 describe-images --image-ids {id}`"
+            ),
+            Self::ImageUnknown { id, via: Some(via) } => write!(
+                out,
+                "{via} names {id}, which the catalog does not hold; add the output of `aws ec2 describe-images --image-ids {id}`"
+            ),
+            Self::ReleaseUnknown { alias, kubernetes, version, published } => {
+                write!(out, "{alias} is not in the catalog for Kubernetes {kubernetes}")?;
+                let near = published.iter().find(|it| it.trim_start_matches('v') == version);
+                match (near, published.first()) {
+                    (Some(near), _) => write!(out, "; did you mean {near}?"),
+                    (None, Some(newest)) => write!(out, "; the newest there is {newest}"),
+                    (None, None) => Ok(()),
+                }
+            }
+            Self::MatchedNothing => write!(out, "the term matches no image of the catalog"),
+        }
+    }
+}
+
+/// What a person should know although an answer was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Warning {
+    RequirementIgnored {
+        term: usize,
+        image: ImageId,
+        key: String,
+        wanted: String,
+        inferred: String,
+    },
+    KubeletUnknown {
+        image: ImageId,
+        name: String,
+    },
+    LooksLikePreRelease {
+        image: ImageId,
+        name: String,
+    },
+    Deprecated {
+        image: ImageId,
+        since: Option<Timestamp>,
+    },
+    TermsOverlap {
+        terms: (usize, usize),
+        types: usize,
+        example: String,
+    },
+    LastGoodValue {
+        parameter: String,
+        error: ReadValueError,
+        id: ImageId,
+    },
+    LastKnown {
+        what: String,
+        outcome: Outcome,
+        since: Timestamp,
+    },
+    PointerNotInCatalog {
+        path: String,
+    },
+    NoSuchInUse {
+        image: ImageId,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RequirementIgnored { term, image, key, wanted, inferred } => write!(
+                out,
+                "term {}: `{key}` {wanted} contradicts what {image} itself requires ({inferred}), which stands",
+                term + 1
+            ),
+            Self::KubeletUnknown { image, name } => write!(
+                out,
+                "the kubelet version of {image} ({name}) is not known, so it was not compared with the API server's"
+            ),
+            Self::LooksLikePreRelease { image, name } => {
+                write!(out, "a wildcard chose {image} ({name}), which looks like a pre-release")
+            }
+            Self::Deprecated { image, since: Some(since) } => {
+                write!(
+                    out,
+                    "{image} is deprecated since {since} and was chosen for want of another"
+                )
+            }
+            Self::Deprecated { image, since: None } => {
+                write!(
+                    out,
+                    "{image} has a deprecation date that cannot be read and was chosen for want of another"
+                )
+            }
+            Self::TermsOverlap { terms: (a, b), types, example } => write!(
+                out,
+                "terms {} and {} overlap on {types} instance types, for example {example}; the first of the chosen images wins there",
+                a + 1,
+                b + 1
+            ),
+            Self::LastGoodValue { parameter, error, id } => write!(
+                out,
+                "the newest value of {parameter} is refused as a whole ({error}); the last good one stands: {id}"
+            ),
+            Self::LastKnown { what, outcome, since } => write!(
+                out,
+                "could not ask for {what} ({outcome} on {since}); what was known before stands"
+            ),
+            Self::PointerNotInCatalog { path } => write!(
+                out,
+                "the catalog does not hold {path}, so the newest release of the history stands for the recommended one"
+            ),
+            Self::NoSuchInUse { image } => {
+                write!(out, "{image} is in use and no term matches it")
+            }
+        }
+    }
+}
+
+/// One instance type's answer, for one pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeAnswer {
+    pub pool: Option<String>,
+    pub instance_type: String,
+    pub boots: Boots,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Boots {
+    /// Position in `chosen`.
+    Image(usize),
+    /// A rule holds back the image that it would boot; position in `held`.
+    HeldBack(usize),
+    /// The chosen image that comes nearest, and all that stands between.
+    Nothing { nearest: Option<(ImageId, Vec<Miss>)> },
+}
+
+/// The whole answer in one word, for exit codes and conditions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Answer {
+    Found,
+    HeldBack,
+    NoMatch,
+}
+
+impl Resolution {
+    pub fn answer(&self, asked: &TypesAsked) -> Answer {
+        let any = |what: fn(&Boots) -> bool| self.types.iter().any(|it| what(&it.boots));
+        if any(|it| matches!(it, Boots::HeldBack(_))) {
+            return Answer::HeldBack;
+        }
+        let unfit = match asked {
+            TypesAsked::Named(_) => any(|it| matches!(it, Boots::Nothing { .. })),
+            TypesAsked::Any => !self.types.is_empty() && !any(|it| matches!(it, Boots::Image(_))),
+        };
+        if self.chosen.is_empty() && !self.held.is_empty() {
+            Answer::HeldBack
+        } else if self.chosen.is_empty() || unfit {
+            Answer::NoMatch
+        } else {
+            Answer::Found
+        }
+    }
+}
+
+/// By which the best image comes first: newest, then greater name, then smaller id. One without a date
+/// that can be believed comes last.
+pub(crate) fn rank<'a>(
+    kept: &Kept<'a>,
+) -> (Reverse<Option<Timestamp>>, Reverse<&'a str>, &'a ImageId) {
+    let image = &kept.sighting.image;
+    (Reverse(kept.dated), Reverse(image.name.as_str()), &image.id)
+}
+
+pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<'_>) -> Resolution {
+    let ruling = policy.for_class(&ask.labels);
+    let vocabulary = &setting.machines.vocabulary;
+    let finder = Finder { index, setting, vocabulary };
+
+    let mut warnings = Vec::new();
+    let mut reports = Vec::new();
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for (at, term) in ask.terms.iter().enumerate() {
+        let Found { candidates: found, mut problems, warnings: told } = finder.find(at, term);
+        warnings.extend(told);
+        if found.is_empty() && problems.is_empty() {
+            problems.push(Problem::MatchedNothing);
+        }
+        reports.push(TermReport { text: term.to_string(), problems, verdicts: Vec::new() });
+        candidates.extend(found);
+    }
+    for candidate in &mut candidates {
+        gates::refuse(candidate, index, ask, &ruling, setting);
+    }
+
+    let mut choice = choose(index, &candidates, setting);
+    choice.chosen.sort_by_key(|it| {
+        let kept = index.get(&it.id);
+        (it.deprecated, it.only_in_use, kept.map(rank), it.requirements.clone())
+    });
+    let types = answer_types(&choice, setting);
+    warnings.extend(worth_knowing(index, ask, setting, &choice.chosen));
+    warnings.extend(overlaps(&choice.chosen, setting));
+    sort_and_dedupe(&mut warnings);
+
+    let (refused, verdicts) = account(index, &candidates, &choice, setting);
+    for (report, verdicts) in reports.iter_mut().zip(verdicts) {
+        report.verdicts = verdicts;
+    }
+    Resolution {
+        minimum_age: ruling.minimum_age(ask.minimum_age),
+        chosen: choice.chosen,
+        refused,
+        terms: reports,
+        held: choice.held,
+        types,
+        warnings,
+    }
+}
+
+/// What the requirement sets ended with.
+struct Choice {
+    chosen: Vec<Chosen>,
+    held: Vec<Held>,
+    /// For each candidate, the image that beat it in one of its sets.
+    beaten_by: BTreeMap<usize, ImageId>,
+    /// Candidates that won at least one of their sets.
+    winners: BTreeSet<usize>,
+}
+
+/// Per requirement set the best image.
+fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) -> Choice {
+    let now = index.now;
+    let mut sets: BTreeMap<&Requirements, Vec<usize>> = BTreeMap::new();
+    for (at, candidate) in candidates.iter().enumerate() {
+        for set in &candidate.sets {
+            sets.entry(set).or_default().push(at);
+        }
+    }
+    let mut choice = Choice {
+        chosen: Vec::new(),
+        held: Vec::new(),
+        beaten_by: BTreeMap::new(),
+        winners: BTreeSet::new(),
+    };
+    for (requirements, mut members) in sets {
+        members.sort_by_key(|it| {
+            let candidate = &candidates[*it];
+            let kept = index.at(candidate.image);
+            let deprecated = kept.sighting.image.deprecated_by(now);
+            (deprecated, !candidate.refusals.is_empty(), rank(kept), candidate.term)
+        });
+        let mut winners: Vec<(usize, Hardware)> = Vec::new();
+        for at in &members {
+            let candidate = &candidates[*at];
+            if !eligible(candidate, index, setting) {
+                continue;
+            }
+            let kept = index.at(candidate.image);
+            let hardware = Hardware::of(&kept.sighting.image);
+            let better = winners.iter().find(|(winner, theirs)| {
+                candidates[*winner].image == candidate.image || theirs.covers(&hardware)
+            });
+            match better {
+                Some((winner, _)) if candidates[*winner].image == candidate.image => {
+                    choice.winners.insert(*at);
+                }
+                Some((winner, _)) => {
+                    let by = index.at(candidates[*winner].image).id().clone();
+                    choice.beaten_by.entry(*at).or_insert(by);
+                }
+                None => {
+                    choice.winners.insert(*at);
+                    winners.push((*at, hardware));
+                }
+            }
+        }
+        // Whoever is only waiting for age, and would come before what was chosen.
+        let next = |than: Option<usize>| upcoming(index, candidates, &members, than);
+        for (at, hardware) in &winners {
+            let candidate = &candidates[*at];
+            let kept = index.at(candidate.image);
+            let mut terms: Vec<usize> = members
+                .iter()
+                .map(|it| &candidates[*it])
+                .filter(|it| it.image == candidate.image)
+                .map(|it| it.term)
+                .collect();
+            terms.sort_unstable();
+            terms.dedup();
+            choice.chosen.push(Chosen {
+                id: kept.id().clone(),
+                name: kept.name().to_owned(),
+                version: candidate.version.clone(),
+                dated: kept.dated,
+                requirements: requirements.clone(),
+                hardware: hardware.clone(),
+                terms,
+                deprecated: kept.sighting.image.deprecated_by(now),
+                only_in_use: !candidate.refusals.is_empty(),
+                next: next(Some(*at)),
+            });
+        }
+        if winners.is_empty()
+            && let Some(held) = members
+                .iter()
+                .map(|it| &candidates[*it])
+                .find(|it| !it.refusals.is_empty() && it.refusals.iter().all(Refusal::held))
+        {
+            let kept = index.at(held.image);
+            choice.held.push(Held {
+                requirements: requirements.clone(),
+                hardware: Hardware::of(&kept.sighting.image),
+                id: kept.id().clone(),
+                refusal: held.refusals[0].clone(),
+                next: next(None),
+            });
+        }
+    }
+    choice
+}
+
+/// An image in use is exempt from age, and from age only.
+fn eligible(candidate: &Candidate, index: &Index<'_>, setting: &Setting<'_>) -> bool {
+    candidate.refusals.is_empty()
+        || candidate.refusals.iter().all(Refusal::about_age)
+            && setting.in_use.contains(index.at(candidate.image).id())
+}
+
+/// The first of the too young that will be old enough, of those that would then be chosen.
+fn upcoming(
+    index: &Index<'_>,
+    candidates: &[Candidate],
+    members: &[usize],
+    than: Option<usize>,
+) -> Option<Next> {
+    let best = than.map(|it| &candidates[it]);
+    members
+        .iter()
+        .map(|it| &candidates[*it])
+        .filter(|it| {
+            best.is_none_or(|best| {
+                // An image in use that is still too young is succeeded by itself, or by what is better.
+                !best.refusals.is_empty() || rank(index.at(it.image)) < rank(index.at(best.image))
+            })
+        })
+        .filter_map(|it| {
+            let mut at = None;
+            for refusal in &it.refusals {
+                at = at.max(Some(refusal.ends_at()?));
+            }
+            at.map(|at| (at, index.at(it.image)))
+        })
+        .min_by_key(|(at, kept)| (*at, rank(kept)))
+        .map(|(at, kept)| Next { id: kept.id().clone(), name: kept.name().to_owned(), at })
+}
+
+/// Every image that a term matched, once; and every verdict of every term.
+#[expect(clippy::type_complexity, reason = "two answers of one pass")]
+fn account(
+    index: &Index<'_>,
+    candidates: &[Candidate],
+    choice: &Choice,
+    setting: &Setting<'_>,
+) -> (BTreeMap<ImageId, Refused>, Vec<Vec<(ImageId, Verdict)>>) {
+    let terms = candidates.iter().map(|it| it.term + 1).max().unwrap_or(0);
+    let mut verdicts: Vec<Vec<(usize, ImageId, Verdict)>> = vec![Vec::new(); terms];
+    let mut refused: BTreeMap<ImageId, Refused> = BTreeMap::new();
+    let chosen: BTreeSet<&ImageId> = choice.chosen.iter().map(|it| &it.id).collect();
+    for (at, candidate) in candidates.iter().enumerate() {
+        let kept = index.at(candidate.image);
+        let verdict = if choice.winners.contains(&at) {
+            Verdict::Chosen
+        } else {
+            let mut all = candidate.refusals.clone();
+            if let Some(by) = choice.beaten_by.get(&at)
+                && all.is_empty()
+            {
+                all.push(Refusal::Superseded { by: by.clone() });
+            }
+            all.sort_by_key(Refusal::gate);
+            let mut all = all.into_iter();
+            match all.next() {
+                Some(first) => Verdict::Refused(first, all.collect()),
+                // Unreachable by construction: who is eligible has won or was beaten.
+                None => Verdict::Chosen,
+            }
+        };
+        if let Verdict::Refused(refusal, also) = &verdict
+            && !chosen.contains(kept.id())
+        {
+            let entry = refused.entry(kept.id().clone()).or_insert_with(|| Refused {
+                name: kept.name().to_owned(),
+                version: candidate.version.clone(),
+                dated: kept.dated,
+                refusal: refusal.clone(),
+                also: also.clone(),
+                in_use: setting.in_use.contains(kept.id()),
+                terms: Vec::new(),
+            });
+            if refusal.gate() > entry.refusal.gate() {
+                entry.refusal = refusal.clone();
+                entry.also.clone_from(also);
+            }
+            if !entry.terms.contains(&candidate.term) {
+                entry.terms.push(candidate.term);
+            }
+        }
+        verdicts[candidate.term].push((candidate.image, kept.id().clone(), verdict));
+    }
+    let verdicts = verdicts
+        .into_iter()
+        .map(|mut all| {
+            // A variant may refuse what another chooses; a term says of an image only the best.
+            all.sort_by_key(|(image, _, verdict)| {
+                (rank(index.at(*image)), matches!(verdict, Verdict::Refused(..)))
+            });
+            all.dedup_by(|b, a| a.1 == b.1);
+            all.into_iter().map(|(_, id, verdict)| (id, verdict)).collect()
+        })
+        .collect();
+    (refused, verdicts)
+}
+
+/// Per pool and instance type the first image that fits.
+fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
+    let machines = setting.machines;
+    let vocabulary = &machines.vocabulary;
+    let pools: Vec<(Option<&str>, Option<Requirements>)> = if setting.pools.is_empty() {
+        vec![(None, None)]
+    } else {
+        let mut pools: Vec<&Pool> = setting.pools.iter().collect();
+        pools.sort_by(|a, b| a.name.cmp(&b.name));
+        pools.iter().map(|it| (Some(it.name.as_str()), Some(it.read(vocabulary)))).collect()
+    };
+    let mut answers = Vec::new();
+    for (pool, wanted) in &pools {
+        for machine in machines.iter() {
+            let asked = match &setting.types {
+                TypesAsked::Any => machine.for_nodes,
+                TypesAsked::Named(names) => names.contains(&machine.name),
+            };
+            if !asked || wanted.as_ref().is_some_and(|it| !machines::in_pool(machine, it)) {
+                continue;
+            }
+            let boots = boots(machine, wanted.as_ref(), choice, vocabulary);
+            answers.push(TypeAnswer {
+                pool: pool.map(str::to_owned),
+                instance_type: machine.name.clone(),
+                boots,
+            });
+        }
+    }
+    answers
+}
+
+fn boots(
+    machine: &Machine,
+    pool: Option<&Requirements>,
+    choice: &Choice,
+    vocabulary: &Vocabulary,
+) -> Boots {
+    let fits = |requirements: &Requirements, hardware: &Hardware| {
+        machines::fits(machine, pool, requirements) && hardware.misses(machine).is_empty()
+    };
+    if let Some(at) = choice.chosen.iter().position(|it| fits(&it.requirements, &it.hardware)) {
+        return Boots::Image(at);
+    }
+    if let Some(at) = choice.held.iter().position(|it| fits(&it.requirements, &it.hardware)) {
+        return Boots::HeldBack(at);
+    }
+    let nearest = choice
+        .chosen
+        .iter()
+        .map(|it| {
+            let misses =
+                machines::misses(machine, pool, &it.requirements, &it.hardware, vocabulary);
+            (it.id.clone(), misses)
+        })
+        .min_by_key(|(_, misses)| misses.len());
+    Boots::Nothing { nearest }
+}
+
+/// What the chosen ones give reason to say.
+fn worth_knowing(
+    index: &Index<'_>,
+    ask: &Ask,
+    setting: &Setting<'_>,
+    chosen: &[Chosen],
+) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for choice in chosen {
+        let Some(kept) = index.get(&choice.id) else { continue };
+        let image = &kept.sighting.image;
+        if setting.kubernetes.is_some() && lookup::kubelet_of(image).is_none() {
+            warnings.push(Warning::KubeletUnknown {
+                image: image.id.clone(),
+                name: image.name.clone(),
+            });
+        }
+        if choice.deprecated {
+            warnings.push(Warning::Deprecated {
+                image: image.id.clone(),
+                since: image.deprecated.at(),
+            });
+        }
+        let floating = choice.terms.iter().filter_map(|it| ask.terms.get(*it)).any(|term| {
+            term.alias.is_none()
+                && term.id.is_none()
+                && term.parameter.is_none()
+                && term.name.as_ref().is_none_or(crate::image::NamePattern::wild)
+        });
+        if floating && candidates::looks_like_pre_release(kept) {
+            warnings.push(Warning::LooksLikePreRelease {
+                image: image.id.clone(),
+                name: image.name.clone(),
+            });
+        }
+    }
+    warnings
+}
+
+/// Two terms whose images fit the same type: only one of them boots there.
+fn overlaps(chosen: &[Chosen], setting: &Setting<'_>) -> Vec<Warning> {
+    let mut found: BTreeMap<(usize, usize), (usize, String)> = BTreeMap::new();
+    let terms: BTreeSet<usize> = chosen.iter().flat_map(|it| it.terms.iter().copied()).collect();
+    if terms.len() < 2 {
+        return Vec::new();
+    }
+    for machine in setting.machines.iter() {
+        let asked = match &setting.types {
+            TypesAsked::Any => machine.for_nodes,
+            TypesAsked::Named(names) => names.contains(&machine.name),
+        };
+        if !asked {
+            continue;
+        }
+        let mut fitting: BTreeSet<usize> = BTreeSet::new();
+        for it in chosen {
+            if machines::fits(machine, None, &it.requirements)
+                && it.hardware.misses(machine).is_empty()
+            {
+                fitting.extend(it.terms.first());
+            }
+        }
+        let fitting: Vec<usize> = fitting.into_iter().collect();
+        for (at, first) in fitting.iter().enumerate() {
+            for second in &fitting[at + 1..] {
+                let entry = found.entry((*first, *second)).or_insert((0, machine.name.clone()));
+                entry.0 += 1;
+            }
+        }
+    }
+    found
+        .into_iter()
+        .map(|(terms, (types, example))| Warning::TermsOverlap { terms, types, example })
+        .collect()
+}
+
+fn sort_and_dedupe(warnings: &mut Vec<Warning>) {
+    warnings.sort_by_cached_key(ToString::to_string);
+    warnings.dedup();
+}
+
+/// A ruling's part in words, for whoever prints.
+pub fn rules_of<'a>(policy: &'a Policy, ask: &Ask) -> Ruling<'a> {
+    policy.for_class(&ask.labels)
+}

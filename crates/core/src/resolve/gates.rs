@@ -1,0 +1,161 @@
+//! May this image boot?
+//!
+//! `candidate × policy × now → all that speaks against it`
+//!
+//! Every gate is asked, so that a person who opens one knows what is behind it.
+
+use super::Setting;
+use super::candidates::{Candidate, wrong_owner};
+use super::refusal::{Counted, DeprecatedRule, OwnerRule, Refusal, UnknownDate};
+use crate::ask::{Ask, Owner, Term};
+use crate::catalog::{Appeared, Because, Index, Kept, Standing};
+use crate::lookup;
+use crate::policy::{AgeFrom, Ruling};
+
+pub(super) fn refuse(
+    candidate: &mut Candidate,
+    index: &Index<'_>,
+    ask: &Ask,
+    ruling: &Ruling<'_>,
+    setting: &Setting<'_>,
+) {
+    let kept = index.at(candidate.image);
+    let image = &kept.sighting.image;
+    let now = index.now;
+    let term = &ask.terms[candidate.term];
+    let mut refusals = std::mem::take(&mut candidate.refusals);
+
+    refusals.extend(owner(kept, term, ruling, setting));
+    if image.allowed == Some(false) {
+        refusals.push(Refusal::NotAllowedByAccount);
+    }
+    let standing = kept.sighting.standing(now);
+    if !matches!(standing, Standing::Available | Standing::Deprecated { .. }) {
+        refusals.push(Refusal::NotBootable(standing));
+    }
+    if image.architecture.kubernetes().is_none() {
+        refusals.push(Refusal::UnsupportedArchitecture(image.architecture.as_str().to_owned()));
+    }
+    for rule in &ruling.rules {
+        if rule.allowed.as_ref().is_some_and(|it| !it.admits(image)) {
+            refusals.push(Refusal::NotAllowedByPolicy { policy: rule.name.clone() });
+        }
+    }
+    if let Some(quarantine) = ruling.quarantine(image, now) {
+        refusals.push(Refusal::Quarantined {
+            by: quarantine.name.clone(),
+            because: quarantine.reason.clone(),
+            until: quarantine.expires_at,
+        });
+    }
+    if let (Some(kubelet), Some(api_server)) = (lookup::kubelet_of(image), setting.kubernetes)
+        && kubelet > api_server
+    {
+        refusals.push(Refusal::KubeletTooNew { kubelet, api_server });
+    }
+    refusals.extend(withdrawn_or_deprecated(candidate, kept, term, ruling, index));
+    refusals.extend(age(candidate, kept, ask, ruling, index));
+
+    refusals.sort_by_key(Refusal::gate);
+    candidate.refusals = refusals;
+}
+
+/// Whose image it is, by the answer and not by the request: the term's word, or for a name without an
+/// owner one's own and Amazon's, and every policy's list.
+fn owner(kept: &Kept<'_>, term: &Term, ruling: &Ruling<'_>, setting: &Setting<'_>) -> Vec<Refusal> {
+    let image = &kept.sighting.image;
+    let account = setting.account.as_ref();
+    let mut refusals = Vec::new();
+    match (&term.owner, &term.name) {
+        (Some(owner), _) if !owner.owns(image, account) => {
+            refusals.push(wrong_owner(image, OwnerRule::Term { owner: owner.to_string() }));
+        }
+        (None, Some(_)) => {
+            let amazon = Owner::Group("amazon".to_owned());
+            if !Owner::Own.owns(image, account) && !amazon.owns(image, account) {
+                let rule = OwnerRule::Default { account_known: account.is_some() };
+                refusals.push(wrong_owner(image, rule));
+            }
+        }
+        (Some(_), _) | (None, None) => {}
+    }
+    for rule in &ruling.rules {
+        if let Some(owners) = &rule.owners
+            && !owners.iter().any(|it| it.owns(image, account))
+        {
+            let owners = owners.iter().map(ToString::to_string).collect();
+            let rule = OwnerRule::Policy { name: rule.name.clone(), owners };
+            refusals.push(wrong_owner(image, rule));
+        }
+    }
+    refusals
+}
+
+/// A withdrawn image boots nowhere, save by a dated exception. One that was only deprecated, however
+/// early, is the last choice of terms that look for ids, names and tags, as everywhere else.
+fn withdrawn_or_deprecated(
+    candidate: &Candidate,
+    kept: &Kept<'_>,
+    term: &Term,
+    ruling: &Ruling<'_>,
+    index: &Index<'_>,
+) -> Vec<Refusal> {
+    let image = &kept.sighting.image;
+    let mut refusals = Vec::new();
+    let excepted = ruling.exception(image, index.now).is_some();
+    let searched =
+        term.alias.is_none() && (term.parameter.is_none() || candidate.may_be_deprecated);
+    if let Some(mark) = kept.withdrawn.as_ref().filter(|_| !excepted)
+        && !(mark.because == Because::DeprecatedEarly && searched)
+    {
+        refusals.push(Refusal::Withdrawn(mark.clone()));
+    }
+    if image.deprecated_by(index.now) {
+        let since = image.deprecated.at();
+        if let Some(name) = ruling.forbids_deprecated() {
+            let because = DeprecatedRule::Policy { name: name.to_owned() };
+            refusals.push(Refusal::Deprecated { since, because });
+        } else if !candidate.may_be_deprecated {
+            refusals.push(Refusal::Deprecated { since, because: DeprecatedRule::Fallback });
+        }
+    }
+    refusals
+}
+
+fn age(
+    candidate: &Candidate,
+    kept: &Kept<'_>,
+    ask: &Ask,
+    ruling: &Ruling<'_>,
+    index: &Index<'_>,
+) -> Option<Refusal> {
+    let image = &kept.sighting.image;
+    let floor = ruling.age_floor(ask.minimum_age, image, index.now);
+    if floor.age.none() || (candidate.pinned_by_id && ruling.pinned_ids_exempt()) {
+        return None;
+    }
+    let Some(dated) = kept.dated else {
+        let date = UnknownDate::of(&image.created, kept.from_the_future);
+        return Some(Refusal::AgeUnknown { minimum: floor.age, date });
+    };
+    let counted = if image.created.at() == Some(dated) {
+        Counted::FromCreation
+    } else {
+        Counted::FromSourceCreation
+    };
+    let (from, counted) =
+        match (ruling.age_from(), kept.sighting.appeared, kept.sighting.first_seen) {
+            (AgeFrom::CreationOrFirstSeen, Appeared::Later, Some(seen)) if seen > dated => {
+                (seen, Counted::FromFirstSeen)
+            }
+            _ => (dated, counted),
+        };
+    let ripe_at = floor.age.after(from);
+    (ripe_at > index.now).then_some(Refusal::TooYoung {
+        minimum: floor.age,
+        policy: floor.policy,
+        from,
+        counted,
+        ripe_at,
+    })
+}

@@ -1,0 +1,278 @@
+//! On which instance types can an image boot?
+//!
+//! `labels of the type and of the pool × requirements of the image`, and the hardware itself: firmware,
+//! TPM, virtualisation, root device. Hardware has no labels, but counts like any inferred requirement.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use nodemolt_fit::{
+    Family, InstanceType, Key, Requirement, Requirements, Types, Vocabulary, Written, type_labels,
+};
+
+use crate::image::{BootMode, Image, NamePattern};
+
+/// The instance types, read once for a family of images.
+#[derive(Debug)]
+pub struct Machines {
+    pub vocabulary: Vocabulary,
+    machines: Vec<Machine>,
+}
+
+#[derive(Debug)]
+pub struct Machine {
+    pub name: String,
+    pub offers: Requirements,
+    boot_modes: Option<Vec<String>>,
+    nitro_tpm: Option<bool>,
+    root_devices: Option<Vec<String>>,
+    virtualization: Option<Vec<String>>,
+    ena_required: bool,
+    /// Kubernetes runs on its architecture.
+    pub for_nodes: bool,
+}
+
+impl Machines {
+    pub fn new(types: &Types, family: Family) -> Self {
+        let vocabulary = Vocabulary::new();
+        let machines = types.iter().map(|it| read(it, family, &vocabulary)).collect();
+        Self { vocabulary, machines }
+    }
+
+    /// In order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = &Machine> {
+        self.machines.iter()
+    }
+
+    pub fn len(&self) -> usize {
+        self.machines.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.machines.is_empty()
+    }
+}
+
+fn read(instance_type: &InstanceType, family: Family, vocabulary: &Vocabulary) -> Machine {
+    let mut offers = Requirements::new();
+    for label in type_labels::labels(instance_type, family) {
+        let requirement = match &label.value {
+            Some(value) => Requirement::exactly(vocabulary.value(value)),
+            None => Requirement::absent(),
+        };
+        offers.set(vocabulary.key(label.key), requirement);
+    }
+    Machine {
+        name: instance_type.name.clone(),
+        offers,
+        boot_modes: instance_type.boot_modes.clone(),
+        nitro_tpm: instance_type.nitro_tpm,
+        root_devices: instance_type.root_devices.clone(),
+        virtualization: instance_type.virtualisation.clone(),
+        ena_required: instance_type.network.ena.as_deref() == Some("required"),
+        for_nodes: instance_type.kubernetes_arch().is_some(),
+    }
+}
+
+/// What a `NodePool` adds to a node: its labels and its requirements, as one.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    pub name: String,
+    pub labels: BTreeMap<String, String>,
+    pub requirements: Vec<Written>,
+}
+
+impl Pool {
+    pub(super) fn read(&self, vocabulary: &Vocabulary) -> Requirements {
+        let mut read = Requirements::read(&self.requirements, vocabulary);
+        for (key, value) in &self.labels {
+            read.add(vocabulary.key(key), &Requirement::exactly(vocabulary.value(value)));
+        }
+        let name = Requirement::exactly(vocabulary.value(&self.name));
+        read.add(vocabulary.key(nodemolt_fit::label::NODEPOOL), &name);
+        read
+    }
+}
+
+/// What an image needs of the machine itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hardware {
+    boot: Option<BootMode>,
+    tpm: Option<String>,
+    virtualization: Option<String>,
+    root_device: Option<String>,
+    without_ena: bool,
+    supported: Vec<NamePattern>,
+    unsupported: Vec<NamePattern>,
+}
+
+impl Hardware {
+    pub fn of(image: &Image) -> Self {
+        Self {
+            boot: image.boot_mode.clone(),
+            tpm: image.tpm.clone(),
+            virtualization: image.virtualization.clone(),
+            root_device: image.root_device.clone(),
+            without_ena: image.ena == Some(false),
+            supported: image.supported_types.clone(),
+            unsupported: image.unsupported_types.clone(),
+        }
+    }
+
+    /// Whether this boots wherever the other does. Then the older of two images is of no use.
+    pub fn covers(&self, other: &Self) -> bool {
+        let boot = self.boot == other.boot
+            || matches!(self.boot, None | Some(BootMode::UefiPreferred))
+                && !matches!(other.boot, Some(BootMode::Other(_)));
+        // An image that names nothing may be taken to need nothing.
+        let alike =
+            |ours: &Option<String>, theirs: &Option<String>| ours.is_none() || ours == theirs;
+        boot && alike(&self.tpm, &other.tpm)
+            && alike(&self.virtualization, &other.virtualization)
+            && alike(&self.root_device, &other.root_device)
+            && (!self.without_ena || other.without_ena)
+            && self.supported == other.supported
+            && self.unsupported == other.unsupported
+    }
+
+    /// For people: what it says it needs.
+    pub fn needs(&self) -> Vec<String> {
+        let mut needs = Vec::new();
+        needs.extend(self.boot.as_ref().map(|it| format!("boot mode {}", it.as_str())));
+        needs.extend(self.tpm.as_ref().map(|it| format!("TPM {it}")));
+        needs.extend(self.virtualization.as_ref().map(|it| format!("virtualisation {it}")));
+        needs.extend(self.root_device.as_ref().map(|it| format!("root device {it}")));
+        needs.extend(self.without_ena.then(|| "no ENA".to_owned()));
+        if !self.supported.is_empty() {
+            let all: Vec<&str> = self.supported.iter().map(NamePattern::as_str).collect();
+            needs.push(format!("instance types {}", all.join(", ")));
+        }
+        if !self.unsupported.is_empty() {
+            let all: Vec<&str> = self.unsupported.iter().map(NamePattern::as_str).collect();
+            needs.push(format!("instance types other than {}", all.join(", ")));
+        }
+        needs
+    }
+
+    /// What of it the machine lacks. What the machine's description does not say is taken to be there.
+    pub(super) fn misses(&self, machine: &Machine) -> Vec<Miss> {
+        let mut misses = Vec::new();
+        let has = |list: &Option<Vec<String>>, word: &str| {
+            list.as_ref().is_none_or(|it| it.iter().any(|it| it == word))
+        };
+        let shown = |list: &Option<Vec<String>>| list.as_deref().unwrap_or_default().join(", ");
+        let boots = match &self.boot {
+            None => true,
+            Some(BootMode::UefiPreferred) => {
+                has(&machine.boot_modes, "uefi") || has(&machine.boot_modes, "legacy-bios")
+            }
+            Some(mode) => has(&machine.boot_modes, mode.as_str()),
+        };
+        let mut miss = |what: &str, needs: String, has: String| {
+            misses.push(Miss { what: what.to_owned(), needs, has });
+        };
+        if !boots {
+            let needs = self.boot.as_ref().map_or("", BootMode::as_str).to_owned();
+            miss("boot mode", needs, shown(&machine.boot_modes));
+        }
+        if self.tpm.is_some() && machine.nitro_tpm == Some(false) {
+            miss("TPM", "NitroTPM".to_owned(), "none".to_owned());
+        } else if self.tpm.is_some() && !has(&machine.boot_modes, "uefi") {
+            miss("boot mode", "uefi (for its TPM)".to_owned(), shown(&machine.boot_modes));
+        }
+        if let Some(kind) =
+            self.virtualization.as_ref().filter(|it| !has(&machine.virtualization, it))
+        {
+            miss("virtualisation", kind.clone(), shown(&machine.virtualization));
+        }
+        if let Some(kind) = self.root_device.as_ref().filter(|it| !has(&machine.root_devices, it)) {
+            miss("root device", kind.clone(), shown(&machine.root_devices));
+        }
+        if self.without_ena && machine.ena_required {
+            miss("ENA", "a machine without it".to_owned(), "required".to_owned());
+        }
+        let named = |patterns: &[NamePattern]| patterns.iter().any(|it| it.matches(&machine.name));
+        if (!self.supported.is_empty() && !named(&self.supported)) || named(&self.unsupported) {
+            miss("instance type", self.needs().pop().unwrap_or_default(), machine.name.clone());
+        }
+        misses
+    }
+}
+
+/// One thing that an image needs and a node of this type would not have.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Miss {
+    pub what: String,
+    pub needs: String,
+    pub has: String,
+}
+
+impl fmt::Display for Miss {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: image needs {}, type has {}", self.what, self.needs, self.has)
+    }
+}
+
+/// Whether a node of this type from this pool satisfies what an image requires.
+pub(super) fn fits(machine: &Machine, pool: Option<&Requirements>, asked: &Requirements) -> bool {
+    asked.iter().all(|(key, asked)| admitted(machine, pool, key, asked))
+}
+
+/// The type's label decides; a label that types do not have is the pool's; else there is none.
+fn admitted(machine: &Machine, pool: Option<&Requirements>, key: Key, asked: &Requirement) -> bool {
+    let offered = machine.offers.get(key).or_else(|| pool.and_then(|it| it.get(key)));
+    offered.map_or_else(|| asked.admits_absent(), |it| it.intersects(asked))
+}
+
+/// Whether the pool would launch this type at all.
+pub(super) fn in_pool(machine: &Machine, pool: &Requirements) -> bool {
+    pool.iter().all(|(key, wanted)| {
+        machine.offers.get(key).is_none_or(|offered| offered.intersects(wanted))
+    })
+}
+
+/// All that stands between an image and a type.
+pub(super) fn misses(
+    machine: &Machine,
+    pool: Option<&Requirements>,
+    asked: &Requirements,
+    hardware: &Hardware,
+    vocabulary: &Vocabulary,
+) -> Vec<Miss> {
+    let mut misses: Vec<Miss> = asked
+        .iter()
+        .filter(|(key, asked)| !admitted(machine, pool, *key, asked))
+        .map(|(key, asked)| {
+            let text = vocabulary.key_text(key);
+            let offered = machine.offers.get(key).or_else(|| pool.and_then(|it| it.get(key)));
+            Miss {
+                what: text.to_string(),
+                needs: shown(asked, vocabulary),
+                has: offered.map_or_else(|| "none".to_owned(), |it| shown(it, vocabulary)),
+            }
+        })
+        .collect();
+    misses.extend(hardware.misses(machine));
+    misses.sort();
+    misses
+}
+
+/// A requirement's outcomes in few words.
+pub fn shown(requirement: &Requirement, vocabulary: &Vocabulary) -> String {
+    use nodemolt_fit::Operator;
+    let words: Vec<String> = requirement
+        .written("", vocabulary)
+        .into_iter()
+        .map(|it| match it.operator {
+            Operator::In => it.values.join(" or "),
+            Operator::NotIn => format!("not {}", it.values.join(" nor ")),
+            Operator::Exists => "any".to_owned(),
+            Operator::DoesNotExist => "none".to_owned(),
+            Operator::Gt => format!("> {}", it.values.join("")),
+            Operator::Lt => format!("< {}", it.values.join("")),
+            Operator::Gte => format!("≥ {}", it.values.join("")),
+            Operator::Lte => format!("≤ {}", it.values.join("")),
+        })
+        .collect();
+    if words.is_empty() { "anything".to_owned() } else { words.join(" and ") }
+}
