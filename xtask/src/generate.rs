@@ -24,10 +24,7 @@ pub(crate) fn generate(root: &Path, what: What) -> Result<()> {
     match what {
         What::Examples => write(root, &examples::render()),
         What::Types => instance_types::generate(root),
-        What::All => {
-            write(root, &examples::render())?;
-            instance_types::generate(root)
-        }
+        What::All => write(root, &examples::render()).and_then(|()| instance_types::generate(root)),
     }
 }
 

@@ -85,21 +85,31 @@ prop_compose! {
     }
 }
 
-/// Mostly what is hard: a short range of which most has been excluded.
+/// What is hard: a short range of which much has been excluded.
 fn narrow() -> impl Strategy<Value = Vec<Written>> {
-    (-1..4_i64, 0..4_i64, vec(select(WORDS.as_slice()), 0..12)).prop_map(|(low, more, words)| {
+    let integers = WORDS.into_iter().filter(|it| integer(it).is_some()).collect::<Vec<_>>();
+    let excluded = vec(prop_oneof![3 => select(integers), 1 => select(WORDS.as_slice())], 0..8);
+    (-1..3_i64, 0..6_i64, excluded).prop_map(|(low, more, excluded)| {
         let say =
             |operator, values| Written { key: "k".to_owned(), operator, values, min_values: None };
         vec![
             say(Operator::Gte, vec![low.to_string()]),
             say(Operator::Lte, vec![(low + more).to_string()]),
-            say(Operator::NotIn, words.into_iter().map(str::to_owned).collect()),
+            say(Operator::NotIn, excluded.into_iter().map(str::to_owned).collect()),
         ]
     })
 }
 
+/// The same numbers, one by one, or some of them.
+fn list() -> impl Strategy<Value = Vec<Written>> {
+    vec(select(WORDS.as_slice()), 0..24).prop_map(|words| {
+        let values = words.into_iter().map(str::to_owned).collect();
+        vec![Written { key: "k".to_owned(), operator: Operator::In, values, min_values: None }]
+    })
+}
+
 fn some() -> impl Strategy<Value = Vec<Written>> {
-    prop_oneof![2 => vec(one_about("k"), 0..4), 1 => narrow()]
+    prop_oneof![2 => vec(one_about("k"), 0..4), 2 => narrow(), 1 => list()]
 }
 
 fn several() -> impl Strategy<Value = Vec<Written>> {

@@ -64,6 +64,7 @@ fn a_quantity_is_shown_as_kubectl_shows_it() {
         1024Ki → 1Mi
         1.5Gi → 1536Mi
         0.5Ki → 512
+        0.9765625Ki → 1k
         1000Ki → 1000Ki
         1025Ki → 1025Ki
         1Gi → 1Gi
@@ -202,4 +203,23 @@ fn a_sum_looks_like_its_parts() {
     assert_eq!(Quantity::from_mebibytes(i64::MAX).to_string(), "9671406556917033396600832");
     assert!(quantity("500m").saturating_sub(quantity("1")).negative());
     assert!(!Quantity::ZERO.negative() && Quantity::ZERO.zero());
+}
+
+#[test]
+fn a_quantity_comes_as_text_or_as_a_bare_number() {
+    use serde::{
+        Deserialize,
+        de::{IntoDeserializer, value::Error},
+    };
+
+    let from = |it: Result<Quantity, Error>| it.map_err(|it| it.to_string());
+    assert_eq!(from(Quantity::deserialize("1Gi".into_deserializer())), Ok(quantity("1Gi")));
+    assert_eq!(from(Quantity::deserialize(2_u64.into_deserializer())), Ok(quantity("2")));
+    assert_eq!(from(Quantity::deserialize((-2_i64).into_deserializer())), Ok(quantity("-2")));
+    assert_eq!(from(Quantity::deserialize(0.1_f64.into_deserializer())), Ok(quantity("100m")));
+    assert_eq!(
+        from(Quantity::deserialize("1GB".into_deserializer())),
+        Err("`1GB` is not a quantity: there is no unit `GB`, write `G` or `Gi`".to_owned())
+    );
+    assert!(Quantity::deserialize(IntoDeserializer::<Error>::into_deserializer(f64::NAN)).is_err());
 }

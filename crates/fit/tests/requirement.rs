@@ -3,6 +3,10 @@
 use nodemolt_fit::{
     Key, MinValuesShort, Operator, Requirement, Requirements, Undefined, Vocabulary, Written, label,
 };
+use serde::{
+    Deserialize,
+    de::{IntoDeserializer, value::Error},
+};
 
 /// `key In a b`, with `min 2` at the end if so many values are wanted.
 fn written(text: &str) -> Written {
@@ -147,6 +151,15 @@ fn one_requirement_lies_within_another() {
 }
 
 #[test]
+fn an_integer_that_both_exclude_is_missing_once() {
+    let vocabulary = Vocabulary::new();
+    let holed = requirement("Gte 1 & Lte 4 & NotIn 2 3", &vocabulary);
+    assert!(holed.intersects(&holed), "1 and 4 are left");
+    let used_up = requirement("Exists & NotIn 1 4", &vocabulary);
+    assert!(!holed.intersects(&used_up) && holed.intersect(&used_up).nothing());
+}
+
+#[test]
 fn absence_is_an_outcome_of_its_own() {
     let vocabulary = Vocabulary::new();
     let admits_absent = |text| requirement(text, &vocabulary).admits_absent();
@@ -260,6 +273,10 @@ fn a_mistyped_operator_is_answered_with_the_nearest() {
         let error = text.parse::<Operator>().unwrap_err();
         assert_eq!(error.to_string(), format!("`{text}` is not an operator: write {expected}"));
     }
+    let told = Operator::deserialize(IntoDeserializer::<Error>::into_deserializer("notin"));
+    assert_eq!(told.unwrap_err().to_string(), "`notin` is not an operator: write NotIn");
+    let read = Operator::deserialize(IntoDeserializer::<Error>::into_deserializer("Gte"));
+    assert_eq!(read, Ok(Operator::Gte));
     assert!("".parse::<Operator>().is_err() && "x".repeat(100_000).parse::<Operator>().is_err());
 }
 

@@ -1,0 +1,409 @@
+//! What do these files ask for?
+//!
+//! `text → objects + problems`
+//!
+//! Strict, as `kubectl apply` is: an unknown field is an error, because a misspelt `owner` that is
+//! silently dropped would select everybody's images. Every problem of a file is told at once, with
+//! its line, and a broken document does not hide the others.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use crate::{
+    ec2nodeclass::{self, EC2NodeClass},
+    imagepolicy::{self, ImagePolicy},
+    imagequarantine::{self, ImageQuarantine},
+    nodepool::{self, NodePool},
+    problem::{Finding, Place, Problem, Severity, nearest, quoted},
+    v1beta1,
+};
+
+use self::tree::{Content, NodeId, Tree};
+
+mod decode;
+mod path;
+mod scalar;
+mod tree;
+
+/// Four times what etcd takes for one object.
+pub const FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Who made more mistakes than this made one, many times.
+const PROBLEMS_MAX: usize = 100;
+
+/// One file, or what came on standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// As the user called it.
+    pub name: String,
+    pub text: String,
+}
+
+impl Source {
+    /// Files are bytes; ours must be UTF-8. A byte order mark is dropped.
+    pub fn from_bytes(name: impl Into<String>, bytes: &[u8]) -> Result<Self, Box<Problem>> {
+        let name = name.into();
+        let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Self { name, text: text.to_owned() }),
+            Err(error) => {
+                let good = &bytes[..error.valid_up_to()];
+                let line_start = good.iter().rposition(|it| *it == b'\n').map_or(0, |it| it + 1);
+                let before = String::from_utf8_lossy(&good[line_start..]);
+                let place = Place {
+                    line: 1 + good.split(|it| *it == b'\n').count().saturating_sub(1),
+                    column: 1 + before.chars().count(),
+                    span: Some(good.len()..good.len()),
+                };
+                let finding =
+                    Finding::error("", "is not UTF-8 text").hint("save the file as UTF-8");
+                Err(Box::new(Problem::new(&name, place, finding)))
+            }
+        }
+    }
+}
+
+/// What may stand in a file.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a file holds a handful; boxes would only be in the way"
+)]
+pub enum Object {
+    Class(EC2NodeClass),
+    Pool(NodePool),
+    Policy(ImagePolicy),
+    Quarantine(ImageQuarantine),
+}
+
+impl Object {
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Class(_) => ec2nodeclass::KIND,
+            Self::Pool(_) => nodepool::KIND,
+            Self::Policy(_) => imagepolicy::KIND,
+            Self::Quarantine(_) => imagequarantine::KIND,
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Class(it) => &it.metadata.name,
+            Self::Pool(it) => &it.metadata.name,
+            Self::Policy(it) => &it.metadata.name,
+            Self::Quarantine(it) => &it.metadata.name,
+        }
+    }
+}
+
+/// A value that remembers where it was written.
+#[derive(Debug, Clone)]
+pub struct Located<T> {
+    pub value: T,
+    /// As the user called it.
+    pub file: String,
+    tree: Arc<Tree>,
+    root: NodeId,
+    /// How the object is reached in its document: empty, or `items[3]`.
+    prefix: String,
+    moves: &'static [(&'static str, &'static str)],
+}
+
+impl<T> Located<T> {
+    /// Where `field` stands, or the nearest thing around it that was written.
+    pub fn locate(&self, field: &str) -> Place {
+        // What v1 says elsewhere than v1beta1 was not written where v1 says it.
+        let moved = self.moves.iter().find_map(|(to, from)| {
+            let rest = field.strip_prefix(to)?;
+            (self.tree.locate(self.root, to) == self.tree.locate(self.root, parent(to)))
+                .then(|| format!("{from}{}", if rest.starts_with('[') { "" } else { rest }))
+        });
+        self.tree.locate(self.root, moved.as_deref().unwrap_or(field))
+    }
+
+    /// A finding about this value, with its place.
+    pub fn problem(&self, finding: Finding) -> Problem {
+        let place = self.locate(&finding.field);
+        let field = under(&self.prefix, finding.field);
+        Problem::new(&self.file, place, Finding { field, ..finding })
+    }
+
+    /// Another value in the same place: an object's part, or what was made of it.
+    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Located<U> {
+        let Self { value, file, tree, root, prefix, moves } = self;
+        Located { value: make(value), file, tree, root, prefix, moves }
+    }
+}
+
+/// The objects that are well formed, in the order of the text, and everything there is to say.
+pub fn read(source: &Source) -> (Vec<Located<Object>>, Vec<Problem>) {
+    let mut reader = Reader { source, objects: Vec::new(), problems: Vec::new() };
+    if source.text.len() > FILE_BYTES_MAX {
+        let message = format!(
+            "is {} bytes long, more than the {} MiB that a file may have",
+            source.text.len(),
+            FILE_BYTES_MAX / 1024 / 1024
+        );
+        reader.tell(Place::START, Finding::error("", message).hint("split the file"));
+    } else {
+        for document in tree::documents(&source.text) {
+            if reader.problems.len() > PROBLEMS_MAX {
+                let message = "has too many problems: the rest of the file is not read";
+                reader.tell(Place::START, Finding::error("", message));
+                break;
+            }
+            reader.document(document);
+        }
+    }
+    let Reader { objects, mut problems, .. } = reader;
+    if problems.len() > PROBLEMS_MAX {
+        // Errors are never the ones left out: who sees no error would believe there is none.
+        problems.sort_by_key(|it| it.severity != Severity::Error);
+        let left_out = problems.split_off(PROBLEMS_MAX).len();
+        problems.sort_by_key(|it| (it.line, it.column));
+        let severity = problems.iter().map(|it| it.severity).max().unwrap_or(Severity::Note);
+        let finding = Finding::error("", format!("{left_out} more problems are not shown"));
+        problems.push(Problem::new(&source.name, Place::START, Finding { severity, ..finding }));
+    }
+    (objects, problems)
+}
+
+struct Reader<'s> {
+    source: &'s Source,
+    objects: Vec<Located<Object>>,
+    problems: Vec<Problem>,
+}
+
+/// What a document's `apiVersion` and `kind` say it is.
+enum Claim {
+    Class { beta: bool },
+    Pool { beta: bool },
+    Policy,
+    Quarantine,
+}
+
+/// Our kinds and the versions in which they are read.
+const KINDS: [(&str, &[&str]); 4] = [
+    (
+        ec2nodeclass::KIND,
+        &[ec2nodeclass::KARPENTER_V1, ec2nodeclass::NODEMOLT_V1ALPHA1, v1beta1::CLASS],
+    ),
+    (nodepool::KIND, &[nodepool::KARPENTER_V1, v1beta1::POOL]),
+    (imagepolicy::KIND, &[imagepolicy::NODEMOLT_V1ALPHA1]),
+    (imagequarantine::KIND, &[imagequarantine::NODEMOLT_V1ALPHA1]),
+];
+
+impl Reader<'_> {
+    fn tell(&mut self, place: Place, finding: Finding) {
+        self.problems.push(Problem::new(&self.source.name, place, finding));
+    }
+
+    fn document(&mut self, document: tree::Document) {
+        let tree::Document { tree, defects } = document;
+        let told = self.problems.len();
+        let read = self.objects.len();
+        let ours = tree.is_none_or(|tree| {
+            let tree = Arc::new(tree);
+            let root = tree.root;
+            // An empty document is what stands between two `---`.
+            tree.node(root).content != Content::Null && self.object(&tree, root, "", None)
+        });
+        // What is wrong with someone else's YAML is not ours to say.
+        if ours && !defects.is_empty() {
+            self.objects.truncate(read);
+            for (place, finding) in defects {
+                self.tell(place, finding);
+            }
+            self.problems[told..].sort_by_key(|it| (it.line, it.column));
+        }
+    }
+
+    /// Reads one object or list; false if it is none of ours.
+    fn object(
+        &mut self,
+        tree: &Arc<Tree>,
+        root: NodeId,
+        prefix: &str,
+        default: Option<Claim>,
+    ) -> bool {
+        let place = tree.node(root).place.clone();
+        let Content::Map(entries) = &tree.node(root).content else {
+            let finding = Finding::error(prefix, "expected an object with apiVersion and kind");
+            self.tell(place, finding);
+            return true;
+        };
+        let kind = tree.text(root, "kind");
+        if let Some(items) = tree.entry(root, "items")
+            && let Some(of) = kind.and_then(|it| it.strip_suffix("List"))
+            && (of.is_empty() || KINDS.iter().any(|(kind, _)| *kind == of))
+        {
+            let Content::List(items) = &tree.node(items.value).content else {
+                return self.not_a_list(tree, items.value, prefix);
+            };
+            let mut ours = false;
+            for (index, item) in items.iter().enumerate() {
+                if self.problems.len() > PROBLEMS_MAX {
+                    break;
+                }
+                // A typed list, as the API server answers, need not say it again for each item.
+                let default = claim(of, tree.text(root, "apiVersion")).ok();
+                ours |=
+                    self.object(tree, *item, &under(prefix, format!("items[{index}]")), default);
+            }
+            return ours;
+        }
+        let (Some(kind), Some(api_version)) = (kind, tree.text(root, "apiVersion")) else {
+            if let Some(claim) = default
+                && !entries.iter().any(|it| matches!(it.key.as_str(), "kind" | "apiVersion"))
+            {
+                self.claimed(tree, root, prefix, &claim);
+                return true;
+            }
+            for field in
+                ["apiVersion", "kind"].into_iter().filter(|it| tree.text(root, it).is_none())
+            {
+                let entry = tree.entry(root, field);
+                let said = if entry.is_some() { "must be a string" } else { "is missing" };
+                let place = entry.map_or_else(|| place.clone(), |it| it.place.clone());
+                let finding = Finding::error(under(prefix, field.to_owned()), said);
+                self.tell(
+                    place,
+                    finding.hint(
+                        "for example `apiVersion: karpenter.k8s.aws/v1` and `kind: EC2NodeClass`",
+                    ),
+                );
+            }
+            return true;
+        };
+        match claim(kind, Some(api_version)) {
+            Ok(claim) => {
+                self.claimed(tree, root, prefix, &claim);
+                true
+            }
+            Err(finding) => {
+                let place = tree.locate(root, &finding.field);
+                let ours = finding.severity == Severity::Error;
+                let field = under(prefix, finding.field.clone());
+                self.tell(place, Finding { field, ..finding });
+                ours
+            }
+        }
+    }
+
+    fn not_a_list(&mut self, tree: &Tree, items: NodeId, prefix: &str) -> bool {
+        let node = tree.node(items);
+        if node.content != Content::Null {
+            let field = under(prefix, "items".to_owned());
+            self.tell(node.place.clone(), Finding::error(field, "expected a list"));
+        }
+        true
+    }
+
+    fn claimed(&mut self, tree: &Arc<Tree>, root: NodeId, prefix: &str, claim: &Claim) {
+        let at = |moves| Located {
+            value: (),
+            file: self.source.name.clone(),
+            tree: Arc::clone(tree),
+            root,
+            prefix: prefix.to_owned(),
+            moves,
+        };
+        match claim {
+            Claim::Class { beta: false } => {
+                self.keep(at(&[]), |it| (it, vec![]), ec2nodeclass::check, Object::Class);
+            }
+            Claim::Class { beta: true } => self.keep(
+                at(&v1beta1::CLASS_MOVES),
+                |it| (v1beta1::class(it), vec![]),
+                ec2nodeclass::check,
+                Object::Class,
+            ),
+            Claim::Pool { beta: false } => {
+                self.keep(at(&[]), |it| (it, vec![]), |_| vec![], Object::Pool);
+            }
+            Claim::Pool { beta: true } => {
+                self.keep(at(&v1beta1::POOL_MOVES), v1beta1::pool, |_| vec![], Object::Pool);
+            }
+            Claim::Policy => {
+                self.keep(at(&[]), |it| (it, vec![]), imagepolicy::check, Object::Policy);
+            }
+            Claim::Quarantine => {
+                self.keep(at(&[]), |it| (it, vec![]), imagequarantine::check, Object::Quarantine);
+            }
+        }
+    }
+
+    /// Wire → today's version → checked → kept, unless something is wrong on the way.
+    fn keep<Wire: DeserializeOwned, Today>(
+        &mut self,
+        at: Located<()>,
+        convert: impl FnOnce(Wire) -> (Today, Vec<Finding>),
+        check: impl FnOnce(&Today) -> Vec<Finding>,
+        wrap: impl FnOnce(Today) -> Object,
+    ) {
+        let told = self.problems.len();
+        let (wire, found) = decode::decode::<Wire>(&at.tree, at.root);
+        for (place, finding) in found {
+            let field = under(&at.prefix, finding.field);
+            self.tell(place, Finding { field, ..finding });
+        }
+        let object = wire.map(convert).map(|(today, mut found)| {
+            found.extend(check(&today));
+            self.problems.extend(found.into_iter().map(|it| at.problem(it)));
+            today
+        });
+        let told = &mut self.problems[told..];
+        told.sort_by_key(|it| (it.line, it.column));
+        if let Some(object) = object
+            && told.iter().all(|it| it.severity != Severity::Error)
+        {
+            self.objects.push(at.map(|()| wrap(object)));
+        }
+    }
+}
+
+fn claim(kind: &str, api_version: Option<&str>) -> Result<Claim, Finding> {
+    let api_version = api_version.unwrap_or_default();
+    let Some((_, known)) = KINDS.iter().find(|(it, _)| *it == kind) else {
+        return Err(foreign(kind, api_version));
+    };
+    if !known.contains(&api_version) {
+        let message =
+            format!("{} is not a version of {kind} that is read here", quoted(api_version));
+        let hint = format!("write {}", known.join(" or "));
+        return Err(Finding::error("apiVersion", message).hint(hint));
+    }
+    Ok(match kind {
+        ec2nodeclass::KIND => Claim::Class { beta: api_version == v1beta1::CLASS },
+        nodepool::KIND => Claim::Pool { beta: api_version == v1beta1::POOL },
+        imagepolicy::KIND => Claim::Policy,
+        _ => Claim::Quarantine,
+    })
+}
+
+/// A kind that is not read: somebody else's, or one of ours misspelt.
+fn foreign(kind: &str, api_version: &str) -> Finding {
+    let group = api_version.split('/').next().unwrap_or_default();
+    let read_here = KINDS.map(|(kind, _)| kind);
+    if KINDS.iter().any(|(_, known)| known.iter().any(|it| it.split('/').next() == Some(group)))
+        && let Some(near) = nearest(kind, &read_here)
+    {
+        let message = format!("{} is not a kind of {group}", quoted(kind));
+        return Finding::error("kind", message).hint(format!("did you mean `{near}`?"));
+    }
+    let message = format!("ignored: {} is not read here", quoted(kind));
+    Finding::note("kind", message).hint(format!("read are {}", read_here.join(", ")))
+}
+
+fn under(prefix: &str, field: String) -> String {
+    match (prefix, field.as_str()) {
+        ("", _) => field,
+        (_, "") => prefix.to_owned(),
+        (_, inside) if inside.starts_with('[') => format!("{prefix}{inside}"),
+        (_, inside) => format!("{prefix}.{inside}"),
+    }
+}
+
+fn parent(field: &str) -> &str {
+    field.rsplit_once('.').map_or("", |(parent, _)| parent)
+}

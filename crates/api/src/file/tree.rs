@@ -1,0 +1,514 @@
+//! What does this text say, and where does it say it?
+//!
+//! `text → documents`, each a tree of nodes with their places
+//!
+//! We build the tree from the parser's events ourselves, because serde's path through YAML stops at
+//! the first mistake and forgets where an unknown field stood. An alias is an edge to the node it
+//! names, not a copy: a bomb costs nothing to hold, and is refused by its weight before anyone
+//! walks it.
+
+use std::collections::BTreeMap;
+
+use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+
+use crate::problem::{Finding, Place, quoted};
+
+use super::scalar;
+
+/// Deeper than any Kubernetes object we read (a class has 8 levels, managed fields some 20), and
+/// shallow enough to be walked by recursion.
+const DEPTH_MAX: usize = 64;
+/// A file without aliases weighs at most two units for each of its bytes. What weighs more than
+/// the largest file may is an alias that repeats itself.
+const WEIGHT_MAX: usize = 2 * super::FILE_BYTES_MAX;
+/// Entries that `<<` copies in one document, all together.
+const MERGED_MAX: usize = 10_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NodeId(usize);
+
+/// One document. Nodes refer to each other by id, children before parents, so there are no cycles.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Tree {
+    nodes: Vec<Node>,
+    pub(crate) root: NodeId,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) place: Place,
+    pub(crate) content: Content,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Content {
+    Null,
+    /// The text tells `yes` from `true`.
+    Bool(bool, String),
+    /// The text tells `012` from `10`.
+    Number(scalar::Number, String),
+    Text(String),
+    List(Vec<NodeId>),
+    Map(Vec<Entry>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) place: Place,
+    pub(crate) value: NodeId,
+}
+
+/// A document, or as much of it as could be read, and what is wrong with its YAML.
+#[derive(Debug)]
+pub(crate) struct Document {
+    /// Absent where the document breaks off.
+    pub(crate) tree: Option<Tree>,
+    pub(crate) defects: Vec<(Place, Finding)>,
+}
+
+impl Tree {
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0]
+    }
+
+    pub(crate) fn entry(&self, map: NodeId, key: &str) -> Option<&Entry> {
+        match &self.node(map).content {
+            Content::Map(entries) => entries.iter().find(|it| it.key == key),
+            Content::Null
+            | Content::Bool(..)
+            | Content::Number(..)
+            | Content::Text(_)
+            | Content::List(_) => None,
+        }
+    }
+
+    pub(crate) fn text(&self, map: NodeId, key: &str) -> Option<&str> {
+        match &self.node(self.entry(map, key)?.value).content {
+            Content::Text(text) => Some(text),
+            Content::Null
+            | Content::Bool(..)
+            | Content::Number(..)
+            | Content::List(_)
+            | Content::Map(_) => None,
+        }
+    }
+
+    /// The place of `field`, or of the nearest thing around it that was written.
+    pub(crate) fn locate(&self, root: NodeId, field: &str) -> Place {
+        let (mut node, mut place) = (root, &self.node(root).place);
+        for segment in segments(field) {
+            let next = match &self.node(node).content {
+                Content::Map(entries) => {
+                    entries.iter().find(|it| it.key == segment).map(|it| (it.value, &it.place))
+                }
+                Content::List(items) => segment
+                    .parse::<usize>()
+                    .ok()
+                    .and_then(|it| items.get(it))
+                    .map(|it| (*it, &self.node(*it).place)),
+                Content::Null | Content::Bool(..) | Content::Number(..) | Content::Text(_) => None,
+            };
+            match next {
+                Some(next) => (node, place) = next,
+                None => break,
+            }
+        }
+        place.clone()
+    }
+}
+
+/// `a.b[0].c[x.y/z]` as `a`, `b`, `0`, `c`, `x.y/z`.
+fn segments(field: &str) -> Vec<&str> {
+    let mut rest = field;
+    let mut found = Vec::new();
+    while !rest.is_empty() {
+        let (segment, after) = if let Some(inside) = rest.strip_prefix('[') {
+            inside.split_once(']').unwrap_or((inside, ""))
+        } else {
+            rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len()))
+        };
+        found.push(segment);
+        rest = after.strip_prefix('.').unwrap_or(after);
+    }
+    found
+}
+
+/// Every document of the text. Reading goes on after a broken one.
+pub(crate) fn documents(text: &str) -> Vec<Document> {
+    let options = serde_saphyr::granit_parser::options! { emit_comments: false };
+    let mut parser = Parser::new_from_str_with_options(text, options);
+    let mut documents = Vec::new();
+    let mut broken_documents = 0;
+    let mut builder = Builder::default();
+    loop {
+        let stop = match parser.next_event() {
+            None | Some(Ok((Event::StreamEnd, _))) => return documents,
+            Some(Ok((Event::DocumentEnd, _))) => {
+                documents.push(std::mem::take(&mut builder).finish());
+                continue;
+            }
+            Some(Ok((event, span))) => builder.take(event, span).err(),
+            Some(Err(error)) => Some(syntax(text, &error)),
+        };
+        if let Some(defect) = stop {
+            let mut broken = std::mem::take(&mut builder);
+            broken.defects.push(defect);
+            documents.push(Document { tree: None, defects: broken.defects });
+            broken_documents += 1;
+            if broken_documents > super::PROBLEMS_MAX
+                || !matches!(parser.proceed_next_document(), Ok(true))
+            {
+                return documents;
+            }
+        }
+    }
+}
+
+fn syntax(text: &str, error: &ScanError) -> (Place, Finding) {
+    let marker = error.marker();
+    let place = Place {
+        line: marker.line(),
+        column: marker.col() + 1,
+        span: marker.byte_offset().map(|it| it..it),
+    };
+    let before = marker.byte_offset().and_then(|it| text.get(..it)).unwrap_or_default();
+    let line = &text[before.rfind('\n').map_or(0, |it| it + 1)..];
+    let indentation = &line[..line.len() - line.trim_start_matches([' ', '\t']).len()];
+    let finding = Finding::error("", format!("cannot be read as YAML: {}", error.info()));
+    let finding = if indentation.contains('\t') {
+        finding.hint("indent with spaces; YAML does not take tabs")
+    } else {
+        finding
+    };
+    (place, finding)
+}
+
+fn place(span: Span) -> Place {
+    Place { line: span.start.line(), column: span.start.col() + 1, span: span.byte_range() }
+}
+
+#[derive(Debug, Default)]
+struct Builder {
+    nodes: Vec<Node>,
+    /// Of each node, with all that aliases repeat below it.
+    sizes: Vec<Size>,
+    open: Vec<Open>,
+    anchors: BTreeMap<usize, NodeId>,
+    merged: usize,
+    root: Option<NodeId>,
+    defects: Vec<(Place, Finding)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    weight: usize,
+    depth: usize,
+}
+
+/// A list or map whose end has not come yet.
+#[derive(Debug)]
+struct Open {
+    place: Place,
+    anchor: usize,
+    inside: Inside,
+}
+
+#[derive(Debug)]
+enum Inside {
+    List(Vec<NodeId>),
+    Map { entries: Vec<Entry>, known: BTreeMap<String, usize>, merges: Vec<NodeId>, key: Key },
+}
+
+#[derive(Debug)]
+enum Key {
+    /// The next node is a key.
+    Awaited,
+    /// The next node is this key's value.
+    Read(String, Place),
+    /// The next node is merged into the map.
+    Merge,
+    /// The key was no good, or came twice: its value is dropped.
+    Refused,
+}
+
+type Stop = (Place, Finding);
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Stop> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                self.scalar(&text, style, anchor, tag.as_deref(), place(span))
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                self.refuse_tag(tag.as_deref(), "seq", &place(span));
+                self.push(place(span), anchor, Inside::List(Vec::new()))
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.refuse_tag(tag.as_deref(), "map", &place(span));
+                let inside = Inside::Map {
+                    entries: Vec::new(),
+                    known: BTreeMap::new(),
+                    merges: Vec::new(),
+                    key: Key::Awaited,
+                };
+                self.push(place(span), anchor, inside)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::Alias(anchor) => {
+                if let Some(id) = self.anchors.get(&anchor) {
+                    self.put(*id);
+                    return Ok(());
+                }
+                let place = place(span);
+                let field = self.field();
+                self.defect(place.clone(), Finding::error(field, "the alias names what it is in"));
+                let id = self.add(place, Content::Null, Size { weight: 1, depth: 0 })?;
+                self.put(id);
+                Ok(())
+            }
+            Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(..)
+            | Event::DocumentEnd
+            | Event::Anchor(..)
+            | Event::UnresolvedAlias(_)
+            | Event::Comment(..)
+            // What a newer parser may add.
+            | _ => Ok(()),
+        }
+    }
+
+    fn finish(self) -> Document {
+        let tree = self.root.map(|root| Tree { nodes: self.nodes, root });
+        Document { tree, defects: self.defects }
+    }
+
+    fn push(&mut self, place: Place, anchor: usize, inside: Inside) -> Result<(), Stop> {
+        if self.open.len() >= DEPTH_MAX {
+            return Err(self.too_deep(place));
+        }
+        self.open.push(Open { place, anchor, inside });
+        Ok(())
+    }
+
+    fn scalar(
+        &mut self,
+        text: &str,
+        style: ScalarStyle,
+        anchor: usize,
+        tag: Option<&Tag>,
+        place: Place,
+    ) -> Result<(), Stop> {
+        if let Some(Open { inside: Inside::Map { key: key @ Key::Awaited, .. }, .. }) =
+            self.open.last_mut()
+            && tag.is_none()
+            && anchor == 0
+        {
+            if style == ScalarStyle::Plain && text == "<<" {
+                *key = Key::Merge;
+                return Ok(());
+            }
+            match scalar::key(text, style) {
+                Ok(()) => {
+                    self.key(text, place);
+                    return Ok(());
+                }
+                Err(finding) => {
+                    *key = Key::Refused;
+                    let field = self.field();
+                    self.defect(place, Finding { field, ..finding });
+                    return Ok(());
+                }
+            }
+        }
+        let content = scalar::resolve(text, style, tag).unwrap_or_else(|message| {
+            let field = self.field();
+            self.defect(place.clone(), Finding::error(field, message));
+            Content::Null
+        });
+        let id = self.add(place, content, Size { weight: 1 + text.len(), depth: 0 })?;
+        self.remember(anchor, id);
+        self.put(id);
+        Ok(())
+    }
+
+    fn key(&mut self, text: &str, place: Place) {
+        let Some(Open { inside: Inside::Map { known, key, .. }, .. }) = self.open.last_mut() else {
+            return;
+        };
+        if let Some(line) = known.get(text).copied() {
+            *key = Key::Refused;
+            let field = super::path::join(&self.field(), text);
+            let message = format!("is written twice, first on line {line}");
+            let finding = Finding::error(field, message).hint("keep one of the two");
+            self.defect(place, finding);
+            return;
+        }
+        known.insert(text.to_owned(), place.line);
+        *key = Key::Read(text.to_owned(), place);
+    }
+
+    fn close(&mut self) -> Result<(), Stop> {
+        let Some(Open { place, anchor, inside }) = self.open.pop() else { return Ok(()) };
+        let content = match inside {
+            Inside::List(items) => Content::List(items),
+            Inside::Map { mut entries, known, merges, .. } => {
+                self.merge(&mut entries, known, &merges, &place)?;
+                Content::Map(entries)
+            }
+        };
+        let mut size = Size { weight: 1, depth: 1 };
+        let mut grow = |child: &NodeId, key: usize| {
+            let Size { weight, depth } = self.sizes[child.0];
+            size.weight = size.weight.saturating_add(weight).saturating_add(key);
+            size.depth = size.depth.max(depth.saturating_add(1));
+        };
+        match &content {
+            Content::List(items) => items.iter().for_each(|it| grow(it, 0)),
+            Content::Map(entries) => entries.iter().for_each(|it| grow(&it.value, it.key.len())),
+            Content::Null | Content::Bool(..) | Content::Number(..) | Content::Text(_) => {}
+        }
+        let id = self.add(place, content, size)?;
+        self.remember(anchor, id);
+        self.put(id);
+        Ok(())
+    }
+
+    /// `<<: *base`: what the map does not say itself comes from the base, the first base first.
+    fn merge(
+        &mut self,
+        entries: &mut Vec<Entry>,
+        mut known: BTreeMap<String, usize>,
+        merges: &[NodeId],
+        place: &Place,
+    ) -> Result<(), Stop> {
+        for merge in merges {
+            let bases = match &self.nodes[merge.0].content {
+                Content::List(items) => items.clone(),
+                Content::Null
+                | Content::Bool(..)
+                | Content::Number(..)
+                | Content::Text(_)
+                | Content::Map(_) => vec![*merge],
+            };
+            for base in bases {
+                let Content::Map(more) = &self.nodes[base.0].content else {
+                    let finding =
+                        Finding::error(self.field(), "`<<` takes a map or a list of maps");
+                    self.defect(self.nodes[base.0].place.clone(), finding);
+                    continue;
+                };
+                self.merged = self.merged.saturating_add(more.len());
+                if self.merged > MERGED_MAX {
+                    return Err(Self::too_heavy(place.clone()));
+                }
+                for entry in more {
+                    if known.insert(entry.key.clone(), entry.place.line).is_none() {
+                        entries.push(entry.clone());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, place: Place, content: Content, size: Size) -> Result<NodeId, Stop> {
+        if size.weight > WEIGHT_MAX {
+            return Err(Self::too_heavy(place));
+        }
+        if size.depth > DEPTH_MAX {
+            return Err(self.too_deep(place));
+        }
+        self.nodes.push(Node { place, content });
+        self.sizes.push(size);
+        Ok(NodeId(self.nodes.len() - 1))
+    }
+
+    fn remember(&mut self, anchor: usize, id: NodeId) {
+        if anchor != 0 {
+            self.anchors.insert(anchor, id);
+        }
+    }
+
+    /// Hands a finished node to whatever is open around it.
+    fn put(&mut self, id: NodeId) {
+        let Some(open) = self.open.last_mut() else {
+            self.root = Some(id);
+            return;
+        };
+        match &mut open.inside {
+            Inside::List(items) => items.push(id),
+            Inside::Map { entries, merges, key, .. } => {
+                match std::mem::replace(key, Key::Awaited) {
+                    Key::Read(key, place) => entries.push(Entry { key, place, value: id }),
+                    Key::Merge => merges.push(id),
+                    Key::Refused => {}
+                    Key::Awaited => {
+                        // Anchors and tags on keys are rare enough to come through here.
+                        let node = &self.nodes[id.0];
+                        if let Content::Text(text) = &node.content {
+                            let (text, place) = (text.clone(), node.place.clone());
+                            self.key(&text, place);
+                            return;
+                        }
+                        *key = Key::Refused;
+                        let place = node.place.clone();
+                        let finding = Finding::error(self.field(), "a key must be a string");
+                        self.defect(place, finding);
+                    }
+                }
+            }
+        }
+    }
+
+    fn defect(&mut self, place: Place, finding: Finding) {
+        if self.defects.len() < super::PROBLEMS_MAX {
+            self.defects.push((place, finding));
+        }
+    }
+
+    /// The path to what is being read.
+    fn field(&self) -> String {
+        let mut field = String::new();
+        for open in &self.open {
+            match &open.inside {
+                Inside::List(items) => field = format!("{field}[{}]", items.len()),
+                Inside::Map { key: Key::Read(key, _), .. } => {
+                    field = super::path::join(&field, key);
+                }
+                Inside::Map { .. } => {}
+            }
+        }
+        field
+    }
+
+    fn refuse_tag(&mut self, tag: Option<&Tag>, expected: &str, place: &Place) {
+        if let Some(tag) = tag
+            && tag.core_suffix() != Some(expected)
+        {
+            let message = format!("the tag {} is not known here", quoted(&tag.original()));
+            self.defect(place.clone(), Finding::error(self.field(), message));
+        }
+    }
+
+    fn too_deep(&self, place: Place) -> Stop {
+        let message = format!("is nested deeper than {DEPTH_MAX} levels");
+        (place, Finding::error(shortened(&self.field()), message))
+    }
+
+    fn too_heavy(place: Place) -> Stop {
+        let message = "its aliases repeat more than any file may hold";
+        (place, Finding::error("", message).hint("write out what the aliases stand for"))
+    }
+}
+
+/// The path to the 65th level is of no use to anyone.
+fn shortened(field: &str) -> String {
+    const CHARS_MAX: usize = 80;
+    let mut shown: String = field.chars().take(CHARS_MAX).collect();
+    if shown.len() < field.len() {
+        shown.push('…');
+    }
+    shown
+}

@@ -1,0 +1,100 @@
+//! What has to hold between the fields of a policy?
+
+use crate::{
+    meta::LabelSelectorRequirement,
+    owner,
+    problem::{Finding, nearest, quoted},
+    time,
+};
+
+use super::{ImagePolicy, ImagePolicySpec, PolicyException};
+
+const SELECTOR_OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
+
+pub fn check(policy: &ImagePolicy) -> Vec<Finding> {
+    let ImagePolicySpec { class_selector, owners, allowed_images, exceptions, .. } = &policy.spec;
+    let mut found = Vec::new();
+    for (index, requirement) in
+        class_selector.iter().flat_map(|it| &it.match_expressions).enumerate()
+    {
+        found.extend(selector(
+            &format!("spec.classSelector.matchExpressions[{index}]"),
+            requirement,
+        ));
+    }
+    // An empty list would forbid every image, an absent one none. Whoever writes `[]` means
+    // neither for certain.
+    if let Some(owners) = owners {
+        if owners.is_empty() {
+            let finding = Finding::error("spec.owners", "cannot be empty");
+            found.push(finding.hint("remove it to allow any owner, or name those you trust"));
+        }
+        for (index, it) in owners.iter().enumerate() {
+            found.extend(owner::check(&format!("spec.owners[{index}]"), it));
+        }
+    }
+    if let Some(allowed) = allowed_images {
+        if allowed.ids.is_empty() && allowed.names.is_empty() {
+            let finding =
+                Finding::error("spec.allowedImages", "expected at least one of ids and names");
+            found.push(finding.hint("remove it to allow any image"));
+        }
+        for (index, id) in allowed.ids.iter().enumerate() {
+            if !id.starts_with("ami-") {
+                let message = format!("{} is not the id of an image", quoted(id));
+                let finding = Finding::error(format!("spec.allowedImages.ids[{index}]"), message);
+                found.push(finding.hint("an id starts with `ami-`; patterns belong under `names`"));
+            }
+        }
+        for (index, name) in allowed.names.iter().enumerate() {
+            if name.trim().is_empty() {
+                let field = format!("spec.allowedImages.names[{index}]");
+                found.push(Finding::error(field, "cannot be empty"));
+            }
+        }
+    }
+    for (index, it) in exceptions.iter().enumerate() {
+        found.extend(exception(&format!("spec.exceptions[{index}]"), it));
+    }
+    found
+}
+
+fn exception(field: &str, exception: &PolicyException) -> Vec<Finding> {
+    let PolicyException { image, reason, until } = exception;
+    let mut found = Vec::new();
+    if image.trim().is_empty() {
+        found.push(Finding::error(format!("{field}.image"), "cannot be empty"));
+    }
+    if reason.trim().is_empty() {
+        let finding = Finding::error(format!("{field}.reason"), "cannot be empty");
+        found.push(finding.hint("say why this image may boot early: others will read it"));
+    }
+    found.extend(time::check(&format!("{field}.until"), until));
+    found
+}
+
+fn selector(field: &str, requirement: &LabelSelectorRequirement) -> Option<Finding> {
+    let LabelSelectorRequirement { key, operator, values } = requirement;
+    if key.is_empty() {
+        return Some(Finding::error(format!("{field}.key"), "cannot be empty"));
+    }
+    match operator.as_str() {
+        "In" | "NotIn" if values.is_empty() => Some(Finding::error(
+            format!("{field}.values"),
+            format!("operator '{operator}' needs at least one value"),
+        )),
+        "Exists" | "DoesNotExist" if !values.is_empty() => Some(Finding::error(
+            format!("{field}.values"),
+            format!("operator '{operator}' takes no values"),
+        )),
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => None,
+        other => {
+            let hint = match nearest(other, &SELECTOR_OPERATORS) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("write one of {}", SELECTOR_OPERATORS.join(", ")),
+            };
+            let message = format!("{} is not an operator", quoted(other));
+            Some(Finding::error(format!("{field}.operator"), message).hint(hint))
+        }
+    }
+}
