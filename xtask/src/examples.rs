@@ -62,6 +62,10 @@ fn pretty(answer: &impl Serialize) -> String {
 mod tests {
     use std::{collections::BTreeSet, fs, path::Path};
 
+    use nodemolt_api::{
+        file::{Source, read},
+        problem::Severity,
+    };
     use serde_json::Value;
 
     use super::*;
@@ -108,6 +112,25 @@ mod tests {
             assert!(!ids.is_empty(), "{file} names no image");
             assert!(ids.iter().all(|it| catalog.contains(it)), "{file} names {ids:?}");
         }
+    }
+
+    #[test]
+    fn what_people_wrote_is_read_without_an_error() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+        let mut objects_read = 0;
+        for folder in ["classes", "pools", "policies"] {
+            for entry in fs::read_dir(root.join(folder)).unwrap() {
+                let path = entry.unwrap().path();
+                let source =
+                    Source::from_bytes(path.display().to_string(), &fs::read(&path).unwrap());
+                let (objects, problems) = read(&source.unwrap());
+                let errors: Vec<_> =
+                    problems.iter().filter(|it| matches!(it.severity, Severity::Error)).collect();
+                assert!(errors.is_empty(), "{errors:#?}");
+                objects_read += objects.len();
+            }
+        }
+        assert_eq!(objects_read, 6 + 2 + 4, "classes, pools, one policy and three quarantines");
     }
 
     #[test]

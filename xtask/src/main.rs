@@ -37,7 +37,8 @@ enum Task {
     Demo,
     /// Write the files that are generated
     Generate {
-        #[arg(value_enum, default_value_t = generate::What::All)]
+        /// The types need pip and a network; the examples need nothing
+        #[arg(value_enum, default_value_t = generate::What::Examples)]
         what: generate::What,
     },
 }

@@ -237,3 +237,25 @@ fn name_the_newest(published: &mut [Published]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nodemolt_core::lookup::{Release, read_name, read_path};
+
+    use super::*;
+
+    #[test]
+    fn names_and_paths_are_those_that_core_reads() {
+        for it in published() {
+            let name = &it.image.name;
+            let (flavour, version) = read_name(name).expect(name);
+            assert_eq!(read_path(&it.latest), Some((flavour, Release::Recommended)), "{name}");
+            if let Some(pinned) = it.pinned {
+                let (of_path, release) = read_path(&pinned).expect(&pinned);
+                assert_eq!(of_path, flavour);
+                let Release::Version(of_path) = release else { panic!("{pinned} is no version") };
+                assert!(version.ends_with(&of_path), "{pinned} is not {version}");
+            }
+        }
+    }
+}
