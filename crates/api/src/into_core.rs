@@ -40,7 +40,9 @@ impl Reader {
         T: std::str::FromStr,
         T::Err: std::fmt::Display,
     {
-        text.parse().map_err(|error| self.found.push(Finding::error(field, format!("{error}")))).ok()
+        text.parse()
+            .map_err(|error| self.found.push(Finding::error(field, format!("{error}"))))
+            .ok()
     }
 
     fn time(&mut self, field: &str, text: &str) -> Option<Timestamp> {
@@ -66,12 +68,17 @@ impl Reader {
                 }
             },
         };
-        let written = Written {
-            key: wire.key.clone(),
-            operator,
-            values: wire.values.clone(),
-            min_values,
+        // Karpenter admits values that mean nothing here; the door has warned of them.
+        let values = match operator {
+            Operator::Exists | Operator::DoesNotExist => Vec::new(),
+            Operator::In
+            | Operator::NotIn
+            | Operator::Gt
+            | Operator::Lt
+            | Operator::Gte
+            | Operator::Lte => wire.values.clone(),
         };
+        let written = Written { key: wire.key.clone(), operator, values, min_values };
         match written.check() {
             Ok(()) => Some(written),
             Err(error) => {
@@ -188,8 +195,7 @@ impl TryFrom<&NodePool> for PoolOfClass {
             let field = format!("spec.template.spec.requirements[{at}]");
             requirements.extend(reader.requirement(&field, wire));
         }
-        let labels =
-            template.metadata.as_ref().map(|it| it.labels.clone()).unwrap_or_default();
+        let labels = template.metadata.as_ref().map(|it| it.labels.clone()).unwrap_or_default();
         let class = &template.spec.node_class_ref;
         reader.finish(Some(Self {
             pool: Pool { name: pool.metadata.name.clone(), labels, requirements },
@@ -222,9 +228,8 @@ impl TryFrom<&ImagePolicy> for Rule {
         {
             let mut read = AllowedImages::default();
             for (at, id) in allowed.ids.iter().enumerate() {
-                read.ids.extend(
-                    reader.parse::<ImageId>(&format!("spec.allowedImages.ids[{at}]"), id),
-                );
+                read.ids
+                    .extend(reader.parse::<ImageId>(&format!("spec.allowedImages.ids[{at}]"), id));
             }
             read.names.extend(allowed.names.iter().map(|it| NamePattern::new(it)));
             rule.allowed = Some(read);
@@ -265,8 +270,7 @@ fn which(reader: &mut Reader, field: &str, text: &str) -> Option<Which> {
 }
 
 fn read_selector(reader: &mut Reader, field: &str, wire: &meta::LabelSelector) -> LabelSelector {
-    let mut selector =
-        LabelSelector { labels: wire.match_labels.clone(), expressions: Vec::new() };
+    let mut selector = LabelSelector { labels: wire.match_labels.clone(), expressions: Vec::new() };
     for (at, expression) in wire.match_expressions.iter().enumerate() {
         let key = expression.key.clone();
         let values: BTreeSet<String> = expression.values.iter().cloned().collect();
@@ -303,8 +307,7 @@ impl TryFrom<&ImageQuarantine> for Quarantine {
                 None
             }
         };
-        let expires_at =
-            spec.expires_at.as_ref().and_then(|it| reader.time("spec.expiresAt", it));
+        let expires_at = spec.expires_at.as_ref().and_then(|it| reader.time("spec.expiresAt", it));
         let quarantine = image.map(|image| Self {
             name: wire.metadata.name.clone(),
             image,

@@ -1,2 +1,56 @@
-//! nodemolt
-fn main() {}
+//! The one binary.
+//!
+//! stdout is data, stderr is talk. A command collects what it prints and says how it ended; only this
+//! file writes and exits.
+
+mod cli;
+mod input;
+mod output;
+mod resolve;
+mod images;
+mod types;
+mod completion;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::output::Exit;
+
+fn main() -> ExitCode {
+    let arguments = match cli::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // clap would exit with 2, which scripts read as "there are changes".
+            let code = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+            let _ = error.print();
+            return code.into();
+        }
+    };
+    let look = output::Look::new(&arguments);
+    let result = match &arguments.verb {
+        cli::Verb::Resolve(verb) => resolve::run(verb, look),
+        cli::Verb::Images(verb) => images::run(verb, look),
+        cli::Verb::Types(verb) => types::run(verb, look),
+        cli::Verb::Completion(verb) => Ok(completion::run(verb)),
+    };
+    match result {
+        Ok(answer) => {
+            talk(&answer.talk);
+            // Whoever reads us may stop reading; that is no failure of ours.
+            let mut stdout = anstream::AutoStream::new(std::io::stdout(), look.choice());
+            let _ = stdout.write_all(answer.data.as_bytes()).and_then(|()| stdout.flush());
+            answer.exit.into()
+        }
+        Err(failure) => {
+            talk(&failure.talk);
+            failure.exit.into()
+        }
+    }
+}
+
+fn talk(text: &str) {
+    let mut stderr = anstream::AutoStream::auto(std::io::stderr());
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}

@@ -102,8 +102,7 @@ impl WireImage {
             field: if place.is_empty() { member.to_owned() } else { format!("{place}.{member}") },
             message,
         };
-        let id: ImageId =
-            self.image_id.parse().map_err(|it| error("ImageId", format!("{it}")))?;
+        let id: ImageId = self.image_id.parse().map_err(|it| error("ImageId", format!("{it}")))?;
         let owner = match self.owner_id {
             None => None,
             Some(text) => {
@@ -166,16 +165,13 @@ impl WireImage {
             supported_instance_types: texts(&image.supported_types),
             unsupported_instance_types: texts(&image.unsupported_types),
         };
-        let named_types =
-            !image.supported_types.is_empty() || !image.unsupported_types.is_empty();
+        let named_types = !image.supported_types.is_empty() || !image.unsupported_types.is_empty();
         let tags = image
             .tags
             .iter()
             .map(|(key, value)| WireTag { key: key.clone(), value: value.clone() });
-        let codes = image
-            .product_codes
-            .iter()
-            .map(|it| WireProductCode { product_code_id: it.clone() });
+        let codes =
+            image.product_codes.iter().map(|it| WireProductCode { product_code_id: it.clone() });
         let parameters: Vec<String> = image.public_parameters.iter().cloned().collect();
         Self {
             image_id: image.id.to_string(),

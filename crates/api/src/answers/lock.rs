@@ -109,7 +109,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<Catalog, ReadAnswerError> {
     if lock.api_version != API_VERSION {
         return Err(ReadAnswerError::Member {
             field: "apiVersion".to_owned(),
-            message: format!("`{}` is not known; this version reads `{API_VERSION}`", lock.api_version),
+            message: format!(
+                "`{}` is not known; this version reads `{API_VERSION}`",
+                lock.api_version
+            ),
         });
     }
     let mut catalog = Catalog::default();

@@ -1,0 +1,396 @@
+//! What can be typed?
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use jiff::Timestamp;
+use nodemolt_core::ask::Age;
+use nodemolt_core::catalog::{Outcome, Query};
+use nodemolt_core::image::{AccountId, ImageId};
+use nodemolt_core::lookup::Minor;
+
+/// Keeps every Kubernetes node on AWS on the right machine image.
+///
+/// This version answers from plain files, with no cluster, no AWS account and no network: which images
+/// there are, which one a class would boot, on which instance types, and why not the others.
+#[derive(Debug, Parser)]
+#[command(name = "nodemolt", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub verb: Verb,
+
+    /// Draw with ASCII characters only
+    #[arg(long, global = true)]
+    pub ascii: bool,
+
+    /// When to use colours; NO_COLOR and CLICOLOR_FORCE are honoured too
+    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    pub color: Colour,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0   done; for `resolve`: every instance type that was asked for has an image
+  1   failed; for `resolve`: no image matches
+  3   held back by policy, quarantine, age or withdrawal
+  64  mistyped
+";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Resolve(Resolve),
+    Images(Images),
+    Types(Types),
+    Completion(Completion),
+}
+
+/// Where the images come from.
+#[derive(Debug, Args)]
+pub(crate) struct CatalogFiles {
+    /// What is known of images: the JSON of `aws ec2 describe-images`, of `aws ssm get-parameter…`, or a
+    /// lock file of `nodemolt images lock`; may be repeated, and `-` is standard input
+    #[arg(long = "catalog", value_name = "FILE")]
+    pub catalog: Vec<PathBuf>,
+}
+
+/// Where the instance types come from.
+#[derive(Debug, Args)]
+pub(crate) struct TypeFiles {
+    /// More instance types: the JSON of `aws ec2 describe-instance-types`; it wins over the shipped table
+    #[arg(long = "types", value_name = "FILE")]
+    pub types: Vec<PathBuf>,
+
+    /// Use only the types of `--types`, not the shipped table
+    #[arg(long, requires = "types")]
+    pub only_types: bool,
+}
+
+/// Say which image a class would boot, on which instance types, and why not the others
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # which image would these classes boot today, and why not the newer one?
+  nodemolt resolve -f classes/ --catalog images.json --catalog parameters.json --kubernetes 1.35 --explain
+
+  # what would a minimum age of a week mean?
+  nodemolt resolve alias=al2023@latest --min-age 7d --kubernetes 1.35 --catalog catalog.lock
+
+  # would these two types have an image on the first of October?
+  nodemolt resolve -f class.yaml --catalog catalog.lock --at 2026-10-01 --instance-types m7g.large,g6.xlarge
+
+What is asked:  alias=FAMILY@VERSION  id=ami-…  name=PATTERN  owner=…  ssmParameter=NAME  tag:KEY=VALUE  family=NAME
+Exit codes:     0 every type asked for has an image, 3 a rule holds one back, 1 none matches, 64 mistyped
+")]
+pub(crate) struct Resolve {
+    /// What to ask for, in place of a class: words that must all hold
+    #[arg(value_name = "KEY=VALUE")]
+    pub ask: Vec<String>,
+
+    /// Classes, pools, ImagePolicies and ImageQuarantines, as YAML or JSON; a folder means the .yaml,
+    /// .yml and .json files in it, and `-` is standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub catalog: CatalogFiles,
+
+    /// The account that `self` means
+    #[arg(long, value_name = "ID")]
+    pub account: Option<AccountId>,
+
+    /// An image that nodes of the class run already; exempt from age, and from age only
+    #[arg(long, value_name = "AMI")]
+    pub in_use: Vec<ImageId>,
+
+    /// The cluster's Kubernetes version
+    #[arg(long, value_name = "VERSION")]
+    pub kubernetes: Option<Minor>,
+
+    /// Answer for this moment: RFC 3339, or a date, whose start in UTC is meant
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub at: Option<Timestamp>,
+
+    /// What if the class asked for this minimum age? Overrides the class's own, not a policy's
+    #[arg(long, value_name = "AGE")]
+    pub min_age: Option<Age>,
+
+    /// Account for every candidate, term by term
+    #[arg(long)]
+    pub explain: bool,
+
+    /// The instance types that must have an image
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub instance_types: Vec<String>,
+
+    #[command(flatten)]
+    pub types: TypeFiles,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Table)]
+    pub output: Format,
+
+    /// Leave out the column headers
+    #[arg(long)]
+    pub no_headers: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Table,
+    Wide,
+    Json,
+    Yaml,
+    Name,
+}
+
+/// Look at the catalog: list images, get one, write a lock file
+#[derive(Debug, Args)]
+pub(crate) struct Images {
+    #[command(subcommand)]
+    pub verb: ImagesVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImagesVerb {
+    List(ImagesList),
+    Get(ImagesGet),
+    Lock(ImagesLock),
+}
+
+/// List the images of a catalog by flavour
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nodemolt images list --catalog images.json --catalog parameters.json
+  nodemolt images list --catalog catalog.lock --kubernetes 1.35 --flavour al2023/x86_64
+")]
+pub(crate) struct ImagesList {
+    #[command(flatten)]
+    pub catalog: CatalogFiles,
+
+    /// Only releases for this Kubernetes version
+    #[arg(long, value_name = "VERSION")]
+    pub kubernetes: Option<Minor>,
+
+    /// Only this flavour, such as `al2023/x86_64/nvidia`, or a family, such as `bottlerocket`
+    #[arg(long, value_name = "NAME")]
+    pub flavour: Option<String>,
+
+    /// Only images whose name matches, with EC2's `*` and `?`
+    #[arg(long, value_name = "PATTERN")]
+    pub name: Option<String>,
+
+    /// Show the catalog of this moment
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub at: Option<Timestamp>,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Table)]
+    pub output: Format,
+
+    /// Leave out the column headers
+    #[arg(long)]
+    pub no_headers: bool,
+}
+
+/// Show all that is known of one image
+#[derive(Debug, Args)]
+pub(crate) struct ImagesGet {
+    /// The images
+    #[arg(required = true, value_name = "AMI")]
+    pub ids: Vec<ImageId>,
+
+    #[command(flatten)]
+    pub catalog: CatalogFiles,
+
+    /// Show the catalog of this moment
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub at: Option<Timestamp>,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Table)]
+    pub output: Format,
+}
+
+/// Write a lock file: the catalog with what was asked, what became of it, and when
+///
+/// A file whose question is not told adds and never removes. With --asked, a complete answer also says
+/// what is not there any more; a throttled or denied one changes nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nodemolt images lock --catalog images.json --catalog parameters.json > catalog.lock
+
+  # a day later: what is new was first seen then, what is gone is remembered
+  nodemolt images lock --previous catalog.lock --catalog today.json --asked owner=amazon,name='amazon-eks-node-*',include-deprecated > new.lock
+
+  # the question could not be asked: nothing shrinks
+  nodemolt images lock --previous catalog.lock --asked owner=amazon,name='amazon-eks-node-*' --outcome throttled > new.lock
+
+A query:  owner=… name=… id=… tag:KEY=… public-ssm-parameter-name=… region=… include-deprecated include-disabled
+          or parameter=… path=…; words are separated by commas, and a word may be repeated
+")]
+pub(crate) struct ImagesLock {
+    #[command(flatten)]
+    pub catalog: CatalogFiles,
+
+    /// The lock file to go on from; first seen and withdrawn are kept
+    #[arg(long, value_name = "LOCK")]
+    pub previous: Option<PathBuf>,
+
+    /// The question that the catalog files answer
+    #[arg(long, value_name = "QUERY")]
+    pub asked: Option<Query>,
+
+    /// What became of the question: complete, incomplete, throttled, denied or failed
+    #[arg(long, value_name = "OUTCOME")]
+    pub outcome: Option<Outcome>,
+
+    /// When it was asked; now, if not given
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub seen: Option<Timestamp>,
+
+    /// The account that asked, for `owner=self`
+    #[arg(long, value_name = "ID")]
+    pub account: Option<AccountId>,
+}
+
+/// Say what a node of an instance type would offer: labels, capacity, each reserved part, allocatable
+#[derive(Debug, Args)]
+pub(crate) struct Types {
+    #[command(subcommand)]
+    pub verb: TypesVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TypesVerb {
+    List(TypesList),
+    Get(TypesGet),
+}
+
+/// What a class and a catalog say about a type.
+#[derive(Debug, Args)]
+pub(crate) struct UnderClass {
+    /// The class whose kubelet, volumes and family count; with policies and pools beside it
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// Which class, where the files hold several
+    #[arg(long, value_name = "NAME")]
+    pub class: Option<String>,
+
+    #[command(flatten)]
+    pub catalog: CatalogFiles,
+
+    /// The account that `self` means
+    #[arg(long, value_name = "ID")]
+    pub account: Option<AccountId>,
+
+    /// The cluster's Kubernetes version
+    #[arg(long, value_name = "VERSION")]
+    pub kubernetes: Option<Minor>,
+
+    /// Answer for this moment
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub at: Option<Timestamp>,
+
+    /// Network interfaces that pods may not use, as Karpenter's --reserved-enis
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub reserved_enis: u32,
+
+    /// The share of memory that the hypervisor takes, as Karpenter's --vm-memory-overhead-percent
+    #[arg(long, value_name = "SHARE", default_value = "0.075", value_parser = share)]
+    pub vm_memory_overhead_percent: u32,
+
+    #[command(flatten)]
+    pub types: TypeFiles,
+}
+
+/// List instance types
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nodemolt types list
+  nodemolt types list -f class.yaml --catalog catalog.lock --kubernetes 1.35
+")]
+pub(crate) struct TypesList {
+    #[command(flatten)]
+    pub under: UnderClass,
+
+    /// Only types that satisfy this, such as `kubernetes.io/arch=arm64` or `instance-gpu-count>0`
+    #[arg(short = 'l', long, value_name = "LABEL=VALUE")]
+    pub selector: Vec<String>,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Table)]
+    pub output: Format,
+
+    /// Leave out the column headers
+    #[arg(long)]
+    pub no_headers: bool,
+}
+
+/// Show one instance type, or several
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nodemolt types get m7g.large
+  nodemolt types get g4ad.xlarge --types examples/types/amd-and-gaudi.json -o json
+")]
+pub(crate) struct TypesGet {
+    /// The instance types
+    #[arg(required = true, value_name = "TYPE")]
+    pub names: Vec<String>,
+
+    #[command(flatten)]
+    pub under: UnderClass,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Table)]
+    pub output: Format,
+}
+
+/// Print a completion script for a shell
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  source <(nodemolt completion bash)
+  nodemolt completion zsh > \"${fpath[1]}/_nodemolt\"
+")]
+pub(crate) struct Completion {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    nodemolt_api::into_core::read_time(text).ok_or_else(|| {
+        "write a date such as `2026-11-15`, or a time with its zone such as `2026-11-15T09:00:00Z`"
+            .to_owned()
+    })
+}
+
+/// `0.075` as millionths.
+fn share(text: &str) -> Result<u32, String> {
+    let error = || "write a share from 0 to 1, such as `0.075`".to_owned();
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
+    if !digits(whole)
+        || !digits(fraction)
+        || whole.len() + fraction.len() == 0
+        || fraction.len() > 6
+    {
+        return Err(error());
+    }
+    let whole: u32 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| error())? };
+    let fraction: u32 = format!("{fraction:0<6}").parse().map_err(|_| error())?;
+    let millionths = whole.checked_mul(1_000_000).and_then(|it| it.checked_add(fraction));
+    millionths.filter(|it| *it <= 1_000_000).ok_or_else(error)
+}

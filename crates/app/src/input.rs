@@ -1,0 +1,277 @@
+//! What was given, and what is wrong with it?
+//!
+//! Reads files and turns them into what core decides on. All problems of all files are told at once,
+//! each with file, line and field.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use anyhow::{Context as _, Result};
+use jiff::Timestamp;
+use nodemolt_api::answers::{self, Answer};
+use nodemolt_api::ec2nodeclass::EC2NodeClass;
+use nodemolt_api::file::{self, Located, Object, Source};
+use nodemolt_api::into_core::PoolOfClass;
+use nodemolt_api::problem::{Finding, Problem, Severity};
+use nodemolt_core::ask::Ask;
+use nodemolt_core::catalog::{Catalog, Change, Observation, Outcome, merge};
+use nodemolt_core::policy::{Policy, Quarantine, Rule};
+use nodemolt_fit::Types;
+
+use crate::cli;
+use crate::output::Failure;
+
+/// `-`, or a file.
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).context("could not read standard input")?;
+        return Ok(bytes);
+    }
+    std::fs::read(path).with_context(|| format!("could not read `{}`", path.display()))
+}
+
+/// A catalog and what is to be said about it.
+#[derive(Debug)]
+pub(crate) struct ReadCatalog {
+    pub catalog: Catalog,
+    pub warnings: Vec<String>,
+}
+
+/// All catalog files together, the later ones standing over the earlier.
+pub(crate) fn read_catalog(files: &cli::CatalogFiles) -> Result<ReadCatalog, Failure> {
+    if files.catalog.is_empty() {
+        return Err(Failure::usage("no catalog was given").hint(
+            "pass --catalog FILE: the JSON of `aws ec2 describe-images` and of `aws ssm get-parameters-by-path`, or a lock file; `examples/catalog` has some",
+        ));
+    }
+    let mut catalog = Catalog::default();
+    let mut warnings = Vec::new();
+    for path in &files.catalog {
+        let shown = path.display();
+        let changes = match read_answer(path)? {
+            Answer::Lock(other) => catalog.join(other),
+            Answer::Plain(plain) => {
+                if !plain.complete {
+                    warnings.push(format!(
+                        "{shown}: the answer has a NextToken, so it is incomplete; what it does not list may exist"
+                    ));
+                }
+                for name in &plain.not_there {
+                    warnings.push(format!("{shown}: SSM says that {name} is not there"));
+                }
+                let seen = Observation::plain(plain.images, plain.parameters);
+                let (merged, changes) = merge(catalog, seen);
+                catalog = merged;
+                changes
+            }
+        };
+        warnings.extend(disagreements(&changes).map(|it| format!("{shown}: {it}")));
+    }
+    for (query, answered) in &catalog.answers {
+        if let Some((outcome, at)) = answered.last.filter(|(it, _)| *it != Outcome::Complete) {
+            warnings.push(format!(
+                "the last answer to `{query}` was {outcome}, on {at}; what was known before stands"
+            ));
+        }
+    }
+    Ok(ReadCatalog { catalog, warnings })
+}
+
+pub(crate) fn read_answer(path: &Path) -> Result<Answer> {
+    let bytes = read_bytes(path)?;
+    answers::read(&bytes).with_context(|| format!("cannot use `{}` as a catalog", path.display()))
+}
+
+/// What two files say differently of one thing.
+pub(crate) fn disagreements(changes: &[Change]) -> impl Iterator<Item = String> {
+    changes.iter().filter_map(|it| match it {
+        Change::Differs(id, members) => Some(format!(
+            "it disagrees with an earlier file about {id} ({}); the later one stands",
+            members.join(", ")
+        )),
+        Change::ParameterDiffers(name) => Some(format!(
+            "it disagrees with an earlier file about the value of {name}; the later one stands"
+        )),
+        Change::Appeared(_)
+        | Change::Returned(_)
+        | Change::NotListed(_)
+        | Change::Gone(_)
+        | Change::Withdrawn(..)
+        | Change::ParameterGone(_) => None,
+    })
+}
+
+/// The shipped instance types, and what the user brought.
+pub(crate) fn read_types(files: &cli::TypeFiles, warnings: &mut Vec<String>) -> Result<Types> {
+    let mut types = if files.only_types { Types::default() } else { Types::shipped().clone() };
+    for path in &files.types {
+        let bytes = read_bytes(path)?;
+        let answer = answers::instance_types::read(&bytes)
+            .with_context(|| format!("cannot use `{}` as instance types", path.display()))?;
+        if !answer.complete {
+            warnings.push(format!(
+                "{}: the answer has a NextToken, so it is incomplete",
+                path.display()
+            ));
+        }
+        types = types.with(answer.types).types;
+    }
+    Ok(types)
+}
+
+/// What `-f` brought.
+#[derive(Debug, Default)]
+pub(crate) struct Objects {
+    pub classes: Vec<(EC2NodeClass, Ask)>,
+    pub pools: Vec<PoolOfClass>,
+    pub policy: Policy,
+    /// Warnings and notes, ready to print.
+    pub talk: String,
+}
+
+/// Reads all files, or says all that is wrong with them.
+pub(crate) fn read_objects(paths: &[PathBuf]) -> Result<Objects, Failure> {
+    let mut objects = Objects::default();
+    let mut problems: Vec<(Problem, String)> = Vec::new();
+    let mut seen: BTreeMap<(&'static str, String), String> = BTreeMap::new();
+    for path in list_files(paths)? {
+        let bytes = read_bytes(&path)?;
+        let name = path.display().to_string();
+        let source = match Source::from_bytes(&name, &bytes) {
+            Ok(source) => source,
+            Err(problem) => {
+                problems.push((*problem, String::new()));
+                continue;
+            }
+        };
+        let (found, told) = file::read(&source);
+        problems.extend(told.into_iter().map(|it| (it, source.text.clone())));
+        for object in &found {
+            let key = (object.value.kind(), qualified_name(&object.value));
+            if let Some(before) = seen.insert(key, name.clone()) {
+                let message = format!(
+                    "{} `{}` was read before, from {before}",
+                    object.value.kind(),
+                    object.value.name()
+                );
+                let problem = object.problem(Finding::error("metadata.name", message));
+                problems.push((problem, source.text.clone()));
+                continue;
+            }
+            for finding in take(object, &mut objects) {
+                problems.push((object.problem(finding), source.text.clone()));
+            }
+        }
+    }
+    let failed = problems.iter().any(|(it, _)| it.severity == Severity::Error);
+    for (problem, text) in &problems {
+        objects.talk.push_str(&show(problem, text));
+    }
+    if failed {
+        let errors = problems.iter().filter(|(it, _)| it.severity == Severity::Error).count();
+        let mut talk = objects.talk;
+        let noun = if errors == 1 { "error" } else { "errors" };
+        let _ = writeln!(talk, "{errors} {noun}; nothing was resolved");
+        return Err(Failure { talk, exit: crate::output::Exit::Failed });
+    }
+    Ok(objects)
+}
+
+/// The same name in both class groups is two classes.
+fn qualified_name(object: &Object) -> String {
+    match object {
+        Object::Class(class) => format!("{}/{}", class.api_version, class.metadata.name),
+        Object::Pool(_) | Object::Policy(_) | Object::Quarantine(_) => object.name().to_owned(),
+    }
+}
+
+fn take(object: &Located<Object>, objects: &mut Objects) -> Vec<Finding> {
+    match &object.value {
+        Object::Class(class) => match Ask::try_from(class) {
+            Ok(ask) => objects.classes.push((class.clone(), ask)),
+            Err(findings) => return findings,
+        },
+        Object::Pool(pool) => match PoolOfClass::try_from(pool) {
+            Ok(pool) => objects.pools.push(pool),
+            Err(findings) => return findings,
+        },
+        Object::Policy(policy) => match Rule::try_from(policy) {
+            Ok(rule) => objects.policy.rules.push(rule),
+            Err(findings) => return findings,
+        },
+        Object::Quarantine(quarantine) => match Quarantine::try_from(quarantine) {
+            Ok(quarantine) => objects.policy.quarantines.push(quarantine),
+            Err(findings) => return findings,
+        },
+    }
+    Vec::new()
+}
+
+/// A folder means the manifests in it, in the order of their names.
+fn list_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let entries = std::fs::read_dir(path)
+            .with_context(|| format!("could not list `{}`", path.display()))?;
+        let mut inside = Vec::new();
+        for entry in entries {
+            let entry = entry.with_context(|| format!("could not list `{}`", path.display()))?;
+            let found = entry.path();
+            let manifest = found
+                .extension()
+                .and_then(|it| it.to_str())
+                .is_some_and(|it| matches!(it, "yaml" | "yml" | "json"));
+            if manifest && found.is_file() {
+                inside.push(found);
+            }
+        }
+        inside.sort();
+        if inside.is_empty() {
+            anyhow::bail!("no .yaml, .yml or .json file in `{}`", path.display());
+        }
+        files.extend(inside);
+    }
+    Ok(files)
+}
+
+/// A problem with the line it is about.
+fn show(problem: &Problem, text: &str) -> String {
+    let level = match problem.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
+    };
+    let title = if problem.field.is_empty() {
+        problem.message.clone()
+    } else {
+        format!("{}: {}", problem.field, problem.message)
+    };
+    let start = problem.span.as_ref().map_or(0, |it| it.start).min(text.len());
+    let mut end = problem.span.as_ref().map_or(start, |it| it.end).min(text.len());
+    // One line is enough: the whole of a long mapping would hide what is wrong with it.
+    if let Some(newline) = text.get(start..end).and_then(|it| it.find('\n')) {
+        end = start + newline;
+    }
+    let mut group = level.primary_title(title).element(
+        Snippet::source(text)
+            .path(&problem.file)
+            .annotation(AnnotationKind::Primary.span(start..end)),
+    );
+    if let Some(hint) = &problem.hint {
+        group = group.element(Level::HELP.message(hint));
+    }
+    format!("{}\n", Renderer::plain().render(&[group]))
+}
+
+/// The moment that is asked about.
+pub(crate) fn moment(at: Option<Timestamp>) -> Timestamp {
+    at.unwrap_or_else(Timestamp::now)
+}

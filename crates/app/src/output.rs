@@ -1,0 +1,240 @@
+//! How does an answer look?
+//!
+//! Columns that `awk` can cut and nothing drawn around them. Every state has a glyph and a word; colour
+//! only repeats what they say.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use crate::cli::{Arguments, Colour, Format};
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done,
+    Failed,
+    HeldBack,
+    Usage,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::HeldBack => 3,
+            Exit::Usage => 64,
+        })
+    }
+}
+
+/// What a command has to say.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub data: String,
+    pub talk: String,
+    pub exit: Exit,
+}
+
+/// A command that could not answer.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub talk: String,
+    pub exit: Exit,
+}
+
+impl Failure {
+    pub(crate) fn new(message: impl std::fmt::Display) -> Self {
+        Self { talk: format!("error: {message}\n"), exit: Exit::Failed }
+    }
+
+    /// What was typed cannot be meant.
+    pub(crate) fn usage(message: impl std::fmt::Display) -> Self {
+        Self { exit: Exit::Usage, ..Self::new(message) }
+    }
+
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl std::fmt::Display) -> Self {
+        let _ = writeln!(self.talk, "hint: {hint}");
+        self
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::new(format!("{error:#}"))
+    }
+}
+
+/// Glyphs and colours.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    ascii: bool,
+    colour: Colour,
+}
+
+/// What a line says about an image or a type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Good,
+    Waiting,
+    Refused,
+    Passed,
+    Careful,
+}
+
+impl Look {
+    pub(crate) fn new(arguments: &Arguments) -> Self {
+        Self { ascii: arguments.ascii, colour: arguments.color }
+    }
+
+    pub(crate) fn choice(self) -> anstream::ColorChoice {
+        match self.colour {
+            Colour::Auto => anstream::AutoStream::choice(&std::io::stdout()),
+            Colour::Always => anstream::ColorChoice::Always,
+            Colour::Never => anstream::ColorChoice::Never,
+        }
+    }
+
+    /// Glyph and word, for instance `✔ chosen`. The colour-blind see blue and orange, not green and red.
+    pub(crate) fn mark(self, mark: Mark, word: &str) -> String {
+        let (glyph, plain, colour) = match mark {
+            Mark::Good => ("✔", "+", Some(AnsiColor::Blue)),
+            Mark::Waiting => ("◷", "~", Some(AnsiColor::Yellow)),
+            Mark::Refused => ("✖", "x", Some(AnsiColor::Yellow)),
+            Mark::Passed => ("·", "-", None),
+            Mark::Careful => ("⚠", "!", Some(AnsiColor::Yellow)),
+        };
+        let glyph = if self.ascii { plain } else { glyph };
+        let style = Style::new().fg_color(colour.map(Into::into));
+        format!("{style}{glyph} {word}{style:#}")
+    }
+
+    /// Text with nothing outside ASCII in it, where that was asked for.
+    pub(crate) fn plain(self, text: &str) -> String {
+        if !self.ascii {
+            return text.to_owned();
+        }
+        let mut plain = String::new();
+        for character in text.chars() {
+            match character {
+                '…' => plain.push_str("..."),
+                '≥' => plain.push_str(">="),
+                '≤' => plain.push_str("<="),
+                '→' => plain.push_str("->"),
+                '×' => plain.push('x'),
+                other if other.is_ascii() => plain.push(other),
+                other => {
+                    let _ = write!(plain, "\\u{{{:x}}}", u32::from(other));
+                }
+            }
+        }
+        plain
+    }
+}
+
+/// kubectl's kind of table: upper-case headers, three spaces between, nothing else.
+#[derive(Debug)]
+pub(crate) struct Table {
+    headers: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new(headers: &[&'static str]) -> Self {
+        Self { headers: headers.to_vec(), rows: Vec::new() }
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        debug_assert_eq!(cells.len(), self.headers.len(), "a cell for each header");
+        self.rows.push(cells);
+    }
+
+    pub(crate) fn print(&self, with_headers: bool) -> String {
+        let headers: Vec<String> = self.headers.iter().map(|it| (*it).to_owned()).collect();
+        let mut lines: Vec<&Vec<String>> = Vec::new();
+        if with_headers {
+            lines.push(&headers);
+        }
+        lines.extend(&self.rows);
+        let mut widths = vec![0; self.headers.len()];
+        for line in &lines {
+            for (width, cell) in widths.iter_mut().zip(line.iter()) {
+                *width = (*width).max(shown_width(cell));
+            }
+        }
+        let mut text = String::new();
+        for line in lines {
+            let mut row = String::new();
+            for (at, cell) in line.iter().enumerate() {
+                row.push_str(cell);
+                if at + 1 < line.len() {
+                    let gap = widths[at].saturating_sub(shown_width(cell)) + 3;
+                    row.extend(std::iter::repeat_n(' ', gap));
+                }
+            }
+            text.push_str(row.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Characters that a terminal shows: escape sequences take no room.
+fn shown_width(text: &str) -> usize {
+    let mut width = 0;
+    let mut in_escape = false;
+    for character in text.chars() {
+        match character {
+            '\u{1b}' => in_escape = true,
+            'm' if in_escape => in_escape = false,
+            _ if in_escape => {}
+            _ => width += 1,
+        }
+    }
+    width
+}
+
+/// Data for programs.
+pub(crate) fn serialize(format: Format, value: &impl Serialize) -> anyhow::Result<String> {
+    match format {
+        Format::Yaml => Ok(serde_saphyr::to_string(value)?),
+        Format::Table | Format::Wide | Format::Json | Format::Name => {
+            Ok(format!("{}\n", serde_json::to_string_pretty(value)?))
+        }
+    }
+}
+
+/// `2026-11-12 09:14`, in UTC, as the column's header says.
+pub(crate) fn minute(at: Timestamp) -> String {
+    let zoned = at.to_zoned(jiff::tz::TimeZone::UTC);
+    zoned.strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+/// `3d`, `5h`, `12m`: the largest unit that says something.
+pub(crate) fn length(duration: SignedDuration) -> String {
+    let minutes = duration.as_mins().abs();
+    match (minutes / (24 * 60), minutes / 60) {
+        (0, 0) => format!("{minutes}m"),
+        (0, hours) => format!("{hours}h"),
+        (days, _) => format!("{days}d"),
+    }
+}
+
+pub(crate) fn age(dated: Option<Timestamp>, now: Timestamp) -> String {
+    dated.map_or_else(|| "?".to_owned(), |it| length(now.duration_since(it)))
+}
+
+/// `in 4d` or `4d ago`.
+pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
+    let until = at.duration_since(now);
+    if until.is_negative() {
+        format!("{} ago", length(until))
+    } else {
+        format!("in {}", length(until))
+    }
+}

@@ -1,0 +1,8 @@
+//! to come
+use crate::{
+    cli,
+    output::{Answer, Failure, Look},
+};
+pub(crate) fn run(_verb: &cli::Resolve, _look: Look) -> Result<Answer, Failure> {
+    Err(Failure::new("not yet"))
+}
