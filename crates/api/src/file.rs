@@ -326,10 +326,10 @@ impl Reader<'_> {
                 Object::Class,
             ),
             Claim::Pool { beta: false } => {
-                self.keep(at(&[]), |it| (it, vec![]), |_| vec![], Object::Pool);
+                self.keep(at(&[]), |it| (it, vec![]), nodepool::check, Object::Pool);
             }
             Claim::Pool { beta: true } => {
-                self.keep(at(&v1beta1::POOL_MOVES), v1beta1::pool, |_| vec![], Object::Pool);
+                self.keep(at(&v1beta1::POOL_MOVES), v1beta1::pool, nodepool::check, Object::Pool);
             }
             Claim::Policy => {
                 self.keep(at(&[]), |it| (it, vec![]), imagepolicy::check, Object::Policy);
@@ -354,7 +354,9 @@ impl Reader<'_> {
             let field = under(&at.prefix, finding.field);
             self.tell(place, Finding { field, ..finding });
         }
-        let object = wire.map(convert).map(|(today, mut found)| {
+        // What is missing because it is misspelt need not be called missing, too.
+        let sound = self.problems[told..].iter().all(|it| it.severity != Severity::Error);
+        let object = wire.filter(|_| sound).map(convert).map(|(today, mut found)| {
             found.extend(check(&today));
             for finding in found {
                 self.push(at.problem(finding));

@@ -520,7 +520,6 @@ fn the_nested_form_of_a_term_is_refused() {
         "
         f.yaml:7:7: spec.amiSelectorTerms[0].selector: unknown field
           the fields here are alias, tags, id, name, owner, ssmParameter, requirements
-        f.yaml:7:7: spec.amiSelectorTerms[0]: expected at least one, got none, ['tags', 'id', 'name', 'alias', 'ssmParameter']
         ",
     );
 }
@@ -678,7 +677,9 @@ fn a_v1beta1_pool_is_shown_as_v1() {
     );
     let pool: &NodePool = match &objects[0].value {
         Object::Pool(pool) => pool,
-        other => panic!("{other:?}"),
+        other @ (Object::Class(_) | Object::Policy(_) | Object::Quarantine(_)) => {
+            panic!("{other:?}")
+        }
     };
     assert_eq!(pool.api_version, "karpenter.sh/v1");
     assert_eq!(pool.spec.template.spec.expire_after.as_deref(), Some("240h"));
@@ -691,6 +692,46 @@ fn a_v1beta1_pool_is_shown_as_v1() {
     );
     assert_eq!(objects[0].locate("spec.template.spec.expireAfter").line, 5);
     round_trip(&objects[0].value);
+}
+
+#[test]
+fn a_pool_says_its_class_and_its_nodes_well() {
+    check(
+        "
+        apiVersion: karpenter.sh/v1
+        kind: NodePool
+        metadata: {name: web}
+        spec:
+          template:
+            spec:
+              requirements:
+                - {key: a, operator: In}
+                - {key: b, operator: Gt, values: ['-1']}
+                - {key: c, operator: Exists, values: [d]}
+                - {key: d, operator: In, values: [e], minValues: 2}
+              nodeClassRef: {group: karpenter.k8s.aws/v1, kind: EC2NodeClass, name: ''}
+        ",
+        "
+        f.yaml:8:11: spec.template.spec.requirements[0].values: requirements with operator 'In' must have a value defined
+        f.yaml:9:34: spec.template.spec.requirements[1].values: requirements operator 'Gt', 'Lt', 'Gte', or 'Lte' must have a single positive integer value
+        warning: f.yaml:10:38: spec.template.spec.requirements[2].values: operator 'Exists' takes no values, these are ignored
+          remove them, or write `In`
+        f.yaml:11:47: spec.template.spec.requirements[3].minValues: requirements with 'minValues' must have at least that many values specified in the 'values' field
+        f.yaml:12:22: spec.template.spec.nodeClassRef.group: a group has no version
+          write `karpenter.k8s.aws`
+        f.yaml:12:71: spec.template.spec.nodeClassRef.name: cannot be empty
+        ",
+    );
+}
+
+#[test]
+fn a_chart_of_other_kinds_does_not_hide_ours() {
+    let mut text = "apiVersion: v1\nkind: ConfigMap\n---\n".repeat(500);
+    text.push_str("{apiVersion: karpenter.k8s.aws/v1, kind: EC2NodeClass, metadata: {name: a}, spec: {amiFamily: AL2}}");
+    let (objects, problems) = read(&source(&text));
+    assert_eq!(objects.len(), 1);
+    assert!(problems.iter().all(|it| it.severity == Severity::Note));
+    assert_eq!(problems.last().unwrap().message, "400 more objects are ignored");
 }
 
 #[test]
@@ -749,7 +790,9 @@ fn a_policy_is_read_and_checked() {
     );
     let policy: &ImagePolicy = match &objects[0].value {
         Object::Policy(policy) => policy,
-        other => panic!("{other:?}"),
+        other @ (Object::Class(_) | Object::Pool(_) | Object::Quarantine(_)) => {
+            panic!("{other:?}")
+        }
     };
     assert_eq!(policy.spec.age_from, Some(AgeFrom::CreationOrFirstSeen));
     assert_eq!(policy.spec.pinned_ids, Some(PinnedIds::HeldByAge));
@@ -791,7 +834,7 @@ fn a_quarantine_names_one_thing_and_a_reason() {
         Object::Quarantine(it) => {
             assert_eq!(it.spec.evidence.as_deref().unwrap(), ["https://example.com/1"]);
         }
-        other => panic!("{other:?}"),
+        other @ (Object::Class(_) | Object::Pool(_) | Object::Policy(_)) => panic!("{other:?}"),
     }
     round_trip(&objects[0].value);
 }
@@ -859,14 +902,14 @@ fn bombs_are_refused_and_quickly() {
             "unknown",
             format!(
                 "spec: {{{}}}",
-                (0..200_000).fold(String::new(), |all, it| all + &format!("k{it}: 1,"))
+                (0..40_000).fold(String::new(), |all, it| all + &format!("k{it}: 1,"))
             ),
             "unknown field",
         ),
-        ("twice", format!("spec: {{{}}}", "k: 1,".repeat(200_000)), "is written twice"),
+        ("twice", format!("spec: {{{}}}", "k: 1,".repeat(40_000)), "is written twice"),
         (
             "wrong",
-            format!("spec: {{amiSelectorTerms: [{}]}}", "1,".repeat(200_000)),
+            format!("spec: {{amiSelectorTerms: [{}]}}", "1,".repeat(40_000)),
             "expected a map",
         ),
         ("questions", format!("spec:\n{}", "? ".repeat(mega / 2)), ""),
@@ -875,7 +918,7 @@ fn bombs_are_refused_and_quickly() {
             "anchors many",
             format!(
                 "spec: [{}]",
-                (0..100_000).fold(String::new(), |all, it| all + &format!("&a{it} b,"))
+                (0..40_000).fold(String::new(), |all, it| all + &format!("&a{it} b,"))
             ),
             "",
         ),
@@ -885,7 +928,7 @@ fn bombs_are_refused_and_quickly() {
         ("broken documents", "---\n[\n".repeat(mega / 8), "YAML"),
         (
             "items",
-            format!("apiVersion: v1\nkind: List\nitems: [{}]", "{a: 1},".repeat(100_000)),
+            format!("apiVersion: v1\nkind: List\nitems: [{}]", "{a: 1},".repeat(40_000)),
             "missing",
         ),
         ("tags", format!("spec: {}", "!a ".repeat(mega / 3)), "YAML"),
@@ -993,7 +1036,7 @@ fn pieces() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_bytes_break_the_door(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
