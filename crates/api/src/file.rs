@@ -137,7 +137,8 @@ impl<T> Located<T> {
 
 /// The objects that are well formed, in the order of the text, and everything there is to say.
 pub fn read(source: &Source) -> (Vec<Located<Object>>, Vec<Problem>) {
-    let mut reader = Reader { source, objects: Vec::new(), problems: Vec::new() };
+    let mut reader =
+        Reader { source, objects: Vec::new(), problems: Vec::new(), serious: 0, ignored: 0 };
     if source.text.len() > FILE_BYTES_MAX {
         let message = format!(
             "is {} bytes long, more than the {} MiB that a file may have",
@@ -147,31 +148,23 @@ pub fn read(source: &Source) -> (Vec<Located<Object>>, Vec<Problem>) {
         reader.tell(Place::START, Finding::error("", message).hint("split the file"));
     } else {
         for document in tree::documents(&source.text) {
-            if reader.problems.len() > PROBLEMS_MAX {
-                let message = "has too many problems: the rest of the file is not read";
-                reader.tell(Place::START, Finding::error("", message));
+            if reader.full() {
                 break;
             }
             reader.document(document);
         }
     }
-    let Reader { objects, mut problems, .. } = reader;
-    if problems.len() > PROBLEMS_MAX {
-        // Errors are never the ones left out: who sees no error would believe there is none.
-        problems.sort_by_key(|it| it.severity != Severity::Error);
-        let left_out = problems.split_off(PROBLEMS_MAX).len();
-        problems.sort_by_key(|it| (it.line, it.column));
-        let severity = problems.iter().map(|it| it.severity).max().unwrap_or(Severity::Note);
-        let finding = Finding::error("", format!("{left_out} more problems are not shown"));
-        problems.push(Problem::new(&source.name, Place::START, Finding { severity, ..finding }));
-    }
-    (objects, problems)
+    reader.finish()
 }
 
 struct Reader<'s> {
     source: &'s Source,
     objects: Vec<Located<Object>>,
     problems: Vec<Problem>,
+    /// Problems that are more than notes.
+    serious: usize,
+    /// Notes: most of a large chart is not for us, and nobody wants to read that.
+    ignored: usize,
 }
 
 /// What a document's `apiVersion` and `kind` say it is.
@@ -194,8 +187,41 @@ const KINDS: [(&str, &[&str]); 4] = [
 ];
 
 impl Reader<'_> {
+    fn finish(mut self) -> (Vec<Located<Object>>, Vec<Problem>) {
+        if self.full() {
+            let mut kept = 0;
+            self.problems.retain(|it| {
+                kept += usize::from(it.severity != Severity::Note);
+                it.severity == Severity::Note || kept <= PROBLEMS_MAX
+            });
+            let message =
+                format!("has more than {PROBLEMS_MAX} problems, the others are not shown");
+            self.tell(Place::START, Finding::error("", message));
+        }
+        if self.ignored > PROBLEMS_MAX {
+            let message = format!("{} more objects are ignored", self.ignored - PROBLEMS_MAX);
+            let problem = Problem::new(&self.source.name, Place::START, Finding::note("", message));
+            self.problems.push(problem);
+        }
+        (self.objects, self.problems)
+    }
+
+    fn full(&self) -> bool {
+        self.serious > PROBLEMS_MAX
+    }
+
     fn tell(&mut self, place: Place, finding: Finding) {
-        self.problems.push(Problem::new(&self.source.name, place, finding));
+        self.push(Problem::new(&self.source.name, place, finding));
+    }
+
+    fn push(&mut self, problem: Problem) {
+        match problem.severity {
+            Severity::Error | Severity::Warning => self.serious += 1,
+            Severity::Note => self.ignored += 1,
+        }
+        if problem.severity != Severity::Note || self.ignored <= PROBLEMS_MAX {
+            self.problems.push(problem);
+        }
     }
 
     fn document(&mut self, document: tree::Document) {
@@ -206,7 +232,7 @@ impl Reader<'_> {
             let tree = Arc::new(tree);
             let root = tree.root;
             // An empty document is what stands between two `---`.
-            tree.node(root).content != Content::Null && self.object(&tree, root, "", None)
+            tree.node(root).content != Content::Null && self.object(&tree, root, "")
         });
         // What is wrong with someone else's YAML is not ours to say.
         if ours && !defects.is_empty() {
@@ -219,63 +245,35 @@ impl Reader<'_> {
     }
 
     /// Reads one object or list; false if it is none of ours.
-    fn object(
-        &mut self,
-        tree: &Arc<Tree>,
-        root: NodeId,
-        prefix: &str,
-        default: Option<Claim>,
-    ) -> bool {
-        let place = tree.node(root).place.clone();
-        let Content::Map(entries) = &tree.node(root).content else {
+    fn object(&mut self, tree: &Arc<Tree>, root: NodeId, prefix: &str) -> bool {
+        let place = &tree.node(root).place;
+        if !matches!(tree.node(root).content, Content::Map(_)) {
             let finding = Finding::error(prefix, "expected an object with apiVersion and kind");
-            self.tell(place, finding);
+            self.tell(place.clone(), finding);
             return true;
-        };
+        }
         let kind = tree.text(root, "kind");
         if let Some(items) = tree.entry(root, "items")
             && let Some(of) = kind.and_then(|it| it.strip_suffix("List"))
             && (of.is_empty() || KINDS.iter().any(|(kind, _)| *kind == of))
         {
-            let Content::List(items) = &tree.node(items.value).content else {
-                return self.not_a_list(tree, items.value, prefix);
-            };
-            let mut ours = false;
-            for (index, item) in items.iter().enumerate() {
-                if self.problems.len() > PROBLEMS_MAX {
-                    break;
-                }
-                // A typed list, as the API server answers, need not say it again for each item.
-                let default = claim(of, tree.text(root, "apiVersion")).ok();
-                ours |=
-                    self.object(tree, *item, &under(prefix, format!("items[{index}]")), default);
-            }
-            return ours;
+            return self.list(tree, items.value, &under(prefix, "items".to_owned()));
         }
         let (Some(kind), Some(api_version)) = (kind, tree.text(root, "apiVersion")) else {
-            if let Some(claim) = default
-                && !entries.iter().any(|it| matches!(it.key.as_str(), "kind" | "apiVersion"))
-            {
-                self.claimed(tree, root, prefix, &claim);
-                return true;
-            }
-            for field in
-                ["apiVersion", "kind"].into_iter().filter(|it| tree.text(root, it).is_none())
-            {
+            for field in ["apiVersion", "kind"] {
+                if tree.text(root, field).is_some() {
+                    continue;
+                }
                 let entry = tree.entry(root, field);
                 let said = if entry.is_some() { "must be a string" } else { "is missing" };
-                let place = entry.map_or_else(|| place.clone(), |it| it.place.clone());
-                let finding = Finding::error(under(prefix, field.to_owned()), said);
-                self.tell(
-                    place,
-                    finding.hint(
-                        "for example `apiVersion: karpenter.k8s.aws/v1` and `kind: EC2NodeClass`",
-                    ),
+                let finding = Finding::error(under(prefix, field.to_owned()), said).hint(
+                    "for example `apiVersion: karpenter.k8s.aws/v1` and `kind: EC2NodeClass`",
                 );
+                self.tell(entry.map_or(place, |it| &it.place).clone(), finding);
             }
             return true;
         };
-        match claim(kind, Some(api_version)) {
+        match claim(kind, api_version) {
             Ok(claim) => {
                 self.claimed(tree, root, prefix, &claim);
                 true
@@ -290,13 +288,22 @@ impl Reader<'_> {
         }
     }
 
-    fn not_a_list(&mut self, tree: &Tree, items: NodeId, prefix: &str) -> bool {
+    fn list(&mut self, tree: &Arc<Tree>, items: NodeId, field: &str) -> bool {
         let node = tree.node(items);
-        if node.content != Content::Null {
-            let field = under(prefix, "items".to_owned());
-            self.tell(node.place.clone(), Finding::error(field, "expected a list"));
+        let Content::List(items) = &node.content else {
+            if node.content != Content::Null {
+                self.tell(node.place.clone(), Finding::error(field, "expected a list"));
+            }
+            return true;
+        };
+        let mut ours = false;
+        for (index, item) in items.iter().enumerate() {
+            if self.full() {
+                break;
+            }
+            ours |= self.object(tree, *item, &format!("{field}[{index}]"));
         }
-        true
+        ours
     }
 
     fn claimed(&mut self, tree: &Arc<Tree>, root: NodeId, prefix: &str, claim: &Claim) {
@@ -319,10 +326,10 @@ impl Reader<'_> {
                 Object::Class,
             ),
             Claim::Pool { beta: false } => {
-                self.keep(at(&[]), |it| (it, vec![]), |_| vec![], Object::Pool);
+                self.keep(at(&[]), |it| (it, vec![]), nodepool::check, Object::Pool);
             }
             Claim::Pool { beta: true } => {
-                self.keep(at(&v1beta1::POOL_MOVES), v1beta1::pool, |_| vec![], Object::Pool);
+                self.keep(at(&v1beta1::POOL_MOVES), v1beta1::pool, nodepool::check, Object::Pool);
             }
             Claim::Policy => {
                 self.keep(at(&[]), |it| (it, vec![]), imagepolicy::check, Object::Policy);
@@ -347,9 +354,13 @@ impl Reader<'_> {
             let field = under(&at.prefix, finding.field);
             self.tell(place, Finding { field, ..finding });
         }
-        let object = wire.map(convert).map(|(today, mut found)| {
+        // What is missing because it is misspelt need not be called missing, too.
+        let sound = self.problems[told..].iter().all(|it| it.severity != Severity::Error);
+        let object = wire.filter(|_| sound).map(convert).map(|(today, mut found)| {
             found.extend(check(&today));
-            self.problems.extend(found.into_iter().map(|it| at.problem(it)));
+            for finding in found {
+                self.push(at.problem(finding));
+            }
             today
         });
         let told = &mut self.problems[told..];
@@ -362,8 +373,7 @@ impl Reader<'_> {
     }
 }
 
-fn claim(kind: &str, api_version: Option<&str>) -> Result<Claim, Finding> {
-    let api_version = api_version.unwrap_or_default();
+fn claim(kind: &str, api_version: &str) -> Result<Claim, Finding> {
     let Some((_, known)) = KINDS.iter().find(|(it, _)| *it == kind) else {
         return Err(foreign(kind, api_version));
     };

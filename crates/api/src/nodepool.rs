@@ -6,7 +6,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::meta::{ObjectMeta, Quantity, WireRequirement, open_struct};
+use crate::{
+    meta::{ObjectMeta, Quantity, WireRequirement, open_struct},
+    problem::Finding,
+    requirement,
+};
 
 /// The kind's name.
 pub const KIND: &str = "NodePool";
@@ -165,4 +169,29 @@ fn ten_percent() -> String {
 open_struct! {
     /// What a controller answered. Kept as it came.
     pub struct NodePoolStatus {}
+}
+
+/// What has to hold before the pool's nodes and class can be understood.
+pub fn check(pool: &NodePool) -> Vec<Finding> {
+    let NodeClaimTemplateSpec { requirements, node_class_ref, .. } = &pool.spec.template.spec;
+    let mut found = Vec::new();
+    for (index, it) in requirements.iter().enumerate() {
+        let field = format!("spec.template.spec.requirements[{index}]");
+        found.extend(requirement::check(&field, it));
+    }
+    let NodeClassRef { group, kind, name } = node_class_ref;
+    for (field, value) in [("group", group), ("kind", kind), ("name", name)] {
+        if value.is_empty() {
+            let field = format!("spec.template.spec.nodeClassRef.{field}");
+            found.push(Finding::error(field, "cannot be empty"));
+        }
+    }
+    if group.contains('/') {
+        let group = group.split('/').next().unwrap_or_default();
+        found.push(
+            Finding::error("spec.template.spec.nodeClassRef.group", "a group has no version")
+                .hint(format!("write `{group}`")),
+        );
+    }
+    found
 }

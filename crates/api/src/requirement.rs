@@ -12,6 +12,7 @@ const OPERATORS: [&str; 8] = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt
 const KEY_BYTES_MAX: usize = 316;
 const VALUES_MIN_MAX: i64 = 50;
 
+/// What is wrong with the requirement at `field`.
 pub fn check(field: &str, requirement: &WireRequirement) -> Vec<Finding> {
     let WireRequirement { key, operator, values, min_values } = requirement;
     let mut found = Vec::new();
@@ -26,8 +27,9 @@ pub fn check(field: &str, requirement: &WireRequirement) -> Vec<Finding> {
             found.push(Finding::error(at_values, message));
         }
         "Exists" | "DoesNotExist" if !values.is_empty() => {
-            let message = format!("operator '{operator}' takes no values");
-            found.push(Finding::error(at_values, message).hint("remove them, or write `In`"));
+            // Karpenter admits and ignores them.
+            let message = format!("operator '{operator}' takes no values, these are ignored");
+            found.push(Finding::warning(at_values, message).hint("remove them, or write `In`"));
         }
         "Gt" | "Lt" | "Gte" | "Lte" if !matches!(values.as_slice(), [one] if natural(one)) => {
             let message = "requirements operator 'Gt', 'Lt', 'Gte', or 'Lte' must have a single \

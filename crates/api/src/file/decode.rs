@@ -176,11 +176,12 @@ impl<'t> At<'t, '_> {
     }
 
     fn quote(&self, text: &str) -> String {
+        let digits = text.bytes().all(|it| it.is_ascii_digit());
         // A length of time without its unit is not mended by quotes.
         if matches!(self.path, Path::Field(_, "amiMinimumAge" | "minimumAge")) {
-            return format!("write the length with its unit, for example `{text}d`");
+            let example = if digits { text } else { "7" };
+            return format!("write the length with its unit, for example `{example}d`");
         }
-        let digits = text.bytes().all(|it| it.is_ascii_digit());
         let mut hint = format!("quote it: \"{text}\"");
         if digits && text.len() > 1 && text.starts_with('0') {
             hint.push_str("; without quotes YAML drops the leading zero or reads it as octal");

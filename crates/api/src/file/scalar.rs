@@ -116,7 +116,7 @@ fn whole(text: &str) -> Option<Number> {
         (10, lower.as_str())
     };
     // `from_str_radix` would take a second sign.
-    if !digits.chars().all(|it| it.is_digit(radix)) {
+    if digits.is_empty() || !digits.chars().all(|it| it.is_digit(radix)) {
         return None;
     }
     let size = u64::from_str_radix(digits, radix).ok()?;
@@ -139,4 +139,47 @@ fn real(text: &str) -> Option<Number> {
     let exponent_well_formed =
         exponent.is_none_or(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()));
     (well_formed && exponent_well_formed).then(|| text.parse().ok()).flatten().map(Number::Real)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_means_what_kubectl_takes_it_for() {
+        let natural = |value| Some(Number::Natural(value));
+        for (text, expected) in [
+            ("0", natural(0)),
+            ("12", natural(12)),
+            ("+12", natural(12)),
+            ("1_000", natural(1000)),
+            ("012", natural(10)),
+            ("0o17", natural(15)),
+            ("0x1F", natural(31)),
+            ("0b101", natural(5)),
+            ("18446744073709551615", natural(u64::MAX)),
+            ("-9223372036854775808", Some(Number::Negative(i64::MIN))),
+            ("018", Some(Number::Real(18.0))),
+            ("1.5", Some(Number::Real(1.5))),
+            (".5", Some(Number::Real(0.5))),
+            ("5.", Some(Number::Real(5.0))),
+            ("1e3", Some(Number::Real(1000.0))),
+            ("-.inf", Some(Number::Real(f64::INFINITY))),
+            ("2w", None),
+            ("7d", None),
+            ("10%", None),
+            ("1.2.3", None),
+            ("10.0.0.10", None),
+            ("2026-08-01", None),
+            ("12:30", None),
+            ("--1", None),
+            ("1e", None),
+            ("0x", None),
+            ("-", None),
+            (".", None),
+            ("infinity", None),
+        ] {
+            assert_eq!(number(text), expected, "{text}");
+        }
+    }
 }

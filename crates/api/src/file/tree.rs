@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+use serde_saphyr::granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
 use crate::problem::{Finding, Place, quoted};
 
@@ -175,6 +175,9 @@ fn syntax(text: &str, error: &ScanError) -> (Place, Finding) {
     let before = marker.byte_offset().and_then(|it| text.get(..it)).unwrap_or_default();
     let line = &text[before.rfind('\n').map_or(0, |it| it + 1)..];
     let indentation = &line[..line.len() - line.trim_start_matches([' ', '\t']).len()];
+    if *error.kind() == ErrorKind::RecursionLimitExceeded {
+        return (place, too_deep(""));
+    }
     let finding = Finding::error("", format!("cannot be read as YAML: {}", error.info()));
     let finding = if indentation.contains('\t') {
         finding.hint("indent with spaces; YAML does not take tabs")
@@ -286,7 +289,7 @@ impl Builder {
 
     fn push(&mut self, place: Place, anchor: usize, inside: Inside) -> Result<(), Stop> {
         if self.open.len() >= DEPTH_MAX {
-            return Err(self.too_deep(place));
+            return Err((place, too_deep(&self.field())));
         }
         self.open.push(Open { place, anchor, inside });
         Ok(())
@@ -418,7 +421,7 @@ impl Builder {
             return Err(Self::too_heavy(place));
         }
         if size.depth > DEPTH_MAX {
-            return Err(self.too_deep(place));
+            return Err((place, too_deep(&self.field())));
         }
         self.nodes.push(Node { place, content });
         self.sizes.push(size);
@@ -492,23 +495,18 @@ impl Builder {
         }
     }
 
-    fn too_deep(&self, place: Place) -> Stop {
-        let message = format!("is nested deeper than {DEPTH_MAX} levels");
-        (place, Finding::error(shortened(&self.field()), message))
-    }
-
     fn too_heavy(place: Place) -> Stop {
         let message = "its aliases repeat more than any file may hold";
         (place, Finding::error("", message).hint("write out what the aliases stand for"))
     }
 }
 
-/// The path to the 65th level is of no use to anyone.
-fn shortened(field: &str) -> String {
+fn too_deep(field: &str) -> Finding {
+    // The path to the 65th level is of no use to anyone.
     const CHARS_MAX: usize = 80;
     let mut shown: String = field.chars().take(CHARS_MAX).collect();
     if shown.len() < field.len() {
         shown.push('…');
     }
-    shown
+    Finding::error(shown, format!("is nested deeper than {DEPTH_MAX} levels"))
 }
