@@ -29,7 +29,7 @@ pub(super) fn table(
     show_types: bool,
 ) -> String {
     let mut columns =
-        vec!["CLASS", "IMAGE", "NAME", "ARCH", "CREATED (UTC)", "AGE", "TYPES", "STATE", "FOR"];
+        vec!["CLASS", "IMAGE", "NAME", "ARCH", "CREATED (UTC)", "AGE", "TYPES", "FOR", "STATE"];
     if wide {
         columns.extend(["RELEASE", "OWNER", "TERMS", "HARDWARE", "NEXT"]);
     }
@@ -57,8 +57,8 @@ fn class_rows(class: &ClassView, now: Timestamp, look: Look, wide: bool) -> Vec<
             created(image),
             age(image.created, now),
             types,
-            state,
             for_what.to_owned(),
+            state,
         ]
     };
     let more = |image: &ImageView, terms: &[usize], hardware: &[String], next: String| {
@@ -100,7 +100,7 @@ fn class_rows(class: &ClassView, now: Timestamp, look: Look, wide: bool) -> Vec<
     if rows.is_empty() {
         let mut row: Vec<String> = std::iter::repeat_n("-".to_owned(), 9).collect();
         row[0].clone_from(&class.class);
-        row[7] = look.mark(Mark::Refused, "no image matches");
+        row[8] = look.mark(Mark::Refused, "no image matches");
         if wide {
             row.extend(std::iter::repeat_n("-".to_owned(), 5));
         }
@@ -128,8 +128,7 @@ fn type_cells(answer: &TypeView, now: Timestamp, look: Look) -> (String, String,
         return (image.clone(), name, look.mark(Mark::Good, "boots"));
     }
     if let Some(held) = &answer.held_back {
-        let state = format!("{} {}", verdict(&held.refusal, now, look), held.image);
-        return (dash(), dash(), state);
+        return (dash(), dash(), verdict(&held.refusal, now, look));
     }
     (dash(), dash(), format!("{}: {}", look.mark(Mark::Refused, "no image"), misses(answer)))
 }
@@ -207,18 +206,14 @@ fn explain_class(text: &mut String, class: &ClassView, now: Timestamp, look: Loo
         if term.candidates.is_empty() {
             continue;
         }
-        let mut table =
-            Table::new(&["FLAVOUR", "RELEASE", "IMAGE", "NAME", "CREATED (UTC)", "AGE", "VERDICT"]);
-        let mut candidates: Vec<&CandidateView> = term.candidates.iter().collect();
-        candidates.sort_by(|a, b| a.image.flavour.cmp(&b.image.flavour));
-        for candidate in candidates {
-            table.row(candidate_row(candidate, class, now, look));
-        }
-        text.push_str(&table.print(true));
+        text.push_str(&candidates_table(&term.candidates, class, now, look, wide).print(true));
     }
 
-    let _ = writeln!(text, "\nwould boot, in the order in which an instance type tries them");
-    let mut table = Table::new(&["IMAGE", "NAME", "ARCH", "AGE", "TYPES", "STATE", "FOR"]);
+    let _ = writeln!(
+        text,
+        "\nwhat nodes would boot, in the order in which an instance type tries the images"
+    );
+    let mut table = Table::new(&["IMAGE", "NAME", "ARCH", "AGE", "TYPES", "FOR", "STATE"]);
     for mut row in class_rows(class, now, look, false) {
         row.remove(4);
         row.remove(0);
@@ -231,6 +226,64 @@ fn explain_class(text: &mut String, class: &ClassView, now: Timestamp, look: Loo
         let _ = writeln!(text, "{} {warning}", look.mark(Mark::Careful, "careful:"));
     }
     let _ = writeln!(text, "{}", next_line(class, now));
+}
+
+/// Of releases that one newer has superseded, the first few say enough; `-o wide` lists them all.
+const SUPERSEDED_SHOWN: usize = 4;
+
+fn candidates_table(
+    candidates: &[CandidateView],
+    class: &ClassView,
+    now: Timestamp,
+    look: Look,
+    wide: bool,
+) -> Table {
+    let mut sorted: Vec<&CandidateView> = candidates.iter().collect();
+    sorted.sort_by(|a, b| a.image.flavour.cmp(&b.image.flavour));
+    // A release is named by its flavour and version already.
+    let named = wide || candidates.iter().any(|it| it.image.flavour.is_none());
+    let mut headers = vec!["FLAVOUR", "RELEASE", "IMAGE", "CREATED (UTC)", "AGE", "VERDICT"];
+    if named {
+        headers.insert(3, "NAME");
+    }
+    let mut table = Table::new(&headers);
+    let mut add = |mut row: Vec<String>| {
+        if !named {
+            row.remove(3);
+        }
+        table.row(row);
+    };
+    let mut at = 0;
+    while let Some(candidate) = sorted.get(at) {
+        let alike = sorted[at..].iter().take_while(|it| superseded_alike(candidate, it)).count();
+        if wide || alike <= SUPERSEDED_SHOWN + 1 {
+            add(candidate_row(candidate, class, now, look));
+            at += 1;
+            continue;
+        }
+        for shown in &sorted[at..at + SUPERSEDED_SHOWN] {
+            add(candidate_row(shown, class, now, look));
+        }
+        let rest = &sorted[at + SUPERSEDED_SHOWN..at + alike];
+        let mut row = candidate_row(rest[0], class, now, look);
+        row[1] = format!("{} older", rest.len());
+        row[2] = "…".to_owned();
+        row[3] = "…".to_owned();
+        row[5] = format!("{}+", age(rest[0].image.created, now));
+        row[6].push_str("; -o wide lists them");
+        add(row);
+        at += alike;
+    }
+    table
+}
+
+/// Whether both are nothing but older than the same chosen image, in one line of releases.
+fn superseded_alike(a: &CandidateView, b: &CandidateView) -> bool {
+    let by = |it: &CandidateView| {
+        let refusal = it.refusal.as_ref().filter(|it| it.reason == "Superseded")?;
+        it.also.is_empty().then(|| refusal.message.clone())
+    };
+    a.image.flavour == b.image.flavour && by(a).is_some() && by(a) == by(b)
 }
 
 fn candidate_row(
@@ -292,7 +345,10 @@ fn explain_types(text: &mut String, class: &ClassView, now: Timestamp, look: Loo
     // Of the others, one line for each reason.
     let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for answer in class.instance_types.iter().filter(|it| it.image.is_none()) {
-        let (_, _, state) = type_cells(answer, now, look);
+        let (_, _, mut state) = type_cells(answer, now, look);
+        if let Some(held) = &answer.held_back {
+            let _ = write!(state, " ({})", held.image);
+        }
         reasons.entry(state).or_default().push(&answer.name);
     }
     for (reason, types) in reasons {

@@ -7,7 +7,8 @@ use nodemolt_core::ask::Ask;
 use nodemolt_core::catalog::{Index, Kept};
 use nodemolt_core::policy::Policy;
 use nodemolt_core::resolve::{
-    Answer, Boots, Miss, Next, Refusal, Resolution, Setting, TypeAnswer, TypesAsked, Verdict, shown,
+    Answer, Boots, Miss, Next, Problem, Refusal, Resolution, Setting, TypeAnswer, TypesAsked,
+    Verdict, shown,
 };
 use nodemolt_fit::{Requirements, Vocabulary, Written, label};
 use serde::Serialize;
@@ -302,7 +303,7 @@ pub(super) fn view(question: &Question<'_>, resolution: &Resolution) -> ClassVie
             .map(|(at, it)| TermView {
                 term: at + 1,
                 asks: it.text.clone(),
-                problems: it.problems.iter().map(ToString::to_string).collect(),
+                problems: problems(&it.problems),
                 candidates: it
                     .verdicts
                     .iter()
@@ -324,6 +325,38 @@ pub(super) fn view(question: &Question<'_>, resolution: &Resolution) -> ClassVie
         instance_types: resolution.types.iter().map(|it| type_view(it, resolution)).collect(),
         warnings: resolution.warnings.iter().map(ToString::to_string).collect(),
     }
+}
+
+/// Parameters that the catalog lacks are told together: one command brings them all.
+fn problems(all: &[Problem]) -> Vec<String> {
+    let missing: Vec<&str> = all
+        .iter()
+        .filter_map(|it| match it {
+            Problem::NotInCatalog { path } => Some(path.as_str()),
+            Problem::KubernetesUnknown
+            | Problem::UnsupportedAlias(_)
+            | Problem::CouldNotAsk { .. }
+            | Problem::NotThere { .. }
+            | Problem::NeedsHistory { .. }
+            | Problem::BadValue { .. }
+            | Problem::ImageUnknown { .. }
+            | Problem::ReleaseUnknown { .. }
+            | Problem::MatchedNothing => None,
+        })
+        .collect();
+    let mut told: Vec<String> = all
+        .iter()
+        .filter(|it| missing.len() < 2 || !matches!(it, Problem::NotInCatalog { .. }))
+        .map(ToString::to_string)
+        .collect();
+    if missing.len() > 1 {
+        told.push(format!(
+            "the catalog lacks {} parameters; add the output of `aws ssm get-parameters --names {}`",
+            missing.len(),
+            missing.join(" ")
+        ));
+    }
+    told
 }
 
 /// People count terms from one.

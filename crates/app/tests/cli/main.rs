@@ -1,0 +1,109 @@
+//! What does a user see?
+//!
+//! Each folder under `tests/goldens` is a case: `cmd` is what is typed after `nodemolt`, run in that
+//! folder; `expected.txt` is exit code, stdout and stderr. `SNAPSHOTS=overwrite cargo test` writes them
+//! anew; then read the difference.
+
+#![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+#[test]
+fn resolve_answers_as_expected() {
+    check("resolve");
+}
+
+/// Runs every case of a folder and names all that differ.
+fn check(folder: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(folder);
+    let mut cases: Vec<PathBuf> = std::fs::read_dir(&root)
+        .unwrap()
+        .map(|it| it.unwrap().path())
+        .filter(|it| it.join("cmd").is_file())
+        .collect();
+    cases.sort();
+    assert!(!cases.is_empty(), "no cases in {}", root.display());
+    let mut differing = String::new();
+    for case in &cases {
+        let shown = run(case);
+        let golden = case.join("expected.txt");
+        if std::env::var_os("SNAPSHOTS").is_some_and(|it| it == "overwrite") {
+            std::fs::write(&golden, &shown).unwrap();
+            continue;
+        }
+        let expected = std::fs::read_to_string(&golden).unwrap_or_default();
+        if expected != shown {
+            let name = case.file_name().unwrap().to_string_lossy();
+            let _ = writeln!(differing, "── {name}\nexpected:\n{expected}\nfound:\n{shown}");
+        }
+    }
+    assert!(differing.is_empty(), "{differing}");
+}
+
+/// One command or several, one to a line; a line may end in `> FILE`, below a folder of its own.
+fn run(case: &Path) -> String {
+    let scratch =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli").join(case.file_name().unwrap());
+    let _ = std::fs::remove_dir_all(&scratch);
+    std::fs::create_dir_all(&scratch).unwrap();
+    for entry in std::fs::read_dir(case).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, scratch.join(path.file_name().unwrap())).unwrap();
+    }
+    let mut shown = String::new();
+    for line in std::fs::read_to_string(case.join("cmd")).unwrap().lines() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (typed, file) = match line.split_once(" > ") {
+            Some((typed, file)) => (typed, Some(file.trim())),
+            None => (line, None),
+        };
+        let output = Command::new(env!("CARGO_BIN_EXE_nodemolt"))
+            .args(words(typed))
+            .current_dir(&scratch)
+            .env_remove("NO_COLOR")
+            .env_remove("CLICOLOR_FORCE")
+            .output()
+            .unwrap();
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let _ = writeln!(shown, "$ nodemolt {line}");
+        match file {
+            Some(file) => std::fs::write(scratch.join(file), stdout).unwrap(),
+            None => shown.push_str(&stdout),
+        }
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        if !stderr.is_empty() {
+            let _ = write!(shown, "── stderr\n{stderr}");
+        }
+        let _ = writeln!(shown, "── exit {}\n", output.status.code().unwrap_or(-1));
+    }
+    shown
+}
+
+/// Words between blanks; quotes keep blanks together. `EXAMPLES/` is the repository's folder of them.
+fn words(line: &str) -> Vec<String> {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut quoted = false;
+    for character in line.chars() {
+        match character {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => {
+                words.extend(Some(std::mem::take(&mut word)).filter(|it| !it.is_empty()))
+            }
+            other => word.push(other),
+        }
+    }
+    words.extend(Some(word).filter(|it| !it.is_empty()));
+    words
+        .into_iter()
+        .map(|it| match it.strip_prefix("EXAMPLES/") {
+            Some(rest) => examples.join(rest).display().to_string(),
+            None => it,
+        })
+        .collect()
+}
