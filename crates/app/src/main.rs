@@ -14,12 +14,12 @@ mod completion;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::output::Exit;
 
 fn main() -> ExitCode {
-    let arguments = match cli::Arguments::try_parse() {
+    let arguments = match arguments() {
         Ok(arguments) => arguments,
         Err(error) => {
             // clap would exit with 2, which scripts read as "there are changes".
@@ -48,6 +48,18 @@ fn main() -> ExitCode {
             failure.exit.into()
         }
     }
+}
+
+/// As `kubectl-nodemolt` it is called `kubectl nodemolt`, and says so in its usage.
+fn arguments() -> Result<cli::Arguments, clap::Error> {
+    let called = std::env::args_os().next().unwrap_or_default();
+    let name = std::path::Path::new(&called).file_stem().and_then(|it| it.to_str());
+    let mut command = cli::Arguments::command();
+    if name == Some("kubectl-nodemolt") {
+        command = command.bin_name("kubectl nodemolt");
+    }
+    let matches = command.try_get_matches()?;
+    cli::Arguments::from_arg_matches(&matches)
 }
 
 fn talk(text: &str) {

@@ -185,8 +185,10 @@ fn explain_class(text: &mut String, class: &ClassView, now: Timestamp, look: Loo
         let _ = write!(text, "   Kubernetes {kubernetes}");
     }
     let floor = &class.minimum_age;
-    if floor.age == "0h" {
+    if floor.age == "0h" && floor.from == "class" {
         let _ = write!(text, "   no minimum age");
+    } else if floor.age == "0h" {
+        let _ = write!(text, "   no minimum age ({})", floor.from);
     } else {
         let _ = write!(text, "   minimum age {} ({})", floor.age, floor.from);
     }
@@ -331,7 +333,8 @@ fn explain_types(text: &mut String, class: &ClassView, now: Timestamp, look: Loo
     let _ = writeln!(text);
     let boots = class.instance_types.iter().filter(|it| it.image.is_some()).count();
     let all = class.instance_types.len();
-    let _ = writeln!(text, "{boots} of {all} instance types have an image");
+    let noun = if all == 1 { "instance type has" } else { "instance types have" };
+    let _ = writeln!(text, "{boots} of {all} {noun} an image");
     if class.types_asked_by_name || wide {
         let mut table = Table::new(&["POOL", "TYPE", "IMAGE", "NAME", "STATE"]);
         for answer in &class.instance_types {

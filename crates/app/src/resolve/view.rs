@@ -72,10 +72,20 @@ pub(super) struct ChosenView {
     pub terms: Vec<usize>,
     pub deprecated: bool,
     pub only_in_use: bool,
+    /// A policy's exception speaks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exception: Option<ExceptionView>,
     /// How many of the instance types asked for boot it.
     pub instance_type_count: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextView>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ExceptionView {
+    pub reason: String,
+    pub until: Timestamp,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -223,6 +233,7 @@ pub(super) fn view(question: &Question<'_>, resolution: &Resolution) -> ClassVie
     let image = |id: &nodemolt_core::image::ImageId, version: Option<&String>| {
         question.index.get(id).map(|kept| image_view(kept, version))
     };
+    let ruling = question.policy.for_class(&question.ask.labels);
     let floor = &resolution.minimum_age;
     let from = match (&floor.policy, question.overridden) {
         (Some(policy), _) => format!("policy {policy}"),
@@ -236,13 +247,7 @@ pub(super) fn view(question: &Question<'_>, resolution: &Resolution) -> ClassVie
         family: question.ask.family.name(),
         kubernetes: question.setting.kubernetes.map(|it| it.to_string()),
         minimum_age: AgeView { age: floor.age.to_string(), from },
-        policies: question
-            .policy
-            .for_class(&question.ask.labels)
-            .rules
-            .iter()
-            .map(|it| it.name.clone())
-            .collect(),
+        policies: ruling.rules.iter().map(|it| it.name.clone()).collect(),
         in_use: question.setting.in_use.iter().map(ToString::to_string).collect(),
         answer: match question.answer {
             Answer::Found => "Found",
@@ -262,6 +267,10 @@ pub(super) fn view(question: &Question<'_>, resolution: &Resolution) -> ClassVie
                     terms: numbered(&it.terms),
                     deprecated: it.deprecated,
                     only_in_use: it.only_in_use,
+                    exception: question.index.get(&it.id).and_then(|kept| {
+                        let found = ruling.exception(&kept.sighting.image, question.index.now)?;
+                        Some(ExceptionView { reason: found.reason.clone(), until: found.until })
+                    }),
                     instance_type_count: resolution
                         .types
                         .iter()

@@ -15,6 +15,38 @@ fn resolve_answers_as_expected() {
     check("resolve");
 }
 
+/// A `console` block of the README is a command and what it prints. They are run here, so that what a
+/// new user reads first is true.
+#[test]
+fn the_readme_shows_what_really_comes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let mut updated = String::new();
+    let mut rest = readme.as_str();
+    let mut blocks = 0;
+    while let Some(at) = rest.find("```console\n$ nodemolt ") {
+        let start = at + "```console\n".len();
+        let block_end = start + rest[start..].find("```").unwrap();
+        let line_end = start + rest[start..].find('\n').unwrap();
+        let typed = rest[start..line_end].strip_prefix("$ nodemolt ").unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_nodemolt"))
+            .args(words(typed))
+            .current_dir(&root)
+            .output()
+            .unwrap();
+        updated.push_str(&rest[..=line_end]);
+        updated.push_str(&String::from_utf8(output.stdout).unwrap());
+        rest = &rest[block_end..];
+        blocks += 1;
+    }
+    updated.push_str(rest);
+    assert!(blocks > 0, "the README has no transcript");
+    if std::env::var_os("SNAPSHOTS").is_some_and(|it| it == "overwrite") {
+        std::fs::write(root.join("README.md"), &updated).unwrap();
+    }
+    assert!(updated == readme, "the README is not true:\n{updated}");
+}
+
 /// Runs every case of a folder and names all that differ.
 fn check(folder: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(folder);
