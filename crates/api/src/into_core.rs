@@ -59,14 +59,14 @@ impl Reader {
         let operator: Operator = self.parse(&format!("{field}.operator"), &wire.operator)?;
         let min_values = match wire.min_values {
             None => None,
-            Some(number) => match u32::try_from(number) {
-                Ok(number) => Some(number),
-                Err(_) => {
+            Some(number) => {
+                let Ok(small) = u32::try_from(number) else {
                     let message = format!("{number} is not between 1 and 50");
                     self.found.push(Finding::error(format!("{field}.minValues"), message));
                     return None;
-                }
-            },
+                };
+                Some(small)
+            }
         };
         // Karpenter admits values that mean nothing here; the door has warned of them.
         let values = match operator {

@@ -4,6 +4,7 @@ mod text;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use nodemolt_api::ec2nodeclass::{self, AmiSelectorTerm, EC2NodeClass, EC2NodeClassSpec};
 use nodemolt_api::into_core::PoolOfClass;
@@ -85,7 +86,7 @@ pub(crate) fn run(verb: &cli::Resolve, look: Look) -> Result<output::Answer, Fai
 
     let mut talk = objects.talk;
     for warning in &warnings {
-        talk.push_str(&format!("warning: {warning}\n"));
+        let _ = writeln!(talk, "warning: {warning}");
     }
     let list = view::ResolutionList::new(now, items);
     let data = match verb.output {
@@ -157,7 +158,7 @@ fn typed_class(words: &[String]) -> Result<(EC2NodeClass, Ask), Failure> {
         kind: ec2nodeclass::KIND.to_owned(),
         ..EC2NodeClass::default()
     };
-    class.metadata.name = TYPED.to_owned();
+    class.metadata.name = TYPED.into();
     class.spec = EC2NodeClassSpec {
         ami_selector_terms: (!empty).then(|| vec![term]),
         ami_family: family,

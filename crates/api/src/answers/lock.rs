@@ -117,7 +117,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Catalog, ReadAnswerError> {
     }
     let mut catalog = Catalog::default();
     for (at, wire) in lock.answers.into_iter().enumerate() {
-        let (query, answered) = read_answered(wire, at)?;
+        let (query, answered) = read_answered(&wire, at)?;
         catalog.answers.insert(query, answered);
     }
     for (at, wire) in lock.images.into_iter().enumerate() {
@@ -131,7 +131,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Catalog, ReadAnswerError> {
     Ok(catalog)
 }
 
-fn read_answered(wire: WireAnswered, at: usize) -> Result<(Query, Answered), ReadAnswerError> {
+fn read_answered(wire: &WireAnswered, at: usize) -> Result<(Query, Answered), ReadAnswerError> {
     let error = |member: &str, message: String| ReadAnswerError::Member {
         field: format!("answers[{at}].{member}"),
         message,
@@ -146,6 +146,7 @@ fn read_answered(wire: WireAnswered, at: usize) -> Result<(Query, Answered), Rea
         }
     };
     let WireAnswered { first_complete, last_complete, .. } = wire;
+    let (first_complete, last_complete) = (*first_complete, *last_complete);
     Ok((query, Answered { first_complete, last_complete, last }))
 }
 
@@ -215,6 +216,7 @@ fn read_locked(wire: WireLocked, at: usize) -> Result<Parameter, ReadAnswerError
 }
 
 /// The lock file of a catalog: sorted, and the same bytes for the same catalog.
+#[expect(clippy::missing_panics_doc, reason = "strings, numbers and lists can always be written")]
 pub fn write(catalog: &Catalog) -> String {
     let answers = catalog.answers.iter().map(|(query, answered)| WireAnswered {
         asked: query.to_string(),

@@ -18,7 +18,8 @@ pub(super) fn names(list: &ResolutionList) -> String {
             seen.push(&chosen.image.id);
         }
     }
-    seen.iter().map(|it| format!("{it}\n")).collect()
+    seen.push("");
+    seen.join("\n")
 }
 
 pub(super) fn table(
@@ -269,8 +270,8 @@ fn candidates_table(
         let rest = &sorted[at + SUPERSEDED_SHOWN..at + alike];
         let mut row = candidate_row(rest[0], class, now, look);
         row[1] = format!("{} older", rest.len());
-        row[2] = "…".to_owned();
-        row[3] = "…".to_owned();
+        row[2] = "…".into();
+        row[3] = "…".into();
         row[5] = format!("{}+", age(rest[0].image.created, now));
         row[6].push_str("; -o wide lists them");
         add(row);

@@ -125,7 +125,7 @@ fn words(line: &str) -> Vec<String> {
         match character {
             '\'' => quoted = !quoted,
             ' ' if !quoted => {
-                words.extend(Some(std::mem::take(&mut word)).filter(|it| !it.is_empty()))
+                words.extend(Some(std::mem::take(&mut word)).filter(|it| !it.is_empty()));
             }
             other => word.push(other),
         }
