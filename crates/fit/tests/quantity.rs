@@ -226,7 +226,6 @@ fn a_quantity_comes_as_text_or_as_a_bare_number() {
 
 #[test]
 fn more_than_all_leaves_nothing() {
-    let quantity = |text: &str| text.parse::<Quantity>().unwrap();
     assert_eq!(quantity("2Gi").less(quantity("512Mi")).to_string(), "1536Mi");
     assert_eq!(quantity("2").less(quantity("70m")).to_string(), "1930m");
     assert_eq!(quantity("1").less(quantity("1E")), Quantity::ZERO);
