@@ -297,13 +297,15 @@ pub(crate) fn check_setting(
     kubernetes: Option<Minor>,
     account: Option<&AccountId>,
 ) -> Result<(), Failure> {
+    // What was asked for on the command line belongs to no class.
+    let of_class =
+        if ask.class.is_empty() { String::new() } else { format!(" of class `{}`", ask.class) };
     // A class without terms means the alias of its family.
     let alias = ask.terms.iter().find_map(|it| it.alias.as_ref());
     if kubernetes.is_none() && (alias.is_some() || ask.terms.is_empty()) {
-        let whose = alias.map_or_else(|| ask.family.to_string(), ToString::to_string);
+        let alias = alias.map_or_else(|| ask.family.to_string(), ToString::to_string);
         let message = format!(
-            "class `{}` asks for {whose}, which follows the cluster's version, and --kubernetes is missing",
-            ask.class
+            "{alias}{of_class} follows the cluster's Kubernetes version, and --kubernetes is missing"
         );
         return Err(Failure::usage(message).hint("pass --kubernetes VERSION, for example 1.35"));
     }
@@ -317,10 +319,8 @@ pub(crate) fn check_setting(
         .iter()
         .find(|it| it.owners.as_ref().is_some_and(|it| it.contains(&Owner::Own)));
     let says = match (own_term, own_rule) {
-        (Some(at), _) => format!("amiSelectorTerms[{at}] of class `{}`", ask.class),
-        (None, Some(rule)) => {
-            format!("policy `{}`, which holds for class `{}`,", rule.name, ask.class)
-        }
+        (Some(at), _) => format!("term {}{of_class}", at + 1),
+        (None, Some(rule)) => format!("policy `{}`", rule.name),
         (None, None) => return Ok(()),
     };
     let message = format!("{says} says `self`, and --account is missing");

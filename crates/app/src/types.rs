@@ -37,6 +37,8 @@ pub(crate) struct Story<'t> {
     now: Timestamp,
     /// Whether a catalog was given, so that images are known.
     with_images: bool,
+    /// Where the class's terms led nowhere.
+    problems: Vec<String>,
     items: Vec<Item<'t>>,
 }
 
@@ -101,6 +103,7 @@ fn list(verb: &cli::TypesList, look: Look) -> Result<Answer, Failure> {
         talk.notes.push("no instance type satisfies the selector".to_owned());
     }
     let story = tell(&types, &chosen, &under, &mut talk);
+    talk.warnings.extend(story.problems.iter().cloned());
     let data = match verb.output {
         Format::Table => look.plain(&page::list(&story, look, false, !verb.no_headers)),
         Format::Wide => look.plain(&page::list(&story, look, true, !verb.no_headers)),
@@ -116,6 +119,10 @@ fn get(verb: &cli::TypesGet, look: Look) -> Result<Answer, Failure> {
     let chosen = find(&types, &verb.names)?;
     let under = Under::read(&verb.under, &mut talk)?;
     let story = tell(&types, &chosen, &under, &mut talk);
+    // Where nothing was found at all, each page has them as its reasons.
+    if !story.items.iter().all(Item::without_any) {
+        talk.warnings.extend(story.problems.iter().cloned());
+    }
     let data = match verb.output {
         Format::Table | Format::Wide => look.plain(&page::pages(&story, look)),
         Format::Name => names(&story),
@@ -259,7 +266,7 @@ impl Asked {
 /// What a class would ask for that says nothing but `amiFamily: AL2023`.
 fn al2023() -> Ask {
     Ask {
-        class: "AL2023".to_owned(),
+        class: String::new(),
         labels: std::collections::BTreeMap::new(),
         family: Family::Al2023,
         terms: vec![Term::of_alias(Alias::latest(Family::Al2023))],
@@ -269,30 +276,39 @@ fn al2023() -> Ask {
 
 /// The class that is meant: the only one, or the one that was named.
 fn pick(objects: &mut Objects, named: Option<&str>) -> Result<(EC2NodeClass, Ask), Failure> {
-    let all: Vec<String> = objects.classes.iter().map(|(it, _)| input::class_name(it)).collect();
-    let meant: Vec<usize> = (0..all.len())
-        .filter(|at| {
-            let (class, _) = &objects.classes[*at];
-            named.is_none_or(|it| it == class.metadata.name || it == all[*at])
-        })
-        .collect();
-    match (meant.as_slice(), named) {
-        ([only], _) => Ok(objects.classes.swap_remove(*only)),
-        ([], _) if all.is_empty() => Err(Failure::usage("the files hold no EC2NodeClass")
-            .hint("add the class's file with -f, or leave -f out for the defaults of AL2023")),
-        ([], named) => {
-            let named = named.unwrap_or_default();
-            Err(Failure::usage(format!("the files hold no class `{named}`"))
-                .hint(format!("they hold {}", quoted(&all))))
+    let all = &objects.classes;
+    // By its name; with its group where the other group has one of this name, too.
+    let called = |class: &EC2NodeClass| {
+        let name = &class.metadata.name;
+        let alike = all.iter().filter(|(it, _)| it.metadata.name == *name).count();
+        if alike > 1 { input::class_name(class) } else { name.clone() }
+    };
+    let meant = |class: &EC2NodeClass| {
+        named.is_none_or(|it| it == class.metadata.name || it == input::class_name(class))
+    };
+    let (found, others): (Vec<_>, Vec<_>) =
+        all.iter().enumerate().partition(|(_, (class, _))| meant(class));
+    let names = |of: &[(usize, &(EC2NodeClass, Ask))]| {
+        let mut names: Vec<String> = of.iter().map(|(_, (it, _))| called(it)).collect();
+        names.sort();
+        quoted(&names)
+    };
+    match (found.as_slice(), named) {
+        ([(only, _)], _) => {
+            let only = *only;
+            Ok(objects.classes.swap_remove(only))
         }
+        ([], Some(named)) if !others.is_empty() => {
+            Err(Failure::usage(format!("the files hold no class `{named}`"))
+                .hint(format!("pass --class with one of {}", names(&others))))
+        }
+        ([], _) => Err(Failure::usage("the files hold no EC2NodeClass")
+            .hint("add the class's file with -f, or leave -f out for the defaults of AL2023")),
         (several, named) => {
-            let several: Vec<String> = several.iter().map(|at| all[*at].clone()).collect();
-            let message = match named {
-                None => format!("the files hold {} classes", several.len()),
-                Some(named) => format!("the files hold {} classes `{named}`", several.len()),
-            };
-            let hint = format!("pass --class with one of {}", quoted(&several));
-            Err(Failure::usage(message).hint(hint))
+            let which = named.map(|it| format!(" `{it}`")).unwrap_or_default();
+            let message = format!("the files hold {} classes{which}", several.len());
+            Err(Failure::usage(message)
+                .hint(format!("pass --class with one of {}", names(several))))
         }
     }
 }
@@ -338,6 +354,9 @@ fn tell<'t>(
     if let Some(resolution) = &resolution {
         talk.warnings.extend(resolution.warnings.iter().map(ToString::to_string));
     }
+    let terms = resolution.iter().flat_map(|it| &it.terms);
+    let problems =
+        terms.flat_map(|term| term.problems.iter().map(move |it| format!("{}: {it}", term.text)));
     let items = chosen.iter().map(|it| Item {
         it,
         labels: labels(it, family),
@@ -349,6 +368,7 @@ fn tell<'t>(
         family,
         now: under.asked.as_ref().map_or(Timestamp::UNIX_EPOCH, |it| it.now),
         with_images: resolution.is_some(),
+        problems: problems.collect(),
         items: items.collect(),
     }
 }
@@ -404,7 +424,7 @@ fn said(resolution: &Resolution, id: &ImageId) -> ImageSaid {
 fn reasons(resolution: &Resolution) -> Vec<String> {
     let mut reasons = Vec::new();
     for term in &resolution.terms {
-        let problems = term.problems.iter().map(|it| format!("{}: {it}", term.text));
+        let problems = term.problems.iter().map(ToString::to_string);
         let refused = term.verdicts.iter().find_map(|(id, verdict)| match verdict {
             Verdict::Refused(refusal, _) => Some(format!("{id}: {refusal}")),
             Verdict::Chosen => None,
@@ -429,6 +449,12 @@ impl Story<'_> {
 }
 
 impl Item<'_> {
+    /// Whether no image was chosen, not even for another type.
+    fn without_any(&self) -> bool {
+        let none = |it: &Bootable| matches!(it, Bootable::Nothing { nearest: None, .. });
+        self.boots.iter().all(|(_, it)| none(it))
+    }
+
     /// What all pools agree on, if they do.
     fn boots_everywhere(&self) -> Option<&Bootable> {
         let (_, first) = self.boots.first()?;

@@ -273,14 +273,12 @@ fn images(story: &Story<'_>, item: &Item<'_>, look: Look) -> String {
 fn image_facts(bootable: &Bootable, now: Timestamp, look: Look) -> Vec<(&'static str, String)> {
     match bootable {
         Bootable::Image { image, next } => {
-            let mut all = vec![("image", look.mark(Mark::Good, "boots"))];
-            all.extend(named(image, now));
+            let mut all = image_fact(&look.mark(Mark::Good, "boots"), image, now);
             all.extend(next.as_ref().map(|it| ("next", upcoming(it, now))));
             all
         }
         Bootable::HeldBack { image, refusal, next } => {
-            let mut all = vec![("image", look.mark(held_mark(refusal), "held back"))];
-            all.extend(named(image, now));
+            let mut all = image_fact(&look.mark(held_mark(refusal), "held back"), image, now);
             all.push(("because", refusal.to_string()));
             all.extend(next.as_ref().map(|it| ("next", upcoming(it, now))));
             all
@@ -301,14 +299,15 @@ fn image_facts(bootable: &Bootable, now: Timestamp, look: Look) -> Vec<(&'static
     }
 }
 
-fn named(image: &ImageSaid, now: Timestamp) -> Vec<(&'static str, String)> {
-    let mut all = vec![("", image.id.to_string()), ("", image.name.clone())];
+fn image_fact(mark: &str, image: &ImageSaid, now: Timestamp) -> Vec<(&'static str, String)> {
+    let mut all = vec![("image", format!("{mark} {}", image.id)), ("name", image.name.clone())];
     all.extend(image.dated.map(|it| {
-        ("", format!("created {} UTC, {} old", minute(it), length(now.duration_since(it))))
+        ("created", format!("{} UTC, {} old", minute(it), length(now.duration_since(it))))
     }));
     all
 }
 
 fn upcoming(next: &Next, now: Timestamp) -> String {
-    format!("{} {} on {} UTC ({})", next.id, next.name, minute(next.at), relative(next.at, now))
+    let Next { id, name, at } = next;
+    format!("{}, on {} UTC: {id} {name}", relative(*at, now), minute(*at))
 }
