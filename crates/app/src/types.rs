@@ -288,19 +288,16 @@ fn pick(objects: &mut Objects, named: Option<&str>) -> Result<(EC2NodeClass, Ask
     };
     let (found, others): (Vec<_>, Vec<_>) =
         all.iter().enumerate().partition(|(_, (class, _))| meant(class));
-    let names = |of: &[(usize, &(EC2NodeClass, Ask))]| {
-        let mut names: Vec<String> = of.iter().map(|(_, (it, _))| called(it)).collect();
-        names.sort();
-        quoted(&names)
+    let listed = |of: &[(usize, &(EC2NodeClass, Ask))]| {
+        let mut all: Vec<String> = of.iter().map(|(_, (it, _))| called(it)).collect();
+        all.sort();
+        quoted(&all)
     };
     match (found.as_slice(), named) {
-        ([(only, _)], _) => {
-            let only = *only;
-            Ok(objects.classes.swap_remove(only))
-        }
+        ([(only, _)], _) => Ok(objects.classes.swap_remove(*only)),
         ([], Some(named)) if !others.is_empty() => {
             Err(Failure::usage(format!("the files hold no class `{named}`"))
-                .hint(format!("pass --class with one of {}", names(&others))))
+                .hint(format!("pass --class with one of {}", listed(&others))))
         }
         ([], _) => Err(Failure::usage("the files hold no EC2NodeClass")
             .hint("add the class's file with -f, or leave -f out for the defaults of AL2023")),
@@ -308,7 +305,7 @@ fn pick(objects: &mut Objects, named: Option<&str>) -> Result<(EC2NodeClass, Ask
             let which = named.map(|it| format!(" `{it}`")).unwrap_or_default();
             let message = format!("the files hold {} classes{which}", several.len());
             Err(Failure::usage(message)
-                .hint(format!("pass --class with one of {}", names(several))))
+                .hint(format!("pass --class with one of {}", listed(several))))
         }
     }
 }

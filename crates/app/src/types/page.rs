@@ -155,7 +155,7 @@ fn gpus(it: &InstanceType) -> Option<String> {
         let otherwise = gpu.manufacturer.as_deref().unwrap_or("gpu");
         counted(gpu.count, gpu.name.as_deref(), otherwise)
     });
-    joined(all.collect())
+    joined(&all.collect::<Vec<_>>())
 }
 
 fn accelerators(it: &InstanceType) -> Option<String> {
@@ -168,10 +168,10 @@ fn accelerators(it: &InstanceType) -> Option<String> {
     let inference = it.inference_accelerators.iter().filter(|_| it.neuron_devices.is_empty());
     let others = inference.chain(&it.media_accelerators).chain(&it.fpgas);
     all.extend(others.map(|it| counted(it.count, it.name.as_deref(), "accelerator")));
-    joined(all)
+    joined(&all)
 }
 
-fn joined(all: Vec<String>) -> Option<String> {
+fn joined(all: &[String]) -> Option<String> {
     (!all.is_empty()).then(|| all.join("+"))
 }
 

@@ -71,32 +71,32 @@ fn split(text: &str) -> Vec<&str> {
 const OPERATORS: [&str; 7] = ["!=", "==", ">=", "<=", "=", ">", "<"];
 
 impl Condition {
-    fn read(text: &str) -> Result<Self, Failure> {
-        if text.is_empty() {
+    fn read(written: &str) -> Result<Self, Failure> {
+        if written.is_empty() {
             return Err(Failure::usage("a selector cannot be empty").hint(
                 "write for example -l kubernetes.io/arch=arm64, or -l 'instance-gpu-count>0'",
             ));
         }
-        if let Some(condition) = Self::read_set(text)? {
+        if let Some(condition) = Self::read_set(written)? {
             return Ok(condition);
         }
         let operator = OPERATORS
             .iter()
-            .filter_map(|it| text.find(it).map(|at| (at, *it)))
+            .filter_map(|it| written.find(it).map(|at| (at, *it)))
             .min_by_key(|(at, it)| (*at, std::cmp::Reverse(it.len())));
         let Some((at, operator)) = operator else {
-            let (test, rest) = match text.strip_prefix('!') {
+            let (test, rest) = match written.strip_prefix('!') {
                 Some(rest) => (Test::Absent, rest),
-                None => (Test::Exists, text),
+                None => (Test::Exists, written),
             };
             return Ok(Self { key: key(rest.trim())?, test });
         };
-        let key = key(text[..at].trim())?;
-        let value = text[at + operator.len()..].trim();
+        let key = key(written[..at].trim())?;
+        let value = written[at + operator.len()..].trim();
         let number = || {
             value.parse::<i64>().map_err(|_| {
                 Failure::usage(format!(
-                    "`{text}` compares with `{value}`, which is no whole number"
+                    "`{written}` compares with `{value}`, which is no whole number"
                 ))
                 .hint(format!("write for example -l '{key}{operator}4'"))
             })
@@ -113,8 +113,8 @@ impl Condition {
     }
 
     /// `key in (a, b)` and `key notin (a, b)`.
-    fn read_set(text: &str) -> Result<Option<Self>, Failure> {
-        let Some((before, values)) = text.strip_suffix(')').and_then(|it| it.split_once('('))
+    fn read_set(written: &str) -> Result<Option<Self>, Failure> {
+        let Some((before, values)) = written.strip_suffix(')').and_then(|it| it.split_once('('))
         else {
             return Ok(None);
         };
