@@ -318,11 +318,12 @@ pub(crate) struct UnderClass {
 #[command(after_help = "\
 Examples:
   nodemolt types list
-  nodemolt types list -l kubernetes.io/arch=arm64,'instance-cpu>3','instance-cpu<17','!instance-gpu-count'
+  nodemolt types list -l 'kubernetes.io/arch=arm64,instance-cpu>=4,instance-cpu<=16'
+  nodemolt types list -l 'instance-gpu-manufacturer in (nvidia,amd)' -o wide
   nodemolt types list -f class.yaml --catalog catalog.lock --kubernetes 1.35
 
-A selector:  key=value  key!=value  key  !key  key>n  key<n  'key in (a,b)'; several with commas, all must hold
-             a key without its domain is completed: `instance-cpu` is `karpenter.k8s.aws/instance-cpu`
+A selector:  key=value  key!=value  key  !key  key>n  key<n  key in (a,b)  key notin (a,b)
+             Commas mean and. `instance-cpu` is short for `karpenter.k8s.aws/instance-cpu`.
 ")]
 pub(crate) struct TypesList {
     #[command(flatten)]

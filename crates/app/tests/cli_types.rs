@@ -99,6 +99,15 @@ fn a_type_that_no_pool_launches_says_so() {
 }
 
 #[test]
+fn pools_that_differ_are_told_apart() {
+    let files = "crates/app/tests/goldens/types/two-pools.yaml";
+    check("get-two-pools", 1, &with_catalog(&["get", "m5.large", "-f", files]));
+    check("json-two-pools", 1, &with_catalog(&["get", "m5.large", "-f", files, "-o", "json"]));
+    let list = ["list", "-l", "instance-type in (m5.large, m7g.large)", "-f", files];
+    check("list-two-pools", 0, &with_catalog(&list));
+}
+
+#[test]
 fn unknown_types_are_told_the_nearest() {
     check("get-unknown", 64, &["get", "m7g.lrge", "m5.large", "m55.large"]);
 }
