@@ -15,6 +15,7 @@ use crate::meta::{IntOrString, ObjectMeta, WireRequirement, open_struct};
 pub use check::check;
 
 mod check;
+mod node_settings;
 
 /// The kind's name.
 pub const KIND: &str = "EC2NodeClass";

@@ -22,7 +22,7 @@ use crate::{
 use self::tree::{Content, NodeId, Tree};
 
 mod decode;
-mod path;
+pub(crate) mod path;
 mod scalar;
 mod tree;
 

@@ -5,7 +5,7 @@ use std::error::Error;
 
 use nodemolt_api::answers::instance_types::{InstanceTypesAnswer, read};
 use nodemolt_fit::{
-    amount::Amount,
+    Quantity,
     capacity::{NodeSettings, offer},
     family::Family,
     instance_type::InstanceType,
@@ -55,7 +55,7 @@ fn example(name: &str) -> InstanceType {
     types.find(name).unwrap().clone()
 }
 
-fn offered(name: &str, resource: &str) -> Option<Amount> {
+fn offered(name: &str, resource: &str) -> Option<Quantity> {
     let offer = offer(&example(name), &NodeSettings::of(Family::Al2023));
     offer.allocatable.get(resource).copied()
 }
@@ -90,11 +90,11 @@ fn amd_is_told_from_nvidia() {
     assert_eq!(labelled("g4ad.xlarge", label::GPU_NAME).as_deref(), Some("radeon-pro-v520"));
     assert_eq!(labelled("g4ad.xlarge", label::LOCAL_NVME).as_deref(), Some("150"));
     assert_eq!(labelled("g4ad.2xlarge", label::NETWORK_BANDWIDTH).as_deref(), Some("4167"));
-    assert_eq!(offered("g4ad.16xlarge", "amd.com/gpu"), Some(Amount::from_units(4)));
+    assert_eq!(offered("g4ad.16xlarge", "amd.com/gpu"), Some(Quantity::from_units(4)));
     assert_eq!(offered("g4ad.16xlarge", "nvidia.com/gpu"), None);
     // 2 × (4 - 1) + 2 and 8 × (30 - 1) + 2
-    assert_eq!(offered("g4ad.xlarge", "pods"), Some(Amount::from_units(8)));
-    assert_eq!(offered("g4ad.16xlarge", "pods"), Some(Amount::from_units(234)));
+    assert_eq!(offered("g4ad.xlarge", "pods"), Some(Quantity::from_units(8)));
+    assert_eq!(offered("g4ad.16xlarge", "pods"), Some(Quantity::from_units(234)));
 }
 
 #[test]
@@ -102,10 +102,10 @@ fn gaudi_has_its_own_resource() {
     assert_eq!(labelled("dl1.24xlarge", label::GPU_MANUFACTURER).as_deref(), Some("habana"));
     assert_eq!(labelled("dl1.24xlarge", label::GPU_NAME).as_deref(), Some("gaudi-hl-205"));
     assert_eq!(labelled("dl1.24xlarge", label::ACCELERATOR_COUNT), None);
-    assert_eq!(offered("dl1.24xlarge", "habana.ai/gaudi"), Some(Amount::from_units(8)));
-    assert_eq!(offered("dl1.24xlarge", "vpc.amazonaws.com/efa"), Some(Amount::from_units(4)));
+    assert_eq!(offered("dl1.24xlarge", "habana.ai/gaudi"), Some(Quantity::from_units(8)));
+    assert_eq!(offered("dl1.24xlarge", "vpc.amazonaws.com/efa"), Some(Quantity::from_units(4)));
     // 15 × 49 + 2
-    assert_eq!(offered("dl1.24xlarge", "pods"), Some(Amount::from_units(737)));
+    assert_eq!(offered("dl1.24xlarge", "pods"), Some(Quantity::from_units(737)));
 }
 
 #[test]

@@ -283,7 +283,7 @@ pub(crate) struct UnderClass {
     pub files: Vec<PathBuf>,
 
     /// Which class, where the files hold several
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "files")]
     pub class: Option<String>,
 
     #[command(flatten)]
@@ -318,7 +318,12 @@ pub(crate) struct UnderClass {
 #[command(after_help = "\
 Examples:
   nodemolt types list
+  nodemolt types list -l 'kubernetes.io/arch=arm64,instance-cpu>=4,instance-cpu<=16'
+  nodemolt types list -l 'instance-gpu-manufacturer in (nvidia,amd)' -o wide
   nodemolt types list -f class.yaml --catalog catalog.lock --kubernetes 1.35
+
+A selector:  key=value  key!=value  key  !key  key>n  key<n  key in (a,b)  key notin (a,b)
+             Commas mean and. `instance-cpu` is short for `karpenter.k8s.aws/instance-cpu`.
 ")]
 pub(crate) struct TypesList {
     #[command(flatten)]
@@ -342,7 +347,10 @@ pub(crate) struct TypesList {
 #[command(after_help = "\
 Examples:
   nodemolt types get m7g.large
+  nodemolt types get m7g.large -f class.yaml --catalog catalog.lock --kubernetes 1.35
   nodemolt types get g4ad.xlarge --types examples/types/amd-and-gaudi.json -o json
+
+Exit codes:  0 done; with a catalog: 3 a rule holds an image back, 1 a type has none; 64 mistyped
 ")]
 pub(crate) struct TypesGet {
     /// The instance types

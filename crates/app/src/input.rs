@@ -22,6 +22,7 @@ use nodemolt_core::image::AccountId;
 use nodemolt_core::lookup::Minor;
 use nodemolt_core::policy::{Policy, Quarantine, Rule};
 use nodemolt_fit::Types;
+use nodemolt_fit::capacity::NodeSettings;
 
 use crate::cli;
 use crate::output::Failure;
@@ -131,6 +132,9 @@ pub(crate) struct Objects {
     pub classes: Vec<(EC2NodeClass, Ask)>,
     pub pools: Vec<PoolOfClass>,
     pub policy: Policy,
+    /// By [`class_name`] of the class: what its nodes offer, or what is wrong with that, ready to
+    /// print. Images are chosen without it.
+    pub settings: BTreeMap<String, Result<NodeSettings, String>>,
     /// Warnings and notes, ready to print.
     pub talk: String,
 }
@@ -167,6 +171,13 @@ pub(crate) fn read_objects(paths: &[PathBuf]) -> Result<Objects, Failure> {
             for finding in take(object, &mut objects) {
                 problems.push((object.problem(finding), source.text.clone()));
             }
+            if let Object::Class(class) = &object.value {
+                let settings = NodeSettings::try_from(class).map_err(|findings| {
+                    let told = findings.into_iter().map(|it| object.problem(it));
+                    told.map(|it| show(&it, &source.text)).collect()
+                });
+                objects.settings.insert(class_name(class), settings);
+            }
         }
     }
     let failed = problems.iter().any(|(it, _)| it.severity == Severity::Error);
@@ -183,10 +194,16 @@ pub(crate) fn read_objects(paths: &[PathBuf]) -> Result<Objects, Failure> {
     Ok(objects)
 }
 
+/// `karpenter.k8s.aws/general`: a class with its group.
+pub(crate) fn class_name(class: &EC2NodeClass) -> String {
+    let group = class.api_version.split('/').next().unwrap_or_default();
+    format!("{group}/{}", class.metadata.name)
+}
+
 /// The same name in both class groups is two classes.
 fn qualified_name(object: &Object) -> String {
     match object {
-        Object::Class(class) => format!("{}/{}", class.api_version, class.metadata.name),
+        Object::Class(class) => class_name(class),
         Object::Pool(_) | Object::Policy(_) | Object::Quarantine(_) => object.name().to_owned(),
     }
 }
@@ -271,6 +288,44 @@ fn show(problem: &Problem, text: &str) -> String {
         group = group.element(Level::HELP.message(hint));
     }
     format!("{}\n", Renderer::plain().render(&[group]))
+}
+
+/// Whether enough was typed to resolve this ask: what an alias or `self` means is not in the files.
+pub(crate) fn check_setting(
+    ask: &Ask,
+    policy: &Policy,
+    kubernetes: Option<Minor>,
+    account: Option<&AccountId>,
+) -> Result<(), Failure> {
+    // What was asked for on the command line belongs to no class.
+    let of_class =
+        if ask.class.is_empty() { String::new() } else { format!(" of class `{}`", ask.class) };
+    // A class without terms means the alias of its family.
+    let alias = ask.terms.iter().find_map(|it| it.alias.as_ref());
+    if kubernetes.is_none() && (alias.is_some() || ask.terms.is_empty()) {
+        let alias = alias.map_or_else(|| ask.family.to_string(), ToString::to_string);
+        let message = format!(
+            "{alias}{of_class} follows the cluster's Kubernetes version, and --kubernetes is missing"
+        );
+        return Err(Failure::usage(message).hint("pass --kubernetes VERSION, for example 1.35"));
+    }
+    if account.is_some() {
+        return Ok(());
+    }
+    let own_term = ask.terms.iter().position(|it| it.owner == Some(Owner::Own));
+    let ruling = policy.for_class(&ask.labels);
+    let own_rule = ruling
+        .rules
+        .iter()
+        .find(|it| it.owners.as_ref().is_some_and(|it| it.contains(&Owner::Own)));
+    let says = match (own_term, own_rule) {
+        (Some(at), _) => format!("term {}{of_class}", at + 1),
+        (None, Some(rule)) => format!("policy `{}`", rule.name),
+        (None, None) => return Ok(()),
+    };
+    let message = format!("{says} says `self`, and --account is missing");
+    Err(Failure::usage(message)
+        .hint("pass --account ID, the 12 digits of the account that `self` means"))
 }
 
 /// The moment that is asked about.

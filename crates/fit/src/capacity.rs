@@ -13,9 +13,9 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    amount::Amount,
     family::Family,
     instance_type::{Gpu, InstanceType},
+    quantity::Quantity,
 };
 
 pub const CPU: &str = "cpu";
@@ -42,13 +42,13 @@ const ARM64_SET_ASIDE_MIB: u64 = 64;
 /// What the kubelet needs per pod, and before the first one: EKS' formula for its own images.
 const KUBELET_MIB_PER_POD: u64 = 11;
 const KUBELET_MIB: u64 = 255;
-const KUBELET_STORAGE_GIB: u64 = 1;
+const KUBELET_STORAGE_GIB: i64 = 1;
 /// Millicores up to which each step reaches, and what the kubelet takes of them in hundredths of a
 /// percent: 6% of the first core, 1% of the second, 0.5% of the next two, 0.25% of all others.
 const KUBELET_CPU_STEPS: [(u64, u64, u64); 4] =
     [(0, 1_000, 600), (1_000, 2_000, 100), (2_000, 4_000, 50), (4_000, u64::MAX, 25)];
 /// The kubelet's own defaults for `evictionHard`.
-const EVICTION_MEMORY_MIB: u64 = 100;
+const EVICTION_MEMORY_MIB: i64 = 100;
 const EVICTION_STORAGE_MILLIONTHS: u32 = 100_000;
 /// The kubelet's default for `maxPods`, where the network sets no limit.
 const PODS_WITHOUT_LIMIT: u64 = 110;
@@ -64,9 +64,9 @@ pub struct NodeSettings {
     /// `kubelet.podsPerCore`; 0 is as good as none.
     pub pods_per_core: Option<u32>,
     /// `kubelet.kubeReserved`: `cpu`, `memory`, `ephemeral-storage`, `pid`.
-    pub kube_reserved: BTreeMap<String, Amount>,
+    pub kube_reserved: BTreeMap<String, Quantity>,
     /// `kubelet.systemReserved`, the same keys.
-    pub system_reserved: BTreeMap<String, Amount>,
+    pub system_reserved: BTreeMap<String, Quantity>,
     /// `kubelet.evictionHard` by signal.
     pub eviction_hard: BTreeMap<String, Threshold>,
     /// `instanceStorePolicy: RAID0`.
@@ -106,7 +106,7 @@ pub enum Threshold {
     Share {
         millionths: u32,
     },
-    Fixed(Amount),
+    Fixed(Quantity),
 }
 
 impl Threshold {
@@ -126,9 +126,9 @@ impl Threshold {
         (millionths <= 1_000_000).then_some(Self::Share { millionths })
     }
 
-    fn of(self, capacity: Amount) -> Amount {
+    fn of(self, capacity: Quantity) -> Quantity {
         match self {
-            Self::Share { millionths: 1_000_000.. } => Amount::ZERO,
+            Self::Share { millionths: 1_000_000.. } => Quantity::ZERO,
             Self::Share { millionths } => capacity.share(millionths),
             Self::Fixed(amount) => amount,
         }
@@ -141,7 +141,7 @@ pub struct BlockDevice {
     pub device_name: Option<String>,
     pub root_volume: bool,
     /// A volume from a snapshot has its size from there, and the class may give none.
-    pub size: Option<Amount>,
+    pub size: Option<Quantity>,
 }
 
 /// How many of the interfaces that a class writes are for EFA only and carry no addresses.
@@ -153,7 +153,7 @@ pub struct WrittenInterfaces {
 }
 
 /// Amounts by the names of resources. Devices that a type does not have are not listed.
-pub type Amounts = BTreeMap<String, Amount>;
+pub type Amounts = BTreeMap<String, Quantity>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeOffer {
@@ -170,14 +170,14 @@ pub fn offer(it: &InstanceType, settings: &NodeSettings) -> NodeOffer {
     let storage = ephemeral_storage(it, settings);
 
     let mut capacity = Amounts::from([
-        (CPU.to_owned(), Amount::from_units(it.vcpus)),
+        (CPU.to_owned(), Quantity::from_units(it.vcpus.into())),
         (MEMORY.to_owned(), memory),
         (EPHEMERAL_STORAGE.to_owned(), storage),
-        (PODS.to_owned(), Amount::from_units(pods)),
+        (PODS.to_owned(), Quantity::from_units(number(pods))),
     ]);
     for (name, count) in devices(it, settings) {
         if count > 0 {
-            capacity.insert(name.to_owned(), Amount::from_units(count));
+            capacity.insert(name.to_owned(), Quantity::from_units(count));
         }
     }
 
@@ -192,7 +192,7 @@ pub fn offer(it: &InstanceType, settings: &NodeSettings) -> NodeOffer {
             let taken = [&kube_reserved, &system_reserved, &eviction];
             let rest = taken.iter().filter_map(|it| it.get(name)).fold(*amount, |rest, taken| {
                 // A negative reservation is a mistake of the class and must not add capacity.
-                rest.less((*taken).max(Amount::ZERO))
+                rest.less((*taken).max(Quantity::ZERO))
             });
             (name.clone(), rest)
         })
@@ -235,21 +235,20 @@ fn pods_by_interfaces(it: &InstanceType, settings: &NodeSettings, reserved: u32)
 }
 
 /// What Linux will count, by estimate.
-fn memory(it: &InstanceType, overhead_millionths: u32) -> Amount {
+fn memory(it: &InstanceType, overhead_millionths: u32) -> Quantity {
     let arm64 = it.kubernetes_arch() == Some("arm64");
     let set_aside = if arm64 { ARM64_SET_ASIDE_MIB } else { 0 };
-    let mib = i128::from(it.memory_mib.saturating_sub(set_aside));
     // The share is rounded up to whole MiB, so it is taken of MiB and not of bytes.
-    let overhead = Amount::from_units(mib).share(overhead_millionths).in_units();
-    let rest = u64::try_from(mib - overhead).unwrap_or(0);
-    Amount::from_mib(rest)
+    let mib = Quantity::from_units(number(it.memory_mib.saturating_sub(set_aside)));
+    let rest = mib.less(mib.share(overhead_millionths)).ceil_units();
+    Quantity::from_mebibytes(i64::try_from(rest).unwrap_or(i64::MAX))
 }
 
 /// Where pods' files go: the disks inside the machine, or the volume that holds them.
-fn ephemeral_storage(it: &InstanceType, settings: &NodeSettings) -> Amount {
+fn ephemeral_storage(it: &InstanceType, settings: &NodeSettings) -> Quantity {
     let store_gb = it.instance_store.as_ref().and_then(|it| it.total_gb);
     if let (true, Some(gb)) = (settings.instance_store_raid0, store_gb) {
-        return Amount::from_gb(gb);
+        return Quantity::from_gigabytes(number(gb));
     }
     let devices = &settings.block_devices;
     let root = devices.iter().find(|it| it.root_volume);
@@ -259,8 +258,8 @@ fn ephemeral_storage(it: &InstanceType, settings: &NodeSettings) -> Amount {
     };
     root.and_then(|it| it.size)
         .or_else(|| of_family.and_then(|it| it.size))
-        .unwrap_or_else(|| Amount::from_gib(settings.family.default_volume_gib().into()))
-        .max(Amount::ZERO)
+        .unwrap_or_else(|| Quantity::from_gibibytes(settings.family.default_volume_gib().into()))
+        .max(Quantity::ZERO)
 }
 
 /// What the kubelet keeps for itself if the class does not say.
@@ -274,10 +273,15 @@ fn kubelet_share(it: &InstanceType, settings: &NodeSettings, pods: u64) -> Amoun
     };
     let memory_mib = counted.saturating_mul(KUBELET_MIB_PER_POD).saturating_add(KUBELET_MIB);
     Amounts::from([
-        (CPU.to_owned(), Amount::from_millicores(kubelet_millicores(it.vcpus))),
-        (MEMORY.to_owned(), Amount::from_mib(memory_mib)),
-        (EPHEMERAL_STORAGE.to_owned(), Amount::from_gib(KUBELET_STORAGE_GIB)),
+        (CPU.to_owned(), Quantity::from_millis(number(kubelet_millicores(it.vcpus)))),
+        (MEMORY.to_owned(), Quantity::from_mebibytes(number(memory_mib))),
+        (EPHEMERAL_STORAGE.to_owned(), Quantity::from_gibibytes(KUBELET_STORAGE_GIB)),
     ])
+}
+
+/// What no machine has is as good as the most that can be held.
+fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// Each step is cut to whole millicores by itself, not their sum.
@@ -290,10 +294,10 @@ fn kubelet_millicores(vcpus: u32) -> u64 {
 }
 
 /// Karpenter computes the shares with floats and is a byte higher now and then; ours are exact.
-fn eviction(memory: Amount, storage: Amount, settings: &NodeSettings) -> Amounts {
+fn eviction(memory: Quantity, storage: Quantity, settings: &NodeSettings) -> Amounts {
     let written = |signal: &str| settings.eviction_hard.get(signal).copied();
     let for_memory = written(MEMORY_AVAILABLE)
-        .unwrap_or(Threshold::Fixed(Amount::from_mib(EVICTION_MEMORY_MIB)));
+        .unwrap_or(Threshold::Fixed(Quantity::from_mebibytes(EVICTION_MEMORY_MIB)));
     let for_storage = written(NODEFS_AVAILABLE)
         .unwrap_or(Threshold::Share { millionths: EVICTION_STORAGE_MILLIONTHS });
     Amounts::from([
@@ -303,17 +307,17 @@ fn eviction(memory: Amount, storage: Amount, settings: &NodeSettings) -> Amounts
 }
 
 /// What device plugins will announce.
-fn devices(it: &InstanceType, settings: &NodeSettings) -> [(&'static str, i128); 6] {
-    let gpus_of = |manufacturer: &str| -> i128 {
+fn devices(it: &InstanceType, settings: &NodeSettings) -> [(&'static str, i64); 6] {
+    let gpus_of = |manufacturer: &str| -> i64 {
         let theirs = |gpu: &&Gpu| {
             gpu.manufacturer.as_deref().is_some_and(|it| it.eq_ignore_ascii_case(manufacturer))
         };
-        it.gpus.iter().filter(theirs).map(|it| i128::from(it.count)).sum()
+        it.gpus.iter().filter(theirs).map(|it| i64::from(it.count)).sum()
     };
     let neuron_cores = it
         .neuron_devices
         .iter()
-        .map(|it| i128::from(it.count) * i128::from(it.cores_per_device.unwrap_or(0)))
+        .map(|it| i64::from(it.count) * i64::from(it.cores_per_device.unwrap_or(0)))
         .sum();
     // The interfaces that a class writes are all that the node gets.
     let efas = match settings.interfaces {
@@ -324,7 +328,7 @@ fn devices(it: &InstanceType, settings: &NodeSettings) -> [(&'static str, i128);
         (NVIDIA_GPU, gpus_of("nvidia")),
         (AMD_GPU, gpus_of("amd")),
         (GAUDI, gpus_of("habana")),
-        (NEURON, it.neuron_devices.iter().map(|it| i128::from(it.count)).sum()),
+        (NEURON, it.neuron_devices.iter().map(|it| i64::from(it.count)).sum()),
         (NEURON_CORE, neuron_cores),
         (EFA, efas.into()),
     ]

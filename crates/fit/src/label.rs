@@ -81,7 +81,7 @@ pub fn by_offering(key: &str) -> bool {
 }
 
 /// Labels that every instance type either has or is known to lack.
-const BY_TYPE: [&str; 25] = [
+pub const BY_TYPE: [&str; 25] = [
     ARCH,
     OS,
     INSTANCE_TYPE,

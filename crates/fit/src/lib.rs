@@ -8,7 +8,6 @@ pub mod family;
 pub mod instance_type;
 pub mod types;
 pub mod type_labels;
-pub mod amount;
 pub mod capacity;
 mod nearest;
 pub mod vocabulary;

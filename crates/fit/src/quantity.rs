@@ -80,6 +80,16 @@ impl Quantity {
         Self { nanos: (i128::from(mebibytes) << 20) * NANOS_PER_UNIT, form: Form::Binary }
     }
 
+    pub fn from_gibibytes(gibibytes: i64) -> Self {
+        Self { nanos: (i128::from(gibibytes) << 30) * NANOS_PER_UNIT, form: Form::Binary }
+    }
+
+    /// Decimal gigabytes, in which disks are sold.
+    pub fn from_gigabytes(gigabytes: i64) -> Self {
+        let nanos = i128::from(gigabytes) * 1_000_000_000 * NANOS_PER_UNIT;
+        Self { nanos, form: Form::Decimal }
+    }
+
     /// Whole units, rounded up: `1500m` is 2, `-1500m` is -1.
     pub fn ceil_units(self) -> i128 {
         ceil(self.nanos, NANOS_PER_UNIT)
@@ -122,6 +132,21 @@ impl Quantity {
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {
         self.saturating_add(other.negated())
+    }
+
+    /// What remains, and nothing if more was taken than there was.
+    #[must_use]
+    pub fn less(self, taken: Self) -> Self {
+        self.saturating_sub(taken).max(Self { nanos: 0, form: self.form })
+    }
+
+    /// This many millionths of it, rounded up to whole units.
+    #[must_use]
+    pub fn share(self, millionths: u32) -> Self {
+        const WHOLE: NonZeroU64 = NonZeroU64::new(1_000_000).expect("a million is not zero");
+        let units = self.times_ceil(millionths.into(), WHOLE).ceil_units();
+        let nanos = units.saturating_mul(NANOS_PER_UNIT).max(-NANOS_MAX);
+        Self { nanos, form: self.form }
     }
 
     /// `self × numerator ∕ denominator`, rounded up to a billionth, or the largest of its sign.

@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use nodemolt_fit::{
-    amount::Amount,
+    Quantity,
     capacity::{
         BlockDevice, EPHEMERAL_STORAGE, NodeSettings, PODS, Threshold, WrittenInterfaces, offer,
     },
@@ -68,11 +68,11 @@ fn render(it: &InstanceType, settings: &NodeSettings) -> String {
 }
 
 /// Cores in millicores, memory in Mi, storage in Gi or Mi; in bytes what is not whole in these.
-fn print(name: &str, amount: Amount) -> String {
-    let units = amount.in_units();
+fn print(name: &str, amount: Quantity) -> String {
+    let units = amount.ceil_units();
     let whole = |bits: u32| units != 0 && units % (1 << bits) == 0;
     match name {
-        "cpu" => format!("{}m", amount.in_thousandths()),
+        "cpu" => format!("{}m", amount.ceil_millis()),
         "ephemeral-storage" if whole(30) => format!("{}Gi", units >> 30),
         "memory" | "ephemeral-storage" if whole(20) => format!("{}Mi", units >> 20),
         _ => units.to_string(),
@@ -489,10 +489,10 @@ fn eviction_in_percent() {
 fn eviction_in_bytes() {
     // 7577 - 574 - 500 = 6503; 20 - 1 - 3 = 16. Signals that keep nothing back are passed over.
     let eviction_hard = [
-        ("memory.available", Amount::from_mib(500)),
-        ("nodefs.available", Amount::from_gib(3)),
-        ("imagefs.available", Amount::from_gib(9)),
-        ("pid.available", Amount::from_units(1000)),
+        ("memory.available", Quantity::from_mebibytes(500)),
+        ("nodefs.available", Quantity::from_gibibytes(3)),
+        ("imagefs.available", Quantity::from_gibibytes(9)),
+        ("pid.available", Quantity::from_units(1000)),
     ]
     .map(|(signal, amount)| (signal.to_owned(), Threshold::Fixed(amount)));
     check(
@@ -531,7 +531,7 @@ fn kube_reserved_replaces_single_keys() {
     let m5 = shipped("m5.large");
     check(
         &m5,
-        &with("cpu", Amount::from_millicores(200)),
+        &with("cpu", Quantity::from_millis(200)),
         "
         cpu 2000m - kube 200m = 1800m
         memory 7577Mi - kube 574Mi - eviction 100Mi = 6903Mi
@@ -540,7 +540,7 @@ fn kube_reserved_replaces_single_keys() {
     // 7577 - 1024 - 100 = 6453
     check(
         &m5,
-        &with("memory", Amount::from_gib(1)),
+        &with("memory", Quantity::from_gibibytes(1)),
         "
         cpu 2000m - kube 70m = 1930m
         memory 7577Mi - kube 1024Mi - eviction 100Mi = 6453Mi
@@ -549,12 +549,12 @@ fn kube_reserved_replaces_single_keys() {
     // 20 - 2 - 2 = 16
     check(
         &m5,
-        &with("ephemeral-storage", Amount::from_gib(2)),
+        &with("ephemeral-storage", Quantity::from_gibibytes(2)),
         "ephemeral-storage 20Gi - kube 2Gi - eviction 2Gi = 16Gi\n…",
     );
     // Process ids are kept back, but no node offers them as a resource.
-    let offer = offer(&m5, &with("pid", Amount::from_units(1000)));
-    assert_eq!(offer.kube_reserved.get("pid"), Some(&Amount::from_units(1000)));
+    let offer = offer(&m5, &with("pid", Quantity::from_units(1000)));
+    assert_eq!(offer.kube_reserved.get("pid"), Some(&Quantity::from_units(1000)));
     assert!(!offer.allocatable.contains_key("pid"));
 }
 
@@ -562,9 +562,9 @@ fn kube_reserved_replaces_single_keys() {
 fn system_reserved_comes_on_top() {
     // 2000 - 70 - 100 = 1830; 7577 - 574 - 200 - 100 = 6703; 20 - 1 - 1 - 2 = 16
     let system_reserved = [
-        ("cpu", Amount::from_millicores(100)),
-        ("memory", Amount::from_mib(200)),
-        ("ephemeral-storage", Amount::from_gib(1)),
+        ("cpu", Quantity::from_millis(100)),
+        ("memory", Quantity::from_mebibytes(200)),
+        ("ephemeral-storage", Quantity::from_gibibytes(1)),
     ]
     .map(|(key, amount)| (key.to_owned(), amount));
     check(
@@ -595,7 +595,7 @@ fn the_kubelet_takes_less_of_each_further_core() {
     for (vcpus, millicores) in cases {
         let it = InstanceType { vcpus, ..shipped("m5.large") };
         let kept = offer(&it, &al2023()).kube_reserved.get("cpu").copied();
-        assert_eq!(kept, Some(Amount::from_millicores(millicores)), "{vcpus} cores");
+        assert_eq!(kept, Some(Quantity::from_millis(millicores)), "{vcpus} cores");
     }
 }
 
@@ -615,20 +615,24 @@ fn the_share_of_the_hypervisor_can_be_set() {
     check(&m5, &with(u32::MAX), "memory 0 - kube 574Mi - eviction 100Mi = 0\n…");
 }
 
-fn volume(name: &str, root_volume: bool, gib: Option<u64>) -> BlockDevice {
+fn volume(name: &str, root_volume: bool, gib: Option<i64>) -> BlockDevice {
     BlockDevice {
         device_name: (!name.is_empty()).then(|| name.to_owned()),
         root_volume,
-        size: gib.map(Amount::from_gib),
+        size: gib.map(Quantity::from_gibibytes),
     }
 }
 
 #[track_caller]
-fn check_storage(family: Family, block_devices: &[BlockDevice], gib: u64) {
+fn check_storage(family: Family, block_devices: &[BlockDevice], gib: i64) {
     let block_devices = block_devices.to_vec();
     let settings = NodeSettings { block_devices, ..NodeSettings::of(family) };
     let offer = offer(&shipped("m5.large"), &settings);
-    assert_eq!(offer.capacity.get(EPHEMERAL_STORAGE), Some(&Amount::from_gib(gib)), "{family}");
+    assert_eq!(
+        offer.capacity.get(EPHEMERAL_STORAGE),
+        Some(&Quantity::from_gibibytes(gib)),
+        "{family}"
+    );
 }
 
 #[test]
@@ -677,27 +681,27 @@ fn without_a_size_the_family_has_one() {
 
 #[test]
 fn more_than_all_cannot_be_taken() {
-    let much = |key: &str| (key.to_owned(), Amount::from_gib(1 << 40));
-    let all_memory = Threshold::Fixed(Amount::from_gib(90));
+    let much = |key: &str| (key.to_owned(), Quantity::from_gibibytes(1 << 40));
+    let all_memory = Threshold::Fixed(Quantity::from_gibibytes(90));
     let settings = NodeSettings {
         kube_reserved: [much("cpu"), much("memory")].into(),
-        system_reserved: [("ephemeral-storage".to_owned(), Amount::from_gib(18))].into(),
+        system_reserved: [("ephemeral-storage".to_owned(), Quantity::from_gibibytes(18))].into(),
         eviction_hard: [("memory.available".to_owned(), all_memory)].into(),
         ..al2023()
     };
     let offer = offer(&shipped("m5.large"), &settings);
     for key in ["cpu", "memory", "ephemeral-storage"] {
-        assert_eq!(offer.allocatable.get(key), Some(&Amount::ZERO), "{key}");
+        assert_eq!(offer.allocatable.get(key), Some(&Quantity::ZERO), "{key}");
     }
-    assert_eq!(offer.allocatable.get(PODS), Some(&Amount::from_units(29)));
+    assert_eq!(offer.allocatable.get(PODS), Some(&Quantity::from_units(29)));
 }
 
-fn any_amount() -> impl Strategy<Value = Amount> {
-    prop_oneof![any::<i128>(), 0..1i128 << 50, Just(i128::MAX), Just(i128::MIN)]
-        .prop_map(Amount::from_thousandths)
+fn any_amount() -> impl Strategy<Value = Quantity> {
+    prop_oneof![any::<i128>(), 0..1i128 << 70, Just(i128::MAX), Just(i128::MIN)]
+        .prop_map(|nanos| format!("{nanos}n").parse().unwrap())
 }
 
-fn any_reserved() -> impl Strategy<Value = BTreeMap<String, Amount>> {
+fn any_reserved() -> impl Strategy<Value = BTreeMap<String, Quantity>> {
     let key = select(vec!["cpu", "memory", "ephemeral-storage", "pid", "pods"]);
     collection::btree_map(key.prop_map(str::to_owned), any_amount(), 0..4)
 }
@@ -778,7 +782,7 @@ proptest! {
         let offer = offer(&it, &settings);
         prop_assert!(offer.allocatable.keys().eq(offer.capacity.keys()));
         for (name, rest) in &offer.allocatable {
-            prop_assert!(*rest >= Amount::ZERO, "{name}");
+            prop_assert!(*rest >= Quantity::ZERO, "{name}");
             prop_assert!(*rest <= *offer.capacity.get(name).unwrap(), "{name}");
         }
     }

@@ -223,3 +223,19 @@ fn a_quantity_comes_as_text_or_as_a_bare_number() {
     );
     assert!(Quantity::deserialize(IntoDeserializer::<Error>::into_deserializer(f64::NAN)).is_err());
 }
+
+#[test]
+fn more_than_all_leaves_nothing() {
+    assert_eq!(quantity("2Gi").less(quantity("512Mi")).to_string(), "1536Mi");
+    assert_eq!(quantity("2").less(quantity("70m")).to_string(), "1930m");
+    assert_eq!(quantity("1").less(quantity("1E")), Quantity::ZERO);
+}
+
+#[test]
+fn a_share_is_rounded_up_to_whole_units() {
+    // 8192 × 0.075 = 614.4
+    assert_eq!(Quantity::from_units(8192).share(75_000), Quantity::from_units(615));
+    assert_eq!(Quantity::from_gibibytes(20).share(100_000).to_string(), "2Gi");
+    assert_eq!(Quantity::from_gibibytes(1).share(0), Quantity::ZERO);
+    assert_eq!(Quantity::from_gigabytes(75).share(1_000_000).to_string(), "75G");
+}
