@@ -332,35 +332,3 @@ pub(crate) fn check_setting(
 pub(crate) fn moment(at: Option<Timestamp>) -> Timestamp {
     at.unwrap_or_else(Timestamp::now)
 }
-
-/// Whether all is known that the answer depends on.
-pub(crate) fn check_setting(
-    ask: &Ask,
-    policy: &Policy,
-    kubernetes: Option<Minor>,
-    account: Option<&AccountId>,
-) -> Result<(), Failure> {
-    let class = &ask.class;
-    if let Some(alias) = ask.terms.iter().find_map(|it| it.alias.as_ref())
-        && kubernetes.is_none()
-    {
-        let message = format!("class `{class}`: alias `{alias}` follows the cluster's version");
-        return Err(Failure::usage(message).hint("pass --kubernetes, for example 1.35"));
-    }
-    if account.is_some() {
-        return Ok(());
-    }
-    let hint = "pass --account with the 12 digits of the account that `self` means";
-    if let Some(at) = ask.terms.iter().position(|it| it.owner == Some(Owner::Own)) {
-        let message =
-            format!("class `{class}`: spec.amiSelectorTerms[{at}].owner: `self` is nobody yet");
-        return Err(Failure::usage(message).hint(hint));
-    }
-    let ruling = policy.for_class(&ask.labels);
-    let own = |rule: &&&Rule| rule.owners.as_ref().is_some_and(|it| it.contains(&Owner::Own));
-    if let Some(rule) = ruling.rules.iter().find(own) {
-        let message = format!("policy `{}`: spec.owners: `self` is nobody yet", rule.name);
-        return Err(Failure::usage(message).hint(hint));
-    }
-    Ok(())
-}

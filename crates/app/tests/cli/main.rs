@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
 
+mod types;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;

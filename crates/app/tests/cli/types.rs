@@ -1,6 +1,6 @@
 //! `nodemolt types` as a user sees it: stdout, stderr and exit code, against goldens.
 //!
-//! `SNAPSHOTS=overwrite cargo test --test cli_types` writes the goldens anew; read the difference.
+//! `SNAPSHOTS=overwrite cargo test --test cli` writes the goldens anew; read the difference.
 
 use std::path::Path;
 
