@@ -21,5 +21,14 @@ pub(crate) fn run(verb: &cli::Images, look: Look) -> Result<Answer, Failure> {
 }
 
 fn warn(warnings: &[String]) -> String {
-    warnings.iter().map(|it| format!("warning: {it}\n")).collect()
+    lines(warnings.iter().map(|it| format!("warning: {it}")))
+}
+
+fn lines(all: impl Iterator<Item = impl AsRef<str>>) -> String {
+    let mut text = String::new();
+    for line in all {
+        text.push_str(line.as_ref());
+        text.push('\n');
+    }
+    text
 }

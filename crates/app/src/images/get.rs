@@ -8,7 +8,7 @@ use nodemolt_core::image::{Date, ImageId, NamePattern};
 
 use super::item::{ImageList, Item};
 use super::shelf::{Naming, Publisher, Shelf};
-use super::{state, warn};
+use super::{lines, state, warn};
 use crate::cli::{Format, ImagesGet};
 use crate::input::{self, ReadCatalog};
 use crate::output::{Answer, Exit, Failure, Look, minute, relative, serialize};
@@ -40,7 +40,7 @@ pub(super) fn run(verb: &ImagesGet, look: Look) -> Result<Answer, Failure> {
         }
     }
     let data = match verb.output {
-        Format::Name => found.iter().map(|it| format!("{}\n", it.id())).collect(),
+        Format::Name => lines(found.iter().map(|it| it.id().as_str())),
         Format::Json | Format::Yaml => {
             let items = found.iter().map(|it| Item::of(it, &shelf)).collect();
             serialize(verb.output, &ImageList::new(items, shelf.index.now))?

@@ -1,6 +1,7 @@
 //! Which images are there, by flavour?
 
 use std::cmp::Reverse;
+use std::fmt::Write as _;
 
 use nodemolt_core::catalog::Kept;
 use nodemolt_core::fit::Family;
@@ -9,7 +10,7 @@ use nodemolt_core::lookup::{self, Flavour, Minor};
 
 use super::item::{ImageList, Item};
 use super::shelf::Shelf;
-use super::{state, warn};
+use super::{lines, state, warn};
 use crate::cli::{Format, ImagesList};
 use crate::input::{self, ReadCatalog};
 use crate::output::{Answer, Exit, Failure, Look, Table, minute, serialize};
@@ -28,17 +29,20 @@ pub(super) fn run(verb: &ImagesList, look: Look) -> Result<Answer, Failure> {
         .all()
         .filter(|it| pattern.as_ref().is_none_or(|pattern| pattern.matches(it.name())))
         .filter(|it| verb.kubernetes.is_none_or(|k| shelf.kubernetes(it) == Some(k)))
-        .filter(|it| wanted.as_ref().is_none_or(|wanted| wanted.matches(it, &shelf)))
+        .filter(|it| {
+            let release = shelf.release(it.id()).map(|(flavour, _)| flavour);
+            wanted.as_ref().is_none_or(|wanted| wanted.matches(release))
+        })
         .collect();
     found.sort_by_cached_key(|it| order(it, &shelf));
 
     let mut talk = warn(&warnings);
     if found.is_empty() {
         let all = catalog.images.len();
-        talk.push_str(&format!("no image matches; the catalog has {all}\n"));
+        let _ = writeln!(talk, "no image matches; the catalog has {all}");
     }
     let data = match verb.output {
-        Format::Name => found.iter().map(|it| format!("{}\n", it.id())).collect(),
+        Format::Name => lines(found.iter().map(|it| it.id().as_str())),
         Format::Json | Format::Yaml => {
             let items = found.iter().map(|it| Item::of(it, &shelf)).collect();
             serialize(verb.output, &ImageList::new(items, shelf.index.now))?
@@ -59,8 +63,7 @@ enum Wanted {
 }
 
 impl Wanted {
-    fn matches(&self, kept: &Kept<'_>, shelf: &Shelf<'_>) -> bool {
-        let release = shelf.release(kept.id()).map(|(flavour, _)| flavour);
+    fn matches(&self, release: Option<&Flavour>) -> bool {
         match self {
             Self::Flavour(name) => release.is_some_and(|it| it.to_string() == *name),
             Self::Family(family) => release.is_some_and(|it| it.family == *family),
