@@ -55,7 +55,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Which of the answers it is, by its members.
 #[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", expecting = "what an AWS command prints")]
 struct Envelope {
     #[serde(default)]
     images: Option<Vec<images::WireImage>>,
@@ -119,7 +119,9 @@ fn read_images(wire: Vec<images::WireImage>, list: &str) -> Result<Vec<Image>, R
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ReadAnswerError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        // The root's path is a dot, which says nothing.
         let field = error.path().to_string();
+        let field = if field == "." { "the file".to_owned() } else { field };
         let inner = error.into_inner();
         if inner.is_data() {
             ReadAnswerError::Member { field, message: inner.to_string() }

@@ -15,7 +15,7 @@ use super::ReadAnswerError;
 
 /// An image as EC2 writes it, and as our lock file keeps it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", expecting = "an image")]
 pub struct WireImage {
     image_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,7 +65,7 @@ pub struct WireImage {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", expecting = "a tag with Key and Value")]
 struct WireTag {
     key: String,
     #[serde(default)]
@@ -73,13 +73,13 @@ struct WireTag {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", expecting = "a product code")]
 struct WireProductCode {
     product_code_id: String,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", expecting = "lists of instance types")]
 struct WireTypes {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     supported_instance_types: Vec<String>,
