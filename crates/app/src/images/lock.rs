@@ -210,7 +210,7 @@ fn doubts(
             pages.images.iter().filter(|it| !query.asks_for(it, verb.account.as_ref())).collect();
         if let Some(first) = foreign.first() {
             doubts.push(format!(
-                "{} of {} images are not what `{asked}` asks for, the first is {} ({}); is this the question that was asked?",
+                "{} of {} images are not what `{asked}` asks for, the first is {} ({}); they are added as if nobody had told the question",
                 foreign.len(),
                 pages.images.len(),
                 first.id,
@@ -250,24 +250,28 @@ fn see(
         images,
         parameters,
     };
+    // Whatever the question is not about still was there to be seen.
+    let aside = |images: Vec<Image>| {
+        let told = if unfinished.is_empty() { Outcome::Complete } else { Outcome::Incomplete };
+        (!images.is_empty()).then(|| observed(Query::Untold, told, images, Vec::new()))
+    };
     let mut observations = Vec::new();
     match &asked {
         // Lock files alone are joined, and nothing was observed.
         Query::Untold if plain == 0 => {}
         Query::Untold => observations.push(observed(asked, outcome, images, parameters)),
-        Query::Images(_) => {
+        Query::Images(query) => {
+            let (asked_for, foreign): (Vec<Image>, Vec<Image>) =
+                images.into_iter().partition(|it| query.asks_for(it, verb.account.as_ref()));
+            observations.extend(aside(foreign));
             // The values of parameters carry their own dates.
             observations.push(Observation::plain(Vec::new(), parameters));
-            observations.push(observed(asked, outcome, images, Vec::new()));
+            observations.push(observed(asked, outcome, asked_for, Vec::new()));
         }
         Query::Parameters(query) => {
             let not_there: Vec<String> =
                 not_there.into_iter().filter(|it| query.would_list(it)).collect();
-            if !images.is_empty() {
-                let told =
-                    if unfinished.is_empty() { Outcome::Complete } else { Outcome::Incomplete };
-                observations.push(observed(Query::Untold, told, images, Vec::new()));
-            }
+            observations.extend(aside(images));
             observations.push(observed(asked, outcome, Vec::new(), parameters));
             return gone(merge_all(known, observations), &not_there, seen_at);
         }

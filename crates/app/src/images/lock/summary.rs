@@ -72,6 +72,16 @@ pub(super) fn tell(
     let differs =
         found.differs.iter().map(|(id, members)| format!("{}: {}", name(id), members.join(", ")));
     lines.group("changed", "image", differs.len(), differs);
+    let sooner: Vec<String> = after
+        .images
+        .iter()
+        .filter_map(|(id, now)| {
+            let was = before.images.get(id)?.first_seen?;
+            let is = now.first_seen.filter(|it| *it < was)?;
+            Some(format!("{}: first seen on {} UTC", name(id), minute(is)))
+        })
+        .collect();
+    lines.group("sooner", "image", sooner.len(), sooner);
     parameters(before, after, &found, &mut lines);
 
     if lines.text.len() == heading {
