@@ -148,6 +148,43 @@ fn programs_read_everything() {
     assert_data_eq!(text, file!["goldens/images/list-name.txt"].raw());
 }
 
+/// Whatever others write into a name stays text, and every state has its word.
+#[test]
+fn strange_images_are_listed_too() {
+    let list = "images list --catalog strange.json";
+    let text = run_in(FIXTURES, &format!("{list} --ascii --no-headers"), "");
+    // Without --at the ages would be those of today.
+    let tomorrow = text.stdout.lines().find(|it| it.contains("tomorrow")).unwrap().to_owned();
+    assert!(tomorrow.ends_with("+ available, ! from the future"), "{tomorrow}");
+    let text = run_in(FIXTURES, &format!("{list} --at 2026-11-15"), "").transcript()
+        + &run_in(FIXTURES, &format!("{list} --at 2026-11-15 --ascii --no-headers"), "")
+            .transcript();
+    assert!(!text.contains(['\u{1b}', '\u{7}']), "{text}");
+    assert_data_eq!(text, file!["goldens/images/list-strange.txt"].raw());
+    let get = "images get ami-00000014 ami-00000019 ami-00000021 --catalog strange.json";
+    let text = run_in(FIXTURES, &format!("{get} --at 2026-11-15"), "").transcript();
+    assert_data_eq!(text, file!["goldens/images/get-strange.txt"].raw());
+}
+
+#[test]
+fn colours_only_repeat_what_words_say() {
+    let list = "images list --catalog strange.json --at 2026-11-15";
+    let painted = run_in(FIXTURES, &format!("{list} --color always"), "").stdout;
+    let plain = run_in(FIXTURES, list, "").stdout;
+    assert!(painted.contains('\u{1b}'));
+    let mut bare = String::new();
+    let mut in_escape = false;
+    for character in painted.chars() {
+        match character {
+            '\u{1b}' => in_escape = true,
+            'm' if in_escape => in_escape = false,
+            _ if in_escape => {}
+            other => bare.push(other),
+        }
+    }
+    assert_eq!(bare, plain);
+}
+
 #[test]
 fn a_flavour_that_nobody_publishes_is_refused_with_the_nearest() {
     let text = example("images list CATALOG --flavour al2024")
@@ -212,6 +249,23 @@ fn a_complete_answer_says_what_is_not_there_any_more() {
     let back =
         lock(Some(&fewer), &format!("--catalog second.json --asked {EKS} --seen 2026-11-14"));
     assert_data_eq!(back.since(&fewer), file!["goldens/images/lock-returned.txt"].raw());
+}
+
+/// Our own account would see it, were it only disabled.
+#[test]
+fn our_own_image_that_is_not_there_is_deregistered() {
+    let asked = "--asked owner=self,name=golden-*,include-disabled,include-deprecated --account 111122223333";
+    let first = lock(None, &format!("--catalog own.json {asked} --seen 2026-11-10"));
+    let gone = lock(Some(&first), &format!("--catalog nothing.json {asked} --seen 2026-11-13"));
+    let text = gone.since(&first) + &list(&gone, "--at 2026-11-15").transcript();
+    assert_data_eq!(text, file!["goldens/images/lock-gone.txt"].raw());
+}
+
+#[test]
+fn where_two_files_disagree_the_later_one_stands() {
+    let both = lock(None, "--catalog own.json --catalog own-differs.json --seen 2026-11-10");
+    assert_data_eq!(both.told(), file!["goldens/images/lock-disagree.txt"].raw());
+    assert!(both.stdout.contains("\"State\": \"disabled\""), "{}", both.stdout);
 }
 
 #[test]

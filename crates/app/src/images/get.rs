@@ -122,10 +122,11 @@ fn page(kept: &Kept<'_>, shelf: &Shelf<'_>, look: Look) -> String {
     let sighting = kept.sighting;
     let image = &sighting.image;
     let show = |it: &str| state::printable(it, look);
+    let name = show(&image.name);
     let mut page = Page { text: String::new() };
 
     page.line("image", image.id.as_str());
-    page.line("name", &show(&image.name));
+    page.line("name", if image.name.is_empty() { "-" } else { &name });
     page.maybe("description", image.description.as_deref().map(show));
     page.maybe("release", release(kept, shelf, look));
     page.line("state", &state::state(kept, shelf, look));
@@ -241,7 +242,11 @@ fn first_seen(kept: &Kept<'_>, now: Timestamp) -> String {
 /// What it needs of the machine.
 fn needs(kept: &Kept<'_>, look: Look) -> String {
     let image = &kept.sighting.image;
-    let mut words = vec![image.architecture.as_str().to_owned()];
+    let architecture = match image.architecture.as_str() {
+        "unknown" => "unknown architecture",
+        known => known,
+    };
+    let mut words = vec![architecture.to_owned()];
     words.extend(image.platform.clone());
     words.extend(image.boot_mode.as_ref().map(|it| format!("boot mode {}", it.as_str())));
     words.extend(image.tpm.as_ref().map(|it| format!("TPM {it}")));
