@@ -30,6 +30,10 @@ pub struct Plain {
     pub parameters: Vec<Parameter>,
     /// Names that SSM said are not there.
     pub not_there: Vec<String>,
+    /// The file is an answer about images, even if it lists none: an empty list says that there are none,
+    /// and a list of parameters says nothing about images.
+    pub about_images: bool,
+    pub about_parameters: bool,
     /// False if the answer has a `NextToken`: there were more, on a page that we were not given.
     pub complete: bool,
 }
@@ -51,7 +55,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Which of the answers it is, by its members.
 #[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", expecting = "what an AWS command prints")]
 struct Envelope {
     #[serde(default)]
     images: Option<Vec<images::WireImage>>,
@@ -74,7 +78,8 @@ pub fn read(bytes: &[u8]) -> Result<Answer, ReadAnswerError> {
     if bytes.iter().find(|it| !it.is_ascii_whitespace()) == Some(&b'[') {
         let wire: Vec<images::WireImage> = parse(bytes)?;
         let images = read_images(wire, "")?;
-        return Ok(Answer::Plain(Plain { images, complete: true, ..Plain::default() }));
+        let plain = Plain { images, about_images: true, complete: true, ..Plain::default() };
+        return Ok(Answer::Plain(plain));
     }
     let envelope: Envelope = parse(bytes)?;
     if envelope.kind.as_deref() == Some(lock::KIND) {
@@ -82,7 +87,10 @@ pub fn read(bytes: &[u8]) -> Result<Answer, ReadAnswerError> {
     }
     let Envelope { images, parameters, parameter, invalid_parameters, next_token, kind: _ } =
         envelope;
-    if images.is_none() && parameters.is_none() && parameter.is_none() {
+    let about_images = images.is_some();
+    let about_parameters =
+        parameters.is_some() || parameter.is_some() || invalid_parameters.is_some();
+    if !about_images && !about_parameters {
         return Err(ReadAnswerError::NotACatalog);
     }
     let images = read_images(images.unwrap_or_default(), "Images")?;
@@ -97,6 +105,8 @@ pub fn read(bytes: &[u8]) -> Result<Answer, ReadAnswerError> {
         images,
         parameters: read,
         not_there: invalid_parameters.unwrap_or_default(),
+        about_images,
+        about_parameters,
         complete: next_token.is_none_or(|it| it.is_empty()),
     }))
 }
@@ -109,7 +119,9 @@ fn read_images(wire: Vec<images::WireImage>, list: &str) -> Result<Vec<Image>, R
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ReadAnswerError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        // The root's path is a dot, which says nothing.
         let field = error.path().to_string();
+        let field = if field == "." { "the file".to_owned() } else { field };
         let inner = error.into_inner();
         if inner.is_data() {
             ReadAnswerError::Member { field, message: inner.to_string() }

@@ -170,6 +170,7 @@ pub(crate) enum ImagesVerb {
 Examples:
   nodemolt images list --catalog images.json --catalog parameters.json
   nodemolt images list --catalog catalog.lock --kubernetes 1.35 --flavour al2023/x86_64
+  nodemolt images list --catalog catalog.lock --flavour - --name 'golden-*' -o wide
 ")]
 pub(crate) struct ImagesList {
     #[command(flatten)]
@@ -179,7 +180,8 @@ pub(crate) struct ImagesList {
     #[arg(long, value_name = "VERSION")]
     pub kubernetes: Option<Minor>,
 
-    /// Only this flavour, such as `al2023/x86_64/nvidia`, or a family, such as `bottlerocket`
+    /// Only this flavour, such as `al2023/x86_64/nvidia`, or a family, such as `bottlerocket`; `-` means
+    /// whatever is no release of a known family
     #[arg(long, value_name = "NAME")]
     pub flavour: Option<String>,
 
@@ -200,8 +202,13 @@ pub(crate) struct ImagesList {
     pub no_headers: bool,
 }
 
-/// Show all that is known of one image
+/// Show all that is known of an image: state, dates, and which parameters name it or have named it
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nodemolt images get ami-081ff48028515f6db --catalog images.json --catalog parameters.json
+  nodemolt images get ami-081ff48028515f6db --catalog catalog.lock --at 2026-11-09 -o json
+")]
 pub(crate) struct ImagesGet {
     /// The images
     #[arg(required = true, value_name = "AMI")]

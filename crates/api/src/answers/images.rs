@@ -15,7 +15,7 @@ use super::ReadAnswerError;
 
 /// An image as EC2 writes it, and as our lock file keeps it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", expecting = "an image")]
 pub struct WireImage {
     image_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,13 +59,13 @@ pub struct WireImage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source_image_region: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    public_ssm_parameter_name: Option<OneOrMany>,
+    public_ssm_parameter_name: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instance_type_specification: Option<WireTypes>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", expecting = "a tag with Key and Value")]
 struct WireTag {
     key: String,
     #[serde(default)]
@@ -73,26 +73,18 @@ struct WireTag {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", expecting = "a product code")]
 struct WireProductCode {
     product_code_id: String,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", expecting = "lists of instance types")]
 struct WireTypes {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     supported_instance_types: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     unsupported_instance_types: Vec<String>,
-}
-
-/// EC2 prints one name; our lock file keeps all that were ever seen.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(untagged)]
-enum OneOrMany {
-    One(String),
-    Many(Vec<String>),
 }
 
 impl WireImage {
@@ -121,11 +113,8 @@ impl WireImage {
         };
         let types = self.instance_type_specification.unwrap_or_default();
         let patterns = |all: Vec<String>| all.iter().map(|it| NamePattern::new(it)).collect();
-        let public_parameters = match self.public_ssm_parameter_name {
-            None => BTreeSet::new(),
-            Some(OneOrMany::One(one)) => BTreeSet::from([one]),
-            Some(OneOrMany::Many(many)) => many.into_iter().collect(),
-        };
+        let public_parameters = one_or_many(self.public_ssm_parameter_name)
+            .map_err(|it| error("PublicSsmParameterName", it))?;
         let tags: BTreeMap<String, String> =
             self.tags.into_iter().flatten().map(|it| (it.key, it.value)).collect();
         let product_codes =
@@ -197,11 +186,37 @@ impl WireImage {
             source_image_region: image.source_region.clone(),
             public_ssm_parameter_name: match parameters.as_slice() {
                 [] => None,
-                [one] => Some(OneOrMany::One(one.clone())),
-                _ => Some(OneOrMany::Many(parameters)),
+                [one] => Some(Value::from(one.clone())),
+                _ => Some(Value::from(parameters)),
             },
             instance_type_specification: named_types.then_some(types),
         }
+    }
+}
+
+/// EC2 prints one name; our lock file keeps all that were ever seen.
+fn one_or_many(value: Option<Value>) -> Result<BTreeSet<String>, String> {
+    let values = match value {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(many)) => many,
+        Some(one) => vec![one],
+    };
+    values
+        .into_iter()
+        .map(|it| match it.as_str() {
+            Some(name) => Ok(name.to_owned()),
+            None => Err(format!("`{}` is not the name of a parameter", quoted(&it))),
+        })
+        .collect()
+}
+
+/// A message quotes what was written, but not a page of it.
+fn quoted(value: &Value) -> String {
+    const SHOWN: usize = 80;
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN) {
+        None => text,
+        Some((end, _)) => format!("{}…", &text[..end]),
     }
 }
 

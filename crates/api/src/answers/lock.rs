@@ -118,17 +118,36 @@ pub(super) fn read(bytes: &[u8]) -> Result<Catalog, ReadAnswerError> {
     let mut catalog = Catalog::default();
     for (at, wire) in lock.answers.into_iter().enumerate() {
         let (query, answered) = read_answered(&wire, at)?;
-        catalog.answers.insert(query, answered);
+        let twice = || stands_twice(format!("answers[{at}].asked"), &wire.asked);
+        if catalog.answers.insert(query, answered).is_some() {
+            return Err(twice());
+        }
     }
     for (at, wire) in lock.images.into_iter().enumerate() {
         let sighting = read_sighting(wire, at)?;
-        catalog.images.insert(sighting.image.id.clone(), sighting);
+        let id = sighting.image.id.clone();
+        if catalog.images.insert(id.clone(), sighting).is_some() {
+            return Err(stands_twice(format!("images[{at}].image.ImageId"), id.as_str()));
+        }
     }
     for (at, wire) in lock.parameters.into_iter().enumerate() {
         let parameter = read_locked(wire, at)?;
-        catalog.parameters.insert(parameter.name.clone(), parameter);
+        let name = parameter.name.clone();
+        if catalog.parameters.insert(name.clone(), parameter).is_some() {
+            return Err(stands_twice(format!("parameters[{at}].name"), &name));
+        }
     }
     Ok(catalog)
+}
+
+/// We write everything once; whoever merged two lock files by hand must say which half counts.
+fn stands_twice(field: String, what: &str) -> ReadAnswerError {
+    ReadAnswerError::Member {
+        field,
+        message: format!(
+            "`{what}` stands twice; write the lock file anew, with both as --catalog files"
+        ),
+    }
 }
 
 fn read_answered(wire: &WireAnswered, at: usize) -> Result<(Query, Answered), ReadAnswerError> {
@@ -138,15 +157,15 @@ fn read_answered(wire: &WireAnswered, at: usize) -> Result<(Query, Answered), Re
     };
     let query: Query = wire.asked.parse().map_err(|it| error("asked", format!("{it}")))?;
     let last = match (&wire.outcome, wire.at) {
-        (None, _) => None,
+        (None, None) => None,
+        (None, Some(_)) => return Err(error("outcome", "it is missing beside `at`".to_owned())),
         (Some(_), None) => return Err(error("at", "it is missing beside `outcome`".to_owned())),
         (Some(text), Some(when)) => {
             let outcome: Outcome = text.parse().map_err(|it| error("outcome", format!("{it}")))?;
             Some((outcome, when))
         }
     };
-    let WireAnswered { first_complete, last_complete, .. } = wire;
-    let (first_complete, last_complete) = (*first_complete, *last_complete);
+    let (first_complete, last_complete) = (wire.first_complete, wire.last_complete);
     Ok((query, Answered { first_complete, last_complete, last }))
 }
 
@@ -162,7 +181,14 @@ fn read_sighting(wire: WireSighting, at: usize) -> Result<Sighting, ReadAnswerEr
         }
     };
     let presence = match (wire.gone_since, wire.not_listed_since) {
-        (Some(since), _) => Presence::Gone { since },
+        (Some(_), Some(_)) => {
+            return Err(ReadAnswerError::Member {
+                field: format!("images[{at}].goneSince"),
+                message: "it stands beside `notListedSince`; an image is either gone or not listed"
+                    .to_owned(),
+            });
+        }
+        (Some(since), None) => Presence::Gone { since },
         (None, Some(since)) => Presence::NotListed { since },
         (None, None) => Presence::Listed,
     };
@@ -193,6 +219,12 @@ fn read_because(mark: &WireWithdrawn) -> Result<Because, String> {
 }
 
 fn read_locked(wire: WireLocked, at: usize) -> Result<Parameter, ReadAnswerError> {
+    if wire.name.is_empty() {
+        return Err(ReadAnswerError::Member {
+            field: format!("parameters[{at}].name"),
+            message: "it is empty; a parameter has a name".to_owned(),
+        });
+    }
     let mut values = wire.values.into_iter().map(|it| ParameterValue {
         version: it.version,
         modified: date(it.modified),
@@ -216,7 +248,7 @@ fn read_locked(wire: WireLocked, at: usize) -> Result<Parameter, ReadAnswerError
 }
 
 /// The lock file of a catalog: sorted, and the same bytes for the same catalog.
-#[expect(clippy::missing_panics_doc, reason = "strings, numbers and lists can always be written")]
+#[expect(clippy::missing_panics_doc, reason = "it cannot: there is no map with odd keys in it")]
 pub fn write(catalog: &Catalog) -> String {
     let answers = catalog.answers.iter().map(|(query, answered)| WireAnswered {
         asked: query.to_string(),

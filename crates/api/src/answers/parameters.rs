@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{ReadAnswerError, images::date};
 
 #[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", expecting = "a parameter")]
 pub struct WireParameter {
     name: String,
     #[serde(default, rename = "ARN")]
