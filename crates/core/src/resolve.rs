@@ -375,7 +375,7 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
     let mut choice = choose(index, &candidates, setting);
     choice.chosen.sort_by_key(|it| {
         let kept = index.get(&it.id);
-        (it.deprecated, it.only_in_use, kept.map(rank), it.requirements.clone())
+        (it.only_in_use, it.deprecated, kept.map(rank), it.requirements.clone())
     });
     let types = answer_types(&choice, setting);
     warnings.extend(worth_knowing(index, ask, setting, &choice.chosen));
@@ -427,7 +427,9 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
             let candidate = &candidates[*it];
             let kept = index.at(candidate.image);
             let deprecated = kept.sighting.image.deprecated_by(now);
-            (deprecated, !candidate.refusals.is_empty(), rank(kept), candidate.term)
+            // Whoever is refused for age comes last, whatever else speaks for it: it stays only where
+            // nothing else may boot.
+            (!candidate.refusals.is_empty(), deprecated, rank(kept), candidate.term)
         });
         let mut winners: Vec<(usize, Hardware)> = Vec::new();
         for at in &members {

@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::fmt::Write as _;
+
 use nodemolt_core::catalog::read_value;
 use nodemolt_core::resolve::Answer;
 use support::{World, check, days, id, time};
@@ -159,6 +161,24 @@ fn an_image_in_use_that_is_too_young_is_chosen_only_for_want_of_another() {
 }
 
 #[test]
+fn an_eligible_deprecated_image_comes_before_one_that_is_too_young_and_in_use() {
+    check(
+        "
+        image 0a golden-1.35-a self x86_64 2d
+        image 0b golden-1.35-b self x86_64 300d deprecated=10d
+        in-use 0a
+        min 7d
+        term name=golden-*
+        ",
+        "
+        0b chosen, deprecated, next 0a on 2026-08-06
+        0a TooYoung (until 2026-08-06)
+        warning: 0b is deprecated since 2026-07-22 and was chosen for want of another
+        ",
+    );
+}
+
+#[test]
 fn in_use_is_exempt_from_age_and_from_nothing_else() {
     for (flags, extra, expected) in [
         ("", "quarantine q id:0a", "Quarantined (q) + TooYoung (until 2026-08-06)"),
@@ -214,8 +234,9 @@ fn with_a_release_every_three_days_there_is_always_one_of_two_weeks() {
     let mut pointers = String::from("pointer al2023");
     for at in 0..40 {
         let age = 120 - 3 * at;
-        text += &format!("image {:02x} al2023-v2026{:04} amazon x86_64 {age}d\n", at + 1, at);
-        pointers += &format!(" {:02x}@{age}d", at + 1);
+        let at = at + 1;
+        let _ = writeln!(text, "image {at:02x} al2023-v2026{at:04} amazon x86_64 {age}d");
+        let _ = write!(pointers, " {at:02x}@{age}d");
     }
     let world = World::read(&format!("{text}\n{pointers}\nmin 2w\nterm alias=al2023@latest"));
     for day in 0..=120 {
