@@ -1066,6 +1066,34 @@ fn a_bottlerocket_version_is_quarantined_in_both_spellings() {
 }
 
 #[test]
+fn an_image_in_two_quarantines_is_free_when_both_have_ended() {
+    check(
+        "
+        image 0a golden-1.35 self x86_64 9d
+        quarantine a id:0a until=+1d
+        quarantine b name:golden-* until=+5d
+        term name=golden-*
+        ",
+        "
+        0a Quarantined (a until 2026-08-02) + Quarantined (b until 2026-08-06)
+        held 0a Quarantined, next 0a on 2026-08-06
+        ",
+    );
+    check(
+        "
+        image 0a golden-1.35 self x86_64 9d
+        quarantine a id:0a until=+1d
+        quarantine b name:golden-*
+        term name=golden-*
+        ",
+        "
+        0a Quarantined (a until 2026-08-02) + Quarantined (b)
+        held 0a Quarantined
+        ",
+    );
+}
+
+#[test]
 fn a_quarantined_release_gives_way_to_the_one_before() {
     check_alias(
         "

@@ -41,7 +41,7 @@ pub(super) fn refuse(
             refusals.push(Refusal::NotAllowedByPolicy { policy: rule.name.clone() });
         }
     }
-    if let Some(quarantine) = ruling.quarantine(image, now) {
+    for quarantine in ruling.quarantines(image, now) {
         refusals.push(Refusal::Quarantined {
             by: quarantine.name.clone(),
             because: quarantine.reason.clone(),
