@@ -516,13 +516,17 @@ fn upcoming(
     than: Option<usize>,
 ) -> Option<Next> {
     let best = than.map(|it| &candidates[it]);
+    let order = |it: &Candidate| {
+        let kept = index.at(it.image);
+        (kept.sighting.image.deprecated_by(index.now), rank(kept))
+    };
     members
         .iter()
         .map(|it| &candidates[*it])
         .filter(|it| {
             best.is_none_or(|best| {
                 // An image in use that is still too young is succeeded by itself, or by what is better.
-                !best.refusals.is_empty() || rank(index.at(it.image)) < rank(index.at(best.image))
+                !best.refusals.is_empty() || order(it) < order(best)
             })
         })
         .filter_map(|it| {

@@ -1677,6 +1677,37 @@ fn the_answer_is_found_or_held_back_or_no_match() {
 }
 
 #[test]
+fn what_is_next_is_what_would_be_chosen_then() {
+    // 0a will be old enough first, but it is deprecated and 0c is not.
+    check(
+        "
+        image 0a golden-1.35-a self x86_64 6d deprecated=1d
+        image 0c golden-1.35-c self x86_64 20d
+        min 7d
+        term name=golden-*
+        ",
+        "
+        0c chosen
+        0a TooYoung (until 2026-08-02)
+        ",
+    );
+    // 0b is older than what was chosen, and not deprecated.
+    check(
+        "
+        image 0a golden-1.35-a self x86_64 100d deprecated=1d
+        image 0b golden-1.35-b self x86_64 200d appeared=6d
+        min 7d
+        term name=golden-*
+        ",
+        "
+        0a chosen, deprecated, next 0b on 2026-08-02
+        0b TooYoung (until 2026-08-02 from first seen)
+        warning: 0a is deprecated since 2026-07-31 and was chosen for want of another
+        ",
+    );
+}
+
+#[test]
 fn each_term_says_what_it_makes_of_each_image() {
     let world = World::read(
         "
