@@ -660,9 +660,14 @@ fn boots(
         .map(|it| {
             let misses =
                 machines::misses(machine, pool, &it.requirements, &it.hardware, vocabulary);
-            (it.id.clone(), misses)
+            (it, misses)
         })
-        .min_by_key(|(_, misses)| misses.len());
+        // Of two that miss equally much, the one that asks for what this machine has: on a machine
+        // with an AMD GPU the NVIDIA image is nearer than the one for machines without a GPU.
+        .min_by_key(|(it, misses)| {
+            (misses.len(), Reverse(machines::met(machine, pool, &it.requirements)))
+        })
+        .map(|(it, misses)| (it.id.clone(), misses));
     Boots::Nothing { nearest }
 }
 

@@ -1496,6 +1496,32 @@ const AL2023: &str = "
     ";
 
 #[test]
+fn variants_go_by_manufacturer() {
+    check(
+        &format!(
+            "{AL2023}
+            types m5.large m7g.large g5.xlarge g5g.xlarge inf2.xlarge g6f.large g4ad.xlarge dl2q.24xlarge
+            "
+        ),
+        "
+        0a chosen
+        0c chosen
+        0e chosen
+        0b chosen
+        0d chosen
+        type dl2q.24xlarge boots nothing; 0e but for karpenter.k8s.aws/instance-accelerator-manufacturer: image needs aws, type has qualcomm
+        type g4ad.xlarge boots nothing; 0c but for karpenter.k8s.aws/instance-gpu-manufacturer: image needs nvidia, type has amd
+        type g5.xlarge boots 0c
+        type g5g.xlarge boots 0d
+        type g6f.large boots 0c
+        type inf2.xlarge boots 0e
+        type m5.large boots 0a
+        type m7g.large boots 0b
+        ",
+    );
+}
+
+#[test]
 fn bottlerocket_s_plain_image_serves_neuron_too() {
     check(
         "

@@ -224,6 +224,14 @@ fn admitted(machine: &Machine, pool: Option<&Requirements>, key: Key, asked: &Re
     offered.map_or_else(|| asked.admits_absent(), |it| it.intersects(asked))
 }
 
+/// How many labels an image asks for that a node of this type from this pool has.
+pub(super) fn met(machine: &Machine, pool: Option<&Requirements>, asked: &Requirements) -> usize {
+    asked
+        .iter()
+        .filter(|(key, asked)| !asked.admits_absent() && admitted(machine, pool, *key, asked))
+        .count()
+}
+
 /// Whether the pool would launch this type at all.
 pub(super) fn in_pool(machine: &Machine, pool: &Requirements) -> bool {
     pool.iter().all(|(key, wanted)| {
