@@ -373,9 +373,13 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
     }
 
     let mut choice = choose(index, &candidates, setting);
-    choice.chosen.sort_by_key(|it| {
+    // Requirements themselves are ordered by when their words were first met; people's words are not.
+    choice.chosen.sort_by_cached_key(|it| {
         let kept = index.get(&it.id);
-        (it.only_in_use, it.deprecated, kept.map(rank), it.requirements.clone())
+        (it.only_in_use, it.deprecated, kept.map(rank), it.requirements.written(vocabulary))
+    });
+    choice.held.sort_by_cached_key(|it| {
+        (index.get(&it.id).map(rank), it.requirements.written(vocabulary))
     });
     let types = answer_types(&choice, setting);
     warnings.extend(worth_knowing(index, ask, setting, &choice.chosen));
@@ -401,8 +405,8 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
 struct Choice {
     chosen: Vec<Chosen>,
     held: Vec<Held>,
-    /// For each candidate, the image that beat it in one of its sets.
-    beaten_by: BTreeMap<usize, ImageId>,
+    /// For each candidate, the best of the images that beat it in one of its sets.
+    beaten_by: BTreeMap<usize, usize>,
     /// Candidates that won at least one of their sets.
     winners: BTreeSet<usize>,
 }
@@ -447,8 +451,12 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
                     choice.winners.insert(*at);
                 }
                 Some((winner, _)) => {
-                    let by = index.at(candidates[*winner].image).id().clone();
-                    choice.beaten_by.entry(*at).or_insert(by);
+                    // Of those that beat it in its sets the best is told, whichever set comes first.
+                    let by = candidates[*winner].image;
+                    let told = choice.beaten_by.entry(*at).or_insert(by);
+                    if rank(index.at(by)) < rank(index.at(*told)) {
+                        *told = by;
+                    }
                 }
                 None => {
                     choice.winners.insert(*at);
@@ -561,7 +569,7 @@ fn account(
             if let Some(by) = choice.beaten_by.get(&at)
                 && all.is_empty()
             {
-                all.push(Refusal::Superseded { by: by.clone() });
+                all.push(Refusal::Superseded { by: index.at(*by).id().clone() });
             }
             all.sort_by_key(Refusal::gate);
             let mut all = all.into_iter();

@@ -1522,6 +1522,36 @@ fn variants_go_by_manufacturer() {
 }
 
 #[test]
+fn al2_s_gpu_image_serves_two_variants() {
+    check(
+        "
+        kubernetes 1.32
+        image 0a amazon-eks-node-1.32-v20260722 amazon x86_64 9d
+        image 0b amazon-eks-arm64-node-1.32-v20260722 amazon arm64 9d
+        image 0c amazon-eks-gpu-node-1.32-v20260722 amazon x86_64 9d
+        image 0d amazon-eks-gpu-node-1.32-v20260715 amazon x86_64 16d
+        pointer al2 0a@9d
+        pointer al2/arm64 0b@9d
+        pointer al2/gpu 0d@16d 0c@9d
+        term alias=al2@latest
+        types m5.large m7g.large g5.xlarge inf2.xlarge
+        show requirements
+        ",
+        "
+        0a chosen [aws/accelerator-count DoesNotExist; aws/gpu-count DoesNotExist; arch In amd64]
+        0c chosen [aws/accelerator-count Exists; aws/accelerator-manufacturer In aws; arch In amd64]
+        0c chosen [aws/gpu-count Exists; aws/gpu-manufacturer In nvidia; arch In amd64]
+        0b chosen [aws/accelerator-count DoesNotExist; aws/gpu-count DoesNotExist; arch In arm64]
+        0d Superseded (by 0c)
+        type g5.xlarge boots 0c
+        type inf2.xlarge boots 0c
+        type m5.large boots 0a
+        type m7g.large boots 0b
+        ",
+    );
+}
+
+#[test]
 fn bottlerocket_s_plain_image_serves_neuron_too() {
     check(
         "
