@@ -1632,6 +1632,42 @@ fn what_an_image_needs_of_the_hardware_counts_like_a_requirement() {
     }
 }
 
+#[test]
+fn an_older_image_lives_where_the_newer_one_cannot_boot() {
+    check(
+        "
+        image 0a golden-1.35-c self x86_64 1d boot=uefi
+        image 0b golden-1.35-b self x86_64 2d boot=legacy-bios
+        image 0c golden-1.35-a self x86_64 3d boot=legacy-bios
+        term name=golden-*
+        types m5.large t2.micro
+        ",
+        "
+        0a chosen
+        0b chosen
+        0c Superseded (by 0b)
+        type m5.large boots 0a
+        type t2.micro boots 0b
+        ",
+    );
+    check(
+        "
+        image 0a golden-1.35-c self x86_64 1d
+        image 0b golden-1.35-b self x86_64 2d boot=legacy-bios only=t2.*
+        image 0c golden-1.35-a self x86_64 3d not=m5.* tpm
+        term name=golden-*
+        types m5.large t2.micro
+        ",
+        "
+        0a chosen
+        0b Superseded (by 0a)
+        0c Superseded (by 0a)
+        type m5.large boots 0a
+        type t2.micro boots 0a
+        ",
+    );
+}
+
 // ---- pools ----
 
 #[test]

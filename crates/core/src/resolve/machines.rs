@@ -131,8 +131,8 @@ impl Hardware {
             && alike(&self.virtualization, &other.virtualization)
             && alike(&self.root_device, &other.root_device)
             && (!self.without_ena || other.without_ena)
-            && self.supported == other.supported
-            && self.unsupported == other.unsupported
+            && (self.supported.is_empty() || self.supported == other.supported)
+            && self.unsupported.iter().all(|it| other.unsupported.contains(it))
     }
 
     /// For people: what it says it needs.
