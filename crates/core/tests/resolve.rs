@@ -510,6 +510,26 @@ fn an_id_a_pinned_version_and_a_parameter_of_one_s_own_hold() {
 }
 
 #[test]
+fn a_pinned_path_holds_like_its_alias() {
+    let world = "
+        image 0a al2023-v20260730 amazon x86_64 20d deprecated=1d
+        image 0b al2023-v20260701 amazon x86_64 30d
+        pointer al2023 0b@30d 0a@20d
+        ";
+    let expected = "
+        0a Withdrawn (deprecated early)
+        held 0a Withdrawn
+        ";
+    check(&format!("{world}\nterm alias=al2023@v20260730"), expected);
+    check(
+        &format!(
+            "{world}\nterm ssm=/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/x86_64/standard/amazon-eks-node-al2023-x86_64-standard-1.35-v20260730/image_id"
+        ),
+        expected,
+    );
+}
+
+#[test]
 fn a_pinned_version_that_was_never_published_is_told_with_the_newest() {
     check(
         "

@@ -23,6 +23,9 @@ pub(super) struct Candidate {
     pub refusals: Vec<Refusal>,
     /// A deprecated image is the last choice here; in the history of an alias it is none at all.
     pub may_be_deprecated: bool,
+    /// Found as a release, by an alias or by a public path: then one that was deprecated early is
+    /// withdrawn, and not just the last choice.
+    pub as_release: bool,
     /// A pinned id may be exempt from age, if policy says so.
     pub pinned_by_id: bool,
 }
@@ -481,6 +484,7 @@ impl Finder<'_> {
             version: kept.release.as_ref().map(|(_, version)| version.clone()),
             refusals: Vec::new(),
             may_be_deprecated: true,
+            as_release: !variants.is_empty(),
             pinned_by_id: false,
         }
     }
