@@ -601,6 +601,25 @@ fn the_age_applies_after_counting_back() {
 }
 
 #[test]
+fn a_release_that_is_not_published_any_more_is_not_counted() {
+    let answer = alias(
+        "
+        image 0a al2023-v20260730 amazon x86_64 2d
+        image 0b al2023-v20260301 amazon x86_64 150d gone=2d
+        image 0c al2023-v20260201 amazon x86_64 180d
+        pointer al2023 0c@180d 0b@150d 0a@2d
+        term alias=al2023@latest~1
+        ",
+    );
+    assert_eq!(
+        answer,
+        "0c chosen\n\
+         0a NewerThanAsked (latest~1 is v20260201)\n\
+         0b Deregistered"
+    );
+}
+
+#[test]
 fn a_release_that_is_newer_than_the_pointer_is_not_recommended() {
     check_alias(
         "

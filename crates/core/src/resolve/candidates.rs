@@ -7,7 +7,7 @@ use nodemolt_fit::{Family, Requirement, Requirements, Vocabulary, Written, label
 
 use super::{Problem, Refusal, Setting, Warning, refusal::OwnerRule};
 use crate::ask::{Alias, AliasVersion, ParameterName, Term};
-use crate::catalog::{Index, Kept, Parameter, ReadValueError, Value, read_value};
+use crate::catalog::{Index, Kept, Parameter, ReadValueError, Standing, Value, read_value};
 use crate::image::Image;
 use crate::lookup::{self, Flavour, Minor, Release};
 
@@ -217,10 +217,13 @@ impl Finder<'_> {
     fn step_back(&self, back: u32, candidates: &mut [Candidate]) {
         let mut versions: Vec<String> = Vec::new();
         for candidate in candidates.iter() {
-            let withdrawn = self.index.at(candidate.image).withdrawn.is_some();
+            let kept = self.index.at(candidate.image);
+            let standing = kept.sighting.standing(self.index.now);
+            let published = matches!(standing, Standing::Available | Standing::Deprecated { .. });
             if let Some(version) = &candidate.version
                 && candidate.refusals.is_empty()
-                && !withdrawn
+                && published
+                && kept.withdrawn.is_none()
                 && !versions.contains(version)
             {
                 versions.push(version.clone());
