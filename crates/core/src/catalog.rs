@@ -532,8 +532,8 @@ impl Catalog {
     }
 
     /// Images that a pointer left for an older one and has not come back to. A parameter of one's own
-    /// says so only while no other parameter of one's own still names the image: a step back in a test
-    /// environment must not stop production.
+    /// says so only while no other parameter, one's own or public, still names the image: a step back in
+    /// a test environment must not stop production.
     pub(crate) fn moves_back(&self) -> BTreeMap<ImageId, Withdrawn> {
         let mut moved = BTreeMap::new();
         for parameter in self.parameters.values() {
@@ -552,7 +552,6 @@ impl Catalog {
                 let still_named = !public(&parameter.name)
                     && self.parameters.values().any(|other| {
                         other.name != parameter.name
-                            && !public(&other.name)
                             && other.newest().and_then(ParameterValue::image).as_ref() == Some(from)
                     });
                 if !back_again && !still_named {

@@ -1362,6 +1362,23 @@ fn a_step_back_of_one_s_own_parameter_withdraws_only_what_nothing_else_names() {
     check(&format!("{world}\nparam /prod/golden 1d = 0a"), "0a chosen");
 }
 
+#[test]
+fn a_step_back_of_one_s_own_parameter_does_not_withdraw_what_is_recommended() {
+    check_alias(
+        "
+        image 0a al2023-v20260722 amazon x86_64 9d
+        image 0b al2023-v20260715 amazon x86_64 16d
+        pointer al2023 0b@16d 0a@9d
+        param /test/golden 9d = 0a
+        param /test/golden 2d = 0b
+        ",
+        "
+        0a chosen
+        0b Superseded (by 0a)
+        ",
+    );
+}
+
 // ---- terms ----
 
 #[test]
