@@ -1334,6 +1334,44 @@ fn a_parameter_s_value_is_read_strictly_and_as_a_whole() {
 }
 
 #[test]
+fn could_not_ask_and_is_not_there_are_different() {
+    check(
+        "
+        asked parameter=/golden = throttled 1d
+        term ssm=/golden
+        ",
+        "problem 1: could not ask for /golden: throttled on 2026-07-31, and it was never answered before",
+    );
+    check(
+        "
+        image 0a golden-1.35 self x86_64 9d
+        param /golden 9d = 0a
+        asked parameter=/golden = throttled 1d
+        term ssm=/golden
+        ",
+        "
+        0a chosen
+        warning: could not ask for /golden (throttled on 2026-07-31); what was known before stands
+        ",
+    );
+    check(
+        "term ssm=/golden",
+        "problem 1: the catalog does not hold /golden; add the output of `aws ssm get-parameters --names /golden`",
+    );
+    // Another query that would have listed it was answered since.
+    check(
+        "
+        image 0a golden-1.35 self x86_64 9d
+        param /org/golden 9d = 0a
+        asked path=/org = throttled 2d
+        asked parameter=/org/golden = complete 1d
+        term ssm=/org/golden
+        ",
+        "0a chosen",
+    );
+}
+
+#[test]
 fn an_image_that_a_parameter_names_and_the_catalog_lacks_is_told() {
     check(
         "
