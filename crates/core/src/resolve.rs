@@ -21,7 +21,7 @@ pub use machines::{Hardware, Machine, Machines, Miss, Pool, shown};
 pub use refusal::{Counted, DeprecatedRule, OwnerRule, Refusal, UnknownDate};
 
 use crate::ask::Ask;
-use crate::catalog::{Index, Kept, Outcome, ReadValueError};
+use crate::catalog::{Index, Kept, Outcome, Query, ReadValueError};
 use crate::image::{AccountId, ImageId};
 use crate::lookup::{self, Minor};
 use crate::policy::{AgeFloor, Policy, Ruling};
@@ -362,6 +362,13 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
     for (at, term) in ask.terms.iter().enumerate() {
         let Found { candidates: found, mut problems, warnings: told } = finder.find(at, term);
         warnings.extend(told);
+        if found.is_empty() {
+            // Not in the catalog may mean that nobody answered.
+            let what = |(query, outcome, since): (&Query, Outcome, Timestamp)| {
+                Problem::CouldNotAsk { what: query.to_string(), outcome, since }
+            };
+            problems.extend(index.unanswered().map(what));
+        }
         if found.is_empty() && problems.is_empty() {
             problems.push(Problem::MatchedNothing);
         }

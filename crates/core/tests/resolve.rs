@@ -1372,6 +1372,24 @@ fn could_not_ask_and_is_not_there_are_different() {
 }
 
 #[test]
+fn a_term_that_finds_nothing_because_nobody_answered_says_so() {
+    check(
+        "
+        asked owner=self,name=golden-* = denied 1d
+        term name=golden-*
+        ",
+        "problem 1: could not ask for owner=self,name=golden-*: denied on 2026-07-31, and it was never answered before",
+    );
+    check(
+        "
+        asked owner=self,name=golden-* = complete 1d
+        term name=golden-*
+        ",
+        "problem 1: the term matches no image of the catalog",
+    );
+}
+
+#[test]
 fn an_image_that_a_parameter_names_and_the_catalog_lacks_is_told() {
     check(
         "

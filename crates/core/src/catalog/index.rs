@@ -251,6 +251,19 @@ impl<'a> Index<'a> {
     }
 }
 
+impl Index<'_> {
+    /// Questions about images that were never answered in full: what they would have listed is not known
+    /// to be absent.
+    pub fn unanswered(&self) -> impl Iterator<Item = (&Query, Outcome, Timestamp)> {
+        self.catalog.answers.iter().filter_map(|(query, answered)| match (query, answered.last) {
+            (Query::Images(_), Some((outcome, at))) if answered.first_complete.is_none() => {
+                Some((query, outcome, at))
+            }
+            _ => None,
+        })
+    }
+}
+
 impl Kept<'_> {
     pub fn name(&self) -> &str {
         &self.sighting.image.name
