@@ -622,32 +622,44 @@ fn account(
     (refused, verdicts)
 }
 
+/// The pools by name, with what each adds to a node; one without anything where none is known.
+fn pools_of<'a>(setting: &'a Setting<'_>) -> Vec<(Option<&'a str>, Option<Requirements>)> {
+    if setting.pools.is_empty() {
+        return vec![(None, None)];
+    }
+    let mut pools: Vec<&Pool> = setting.pools.iter().collect();
+    pools.sort_by(|a, b| a.name.cmp(&b.name));
+    let vocabulary = &setting.machines.vocabulary;
+    pools.iter().map(|it| (Some(it.name.as_str()), Some(it.read(vocabulary)))).collect()
+}
+
+/// Whether it was asked what this type would boot in this pool.
+fn asked(machine: &Machine, pool: Option<&Requirements>, setting: &Setting<'_>) -> bool {
+    let named = match &setting.types {
+        TypesAsked::Any => machine.for_nodes,
+        TypesAsked::Named(names) => names.contains(&machine.name),
+    };
+    named && pool.is_none_or(|it| machines::in_pool(machine, it))
+}
+
+fn fits(
+    machine: &Machine,
+    pool: Option<&Requirements>,
+    requirements: &Requirements,
+    hardware: &Hardware,
+) -> bool {
+    machines::fits(machine, pool, requirements) && hardware.misses(machine).is_empty()
+}
+
 /// Per pool and instance type the first image that fits.
 fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
-    let machines = setting.machines;
-    let vocabulary = &machines.vocabulary;
-    let pools: Vec<(Option<&str>, Option<Requirements>)> = if setting.pools.is_empty() {
-        vec![(None, None)]
-    } else {
-        let mut pools: Vec<&Pool> = setting.pools.iter().collect();
-        pools.sort_by(|a, b| a.name.cmp(&b.name));
-        pools.iter().map(|it| (Some(it.name.as_str()), Some(it.read(vocabulary)))).collect()
-    };
     let mut answers = Vec::new();
-    for (pool, wanted) in &pools {
-        for machine in machines.iter() {
-            let asked = match &setting.types {
-                TypesAsked::Any => machine.for_nodes,
-                TypesAsked::Named(names) => names.contains(&machine.name),
-            };
-            if !asked || wanted.as_ref().is_some_and(|it| !machines::in_pool(machine, it)) {
-                continue;
-            }
-            let boots = boots(machine, wanted.as_ref(), choice, vocabulary);
+    for (name, pool) in pools_of(setting) {
+        for machine in setting.machines.iter().filter(|it| asked(it, pool.as_ref(), setting)) {
             answers.push(TypeAnswer {
-                pool: pool.map(str::to_owned),
+                pool: name.map(str::to_owned),
                 instance_type: machine.name.clone(),
-                boots,
+                boots: boots(machine, pool.as_ref(), choice, &setting.machines.vocabulary),
             });
         }
     }
@@ -660,9 +672,7 @@ fn boots(
     choice: &Choice,
     vocabulary: &Vocabulary,
 ) -> Boots {
-    let fits = |requirements: &Requirements, hardware: &Hardware| {
-        machines::fits(machine, pool, requirements) && hardware.misses(machine).is_empty()
-    };
+    let fits = |requirements, hardware| fits(machine, pool, requirements, hardware);
     if let Some(at) = choice.chosen.iter().position(|it| fits(&it.requirements, &it.hardware)) {
         return Boots::Image(at);
     }
@@ -727,38 +737,32 @@ fn worth_knowing(
 
 /// Two terms whose images fit the same type: only one of them boots there.
 fn overlaps(chosen: &[Chosen], setting: &Setting<'_>) -> Vec<Warning> {
-    let mut found: BTreeMap<(usize, usize), (usize, String)> = BTreeMap::new();
     let terms: BTreeSet<usize> = chosen.iter().flat_map(|it| it.terms.iter().copied()).collect();
     if terms.len() < 2 {
         return Vec::new();
     }
-    for machine in setting.machines.iter() {
-        let asked = match &setting.types {
-            TypesAsked::Any => machine.for_nodes,
-            TypesAsked::Named(names) => names.contains(&machine.name),
-        };
-        if !asked {
-            continue;
-        }
-        let mut fitting: BTreeSet<usize> = BTreeSet::new();
-        for it in chosen {
-            if machines::fits(machine, None, &it.requirements)
-                && it.hardware.misses(machine).is_empty()
-            {
-                fitting.extend(it.terms.first());
-            }
-        }
-        let fitting: Vec<usize> = fitting.into_iter().collect();
-        for (at, first) in fitting.iter().enumerate() {
-            for second in &fitting[at + 1..] {
-                let entry = found.entry((*first, *second)).or_insert((0, machine.name.clone()));
-                entry.0 += 1;
+    let mut found: BTreeMap<(usize, usize), BTreeSet<&str>> = BTreeMap::new();
+    for (_, pool) in pools_of(setting) {
+        for machine in setting.machines.iter().filter(|it| asked(it, pool.as_ref(), setting)) {
+            let fitting: BTreeSet<usize> = chosen
+                .iter()
+                .filter(|it| fits(machine, pool.as_ref(), &it.requirements, &it.hardware))
+                .filter_map(|it| it.terms.first().copied())
+                .collect();
+            for first in &fitting {
+                for second in fitting.range(first + 1..) {
+                    found.entry((*first, *second)).or_default().insert(&machine.name);
+                }
             }
         }
     }
     found
         .into_iter()
-        .map(|(terms, (types, example))| Warning::TermsOverlap { terms, types, example })
+        .map(|(terms, types)| Warning::TermsOverlap {
+            terms,
+            types: types.len(),
+            example: types.first().map_or_else(String::new, |it| (*it).to_owned()),
+        })
         .collect()
 }
 

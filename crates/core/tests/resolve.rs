@@ -1553,6 +1553,26 @@ fn terms_that_overlap_are_told() {
 }
 
 #[test]
+fn terms_that_overlap_by_what_a_pool_adds_are_told_too() {
+    check(
+        "
+        image 0a licensed-1.35 self x86_64 1d
+        image 0b plain-1.35 self x86_64 20d
+        term name=licensed-* req:example.com/licence=In:db
+        term name=plain-*
+        pool db example.com/licence=db
+        types m5.large
+        ",
+        "
+        0a chosen
+        0b chosen
+        type db/m5.large boots 0a
+        warning: terms 1 and 2 overlap on 1 instance types, for example m5.large; the first of the chosen images wins there
+        ",
+    );
+}
+
+#[test]
 fn a_wildcard_that_chose_a_pre_release_warns() {
     for (called, term, warned) in [
         ("golden-1.35-rc1", "name=golden-*", true),
