@@ -389,6 +389,12 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
         (index.get(&it.id).map(rank), it.requirements.written(vocabulary))
     });
     let types = answer_types(&choice, setting);
+    warnings.retain(|it| worth_telling(it, &choice));
+    for id in &setting.in_use {
+        if !candidates.iter().any(|it| index.at(it.image).id() == id) {
+            warnings.push(Warning::NoSuchInUse { image: id.clone() });
+        }
+    }
     warnings.extend(worth_knowing(index, ask, setting, &choice.chosen));
     warnings.extend(overlaps(&choice.chosen, setting));
     sort_and_dedupe(&mut warnings);
@@ -694,6 +700,18 @@ fn boots(
         })
         .map(|(it, misses)| (it.id.clone(), misses));
     Boots::Nothing { nearest }
+}
+
+/// A requirement that leads nowhere is told of the images that it was meant to narrow, and not of all
+/// the releases before them.
+fn worth_telling(warning: &Warning, choice: &Choice) -> bool {
+    let Warning::RequirementIgnored { image, .. } = warning else { return true };
+    choice
+        .chosen
+        .iter()
+        .map(|it| &it.id)
+        .chain(choice.held.iter().map(|it| &it.id))
+        .any(|it| it == image)
 }
 
 /// What the chosen ones give reason to say.

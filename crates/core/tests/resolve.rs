@@ -1242,6 +1242,25 @@ fn a_term_may_ask_an_alias_for_more_gpus_and_never_for_another_processor() {
 }
 
 #[test]
+fn a_contradiction_is_told_of_the_image_that_was_chosen_and_not_of_its_whole_history() {
+    check_alias(
+        "
+        image 0a al2023-v20260722 amazon x86_64 9d
+        image 0b al2023-v20260715 amazon x86_64 16d
+        image 0c al2023-v20260708 amazon x86_64 23d
+        pointer al2023 0c@23d 0b@16d 0a@9d
+        term alias=al2023@latest req:aws/gpu-count=Gt:3
+        ",
+        "
+        0a chosen
+        0b Superseded (by 0a)
+        0c Superseded (by 0a)
+        warning: term 1: `karpenter.k8s.aws/instance-gpu-count` ≥ 4 contradicts what 0a itself requires (none), which stands
+        ",
+    );
+}
+
+#[test]
 fn a_value_that_cannot_be_read_changes_nothing_and_is_told() {
     check(
         "
@@ -1927,6 +1946,22 @@ fn what_is_next_is_what_would_be_chosen_then() {
         0a chosen, deprecated, next 0b on 2026-08-02
         0b TooYoung (until 2026-08-02 from first seen)
         warning: 0a is deprecated since 2026-07-31 and was chosen for want of another
+        ",
+    );
+}
+
+#[test]
+fn an_image_in_use_that_no_term_matches_is_told() {
+    check(
+        "
+        image 0a golden-1.35 self x86_64 9d
+        image 0b silver-1.35 self x86_64 9d
+        in-use 0b
+        term name=golden-*
+        ",
+        "
+        0a chosen
+        warning: 0b is in use and no term matches it
         ",
     );
 }
