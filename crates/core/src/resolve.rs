@@ -362,7 +362,8 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
     for (at, term) in ask.terms.iter().enumerate() {
         let Found { candidates: found, mut problems, warnings: told } = finder.find(at, term);
         warnings.extend(told);
-        if found.is_empty() {
+        let absent = problems.iter().all(|it| matches!(it, Problem::ImageUnknown { .. }));
+        if found.is_empty() && absent {
             // Not in the catalog may mean that nobody answered.
             let what = |(query, outcome, since): (&Query, Outcome, Timestamp)| {
                 Problem::CouldNotAsk { what: query.to_string(), outcome, since }

@@ -167,7 +167,7 @@ pub(crate) fn requirement(word: &str) -> Written {
     }
 }
 
-fn read_image(line: &str, now: Timestamp) -> Sighting {
+pub(crate) fn read_image(line: &str, now: Timestamp) -> Sighting {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [short, called, owned, architecture, age, flags @ ..] = words.as_slice() else {
         panic!("an image needs id, name, owner, architecture and age: {line}");
