@@ -198,6 +198,30 @@ fn a_complete_answer_removes_what_its_query_would_have_listed_and_nothing_else()
 }
 
 #[test]
+fn what_is_hidden_from_a_query_is_not_missing_from_its_answer() {
+    for (flags, owner, query, expected) in [
+        ("deprecated=50d", "amazon", "owner=amazon", "Deprecated"),
+        ("deprecated=50d", "amazon", "owner=amazon,include-deprecated", "NotVisible"),
+        ("deprecated=1d", "amazon", "owner=amazon", "NotVisible"),
+        // One's own deprecated images are always listed.
+        ("deprecated=50d", "self", "owner=self", "NotVisible"),
+        ("state=disabled", "self", "owner=self", "Disabled"),
+        ("state=disabled", "self", "owner=self,include-disabled", "Deregistered"),
+    ] {
+        ends(
+            &format!(
+                "
+                image 0a golden-1 {owner} x86_64 300d {flags}
+                9d owner={owner},include-deprecated,include-disabled = complete: 0a
+                2d {query} = complete:
+                "
+            ),
+            &format!("0a {expected}"),
+        );
+    }
+}
+
+#[test]
 fn one_s_own_image_is_gone_only_where_disabled_ones_would_have_been_listed() {
     for (owner, query, expected) in [
         ("self", "owner=self", "NotVisible"),

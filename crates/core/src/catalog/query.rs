@@ -9,7 +9,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use crate::ask::Owner;
-use crate::image::{AccountId, Image, ImageId, NamePattern, shorten};
+use crate::image::{AccountId, Image, ImageId, NamePattern, State, shorten};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Query {
@@ -107,7 +107,8 @@ impl ImageQuery {
     /// Whether a complete answer would contain it, were it still as we know it.
     pub fn would_list(&self, image: &Image, account: Option<&AccountId>, at: Timestamp) -> bool {
         let own = account.is_some() && image.owner.as_ref() == account;
-        let hidden = image.deprecated_by(at) && !self.include_deprecated && !own;
+        let hidden = image.deprecated_by(at) && !self.include_deprecated && !own
+            || image.state == State::Disabled && !self.include_disabled;
         self.asks_for(image, account) && !hidden
     }
 }
