@@ -386,12 +386,11 @@ impl Catalog {
     ) -> Appeared {
         let Some(seen_at) = seen_at else { return Appeared::WithFirstAnswer };
         let lacked = self.answers.iter().any(|(query, answered)| {
-            answered.first_complete.is_some_and(|it| it < seen_at)
-                && match query {
-                    Query::Untold => familiar.contains(&kind_of(image)),
-                    Query::Images(query) => query.asks_for(image, account),
-                    Query::Parameters(_) => false,
-                }
+            answered.first_complete.filter(|it| *it < seen_at).is_some_and(|then| match query {
+                Query::Untold => familiar.contains(&kind_of(image)),
+                Query::Images(query) => query.would_list(image, account, then),
+                Query::Parameters(_) => false,
+            })
         });
         if lacked { Appeared::Later } else { Appeared::WithFirstAnswer }
     }

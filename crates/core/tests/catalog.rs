@@ -309,6 +309,22 @@ fn another_question_s_first_answer_makes_nothing_new() {
 }
 
 #[test]
+fn what_an_earlier_question_hid_is_not_new() {
+    ends(
+        "
+        image 0a golden-1 amazon x86_64 400d deprecated=100d
+        image 0b golden-2 amazon x86_64 30d
+        9d owner=amazon = complete: 0b
+        2d owner=amazon,include-deprecated = complete: 0a 0b
+        ",
+        "
+        0a Deprecated
+        0b Available
+        ",
+    );
+}
+
+#[test]
 fn an_image_that_vanishes_or_is_disabled_early_is_withdrawn_until_it_returns() {
     let vanished = "
         image 0a golden-1 amazon x86_64 30d
