@@ -565,6 +565,38 @@ fn a_pointer_that_was_written_later_needs_its_history() {
 
 // ---- queries ----
 
+#[test]
+fn a_query_is_read_as_people_write_it() {
+    for (text, expected) in [
+        ("untold", "untold"),
+        ("owner=amazon,name=amazon-eks-node-*", "owner=amazon,name=amazon-eks-node-*"),
+        ("name=b,owner=self,name=a", "owner=self,name=a,name=b"),
+        ("owner=self,,", "owner=self"),
+        (r"name=a\,b", r"name=a\,b"),
+        (r"name=a\*", r"name=a\\*"),
+        ("include-deprecated=true,owner=self", "owner=self,include-deprecated"),
+        ("tag:a=b=c", "tag:a=b=c"),
+        (r"tag:a\=b=c", r"tag:a\=b=c"),
+        ("tag:stage=*", "tag:stage=*"),
+        ("path=/aws,parameter=/x,region=us-east-1", "region=us-east-1,parameter=/x,path=/aws"),
+        ("", "error: the query says nothing"),
+        ("region=us-east-1", "error: the query says nothing"),
+        ("owner=", "error: `owner` has no value"),
+        ("owner=me", "error: `me` is not an owner"),
+        ("owners=self", "error: `owners=self` is no part of a query"),
+        ("include-deprecated=false", "error: `include-deprecated=false` is no part of a query"),
+        ("owner=self,path=/aws", "error: a query is about images or about parameters"),
+        ("id=ami-1", "error: `ami-1` is not an image id"),
+    ] {
+        match text.parse::<Query>() {
+            Ok(query) => assert_eq!(query.to_string(), expected, "{text}"),
+            Err(error) => {
+                assert!(format!("error: {error}").starts_with(expected), "{text}: {error}")
+            }
+        }
+    }
+}
+
 fn any_query() -> impl Strategy<Value = Query> {
     use nodemolt_core::ask::Owner;
     use nodemolt_core::catalog::{ImageQuery, ParameterQuery};
@@ -620,6 +652,11 @@ fn any_query() -> impl Strategy<Value = Query> {
 }
 
 proptest! {
+    #[test]
+    fn a_query_is_read_as_it_is_shown(query in any_query()) {
+        prop_assert_eq!(query.to_string().parse::<Query>(), Ok(query.clone()), "{}", query);
+    }
+
     #[test]
     fn no_text_as_query_panics(text in "\\PC{0,30}|[a-z:=,\\\\*]{0,30}") {
         if let Ok(query) = text.parse::<Query>() {
