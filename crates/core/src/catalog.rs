@@ -118,6 +118,15 @@ pub enum Presence {
     },
 }
 
+impl Presence {
+    fn absent_since(&self) -> Option<Timestamp> {
+        match self {
+            Self::Listed => None,
+            Self::NotListed { since } | Self::Gone { since } => Some(*since),
+        }
+    }
+}
+
 /// An image's state, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
@@ -302,13 +311,25 @@ impl Catalog {
                 (None, b) => (b, newer.appeared),
             };
             let seen_by = older.seen_by.union(&newer.seen_by).cloned().collect();
-            let presence = match (older.last_seen, newer.last_seen, &older.presence) {
-                // A file that does not say when it was written cannot bring a vanished image back.
-                (Some(_), None, Presence::NotListed { .. } | Presence::Gone { .. }) => {
+            // Absent stands until it was listed later; a file that does not say when it was written
+            // cannot bring a vanished image back.
+            let presence = match (older.presence.absent_since(), newer.presence.absent_since()) {
+                (Some(since), None) if newer.last_seen.is_none_or(|it| it < since) => {
+                    older.presence
+                }
+                (None, Some(since)) if older.last_seen.is_some_and(|it| it >= since) => {
                     older.presence
                 }
                 _ => newer.presence,
             };
+            // Who shares or enables it again has taken the withdrawal back, here as in `merge`.
+            let returned = presence == Presence::Listed && newer.image.state == State::Available;
+            let taken_back = |mark: &Withdrawn| {
+                returned
+                    && matches!(mark.because, Because::DisabledEarly | Because::UnsharedEarly)
+                    && newer.last_seen.is_some_and(|seen| mark.at.is_none_or(|at| at < seen))
+            };
+            let withdrawn = newer.withdrawn.or(older.withdrawn.filter(|it| !taken_back(it)));
             let joined = Sighting {
                 image: newer.image,
                 first_seen,
@@ -316,7 +337,7 @@ impl Catalog {
                 appeared,
                 last_seen: older.last_seen.max(newer.last_seen),
                 presence,
-                withdrawn: newer.withdrawn.or(older.withdrawn),
+                withdrawn,
             };
             self.images.insert(id, joined);
         }

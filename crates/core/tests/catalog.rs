@@ -510,6 +510,28 @@ fn of_two_untimed_files_the_one_given_later_stands() {
     assert_eq!(joined(&tagged, plain).0.images[&id("0a")].image.tags.len(), 0);
 }
 
+#[test]
+fn joining_keeps_what_either_remembers_and_lets_the_later_take_back() {
+    let vanished = "
+        image 0a golden-1 amazon x86_64 30d
+        9d owner=amazon = complete: 0a
+        5d owner=amazon = complete:
+        ";
+    let returned = format!("{vanished}\n4d owner=amazon = complete: 0a");
+    let before = "
+        image 0a golden-1 amazon x86_64 30d
+        9d owner=amazon = complete: 0a
+        ";
+    for (a, b, expected) in [
+        (vanished, returned.as_str(), "0a Available\n"),
+        (returned.as_str(), vanished, "0a Available\n"),
+        (before, vanished, "0a NotVisible, unshared early\n"),
+        (vanished, before, "0a NotVisible, unshared early\n"),
+    ] {
+        assert_eq!(shown(&joined(a, b).0, now()), expected, "{a} and {b}");
+    }
+}
+
 // ---- as it was ----
 
 #[test]
