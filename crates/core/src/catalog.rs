@@ -377,6 +377,13 @@ impl Catalog {
         for parameter in self.parameters.values_mut() {
             parameter.forget_after(at);
         }
+        self.answers.retain(|_, answered| {
+            answered.first_complete = answered.first_complete.filter(|it| *it <= at);
+            answered.last_complete =
+                answered.last_complete.filter(|it| *it <= at).or(answered.first_complete);
+            answered.last = answered.last.filter(|(_, it)| *it <= at);
+            answered.last.is_some() || answered.first_complete.is_some()
+        });
         self
     }
 

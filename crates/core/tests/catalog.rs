@@ -585,6 +585,21 @@ fn a_pointer_that_was_written_later_needs_its_history() {
     assert!(world(long, "35d").contains("was last written on 2026-07-03"));
 }
 
+#[test]
+fn what_nobody_answered_later_was_not_yet_so() {
+    let mut world = support::World::read(
+        "
+        image 0a golden-1.35 self x86_64 30d
+        param /golden 29d = 0a
+        asked parameter=/golden = throttled 2d
+        term ssm=/golden
+        ",
+    );
+    world.now = moment("9d", now());
+    world.catalog = world.catalog.as_of(world.now);
+    assert_eq!(world.answer(), "0a chosen\n");
+}
+
 // ---- queries ----
 
 #[test]
