@@ -261,7 +261,7 @@ pub fn merge(known: Catalog, seen: Observation) -> (Catalog, Vec<Change>) {
     let mut named = BTreeSet::new();
     for parameter in parameters {
         named.insert(parameter.name.clone());
-        changes.extend(catalog.see_parameter(parameter));
+        changes.extend(catalog.see_parameter(parameter, seen_at));
     }
 
     if let (Outcome::Complete, Some(at)) = (&outcome, seen_at) {
@@ -341,8 +341,24 @@ impl Catalog {
             };
             self.images.insert(id, joined);
         }
-        for (_, parameter) in other.parameters {
-            changes.extend(self.see_parameter(parameter));
+        for (name, theirs) in other.parameters {
+            let ours = self.parameters.get(&name).map(|it| it.gone);
+            let gone = match (ours, theirs.gone) {
+                (None, theirs) => theirs,
+                (Some(None), None) => None,
+                (Some(Some(a)), Some(b)) => Some(a.min(b)),
+                // Who has asked since knows better.
+                (Some(None), Some(gone)) => Some(gone).filter(|gone| {
+                    answered_about(&self.answers, &name).is_none_or(|it| it < *gone)
+                }),
+                (Some(Some(gone)), None) => Some(gone).filter(|gone| {
+                    answered_about(&other.answers, &name).is_none_or(|it| it < *gone)
+                }),
+            };
+            changes.extend(self.see_parameter(theirs, None));
+            if let Some(known) = self.parameters.get_mut(&name) {
+                known.gone = gone.filter(|it| !known.written_after(*it));
+            }
         }
         for (query, theirs) in other.answers {
             let ours = self.answers.entry(query).or_default();
@@ -466,7 +482,7 @@ impl Catalog {
         changes
     }
 
-    fn see_parameter(&mut self, parameter: Parameter) -> Vec<Change> {
+    fn see_parameter(&mut self, parameter: Parameter, seen_at: Option<Timestamp>) -> Vec<Change> {
         let name = parameter.name.clone();
         match self.parameters.get_mut(&name) {
             None => {
@@ -475,6 +491,13 @@ impl Catalog {
             }
             Some(known) => {
                 let disagreed = known.learn(parameter);
+                // An answer from before it vanished, or from who knows when, does not bring it back.
+                let back = |gone: Timestamp| {
+                    seen_at.is_some_and(|it| it >= gone) || known.written_after(gone)
+                };
+                if known.gone.is_some_and(back) {
+                    known.gone = None;
+                }
                 if disagreed { vec![Change::ParameterDiffers(name)] } else { Vec::new() }
             }
         }
@@ -519,7 +542,12 @@ impl Catalog {
             }
             Query::Parameters(query) => {
                 for (name, parameter) in &mut self.parameters {
-                    if !named.contains(name) && query.would_list(name) && parameter.gone.is_none() {
+                    let absent = !named.contains(name)
+                        && query.would_list(name)
+                        && parameter.gone.is_none()
+                        && !parameter.written_after(at)
+                        && answered_about(&self.answers, name).is_none_or(|it| it <= at);
+                    if absent {
                         parameter.gone = Some(at);
                         changes.push(Change::ParameterGone(name.clone()));
                     }
@@ -615,6 +643,18 @@ impl Catalog {
         }
         dated
     }
+}
+
+/// When a question that would have listed this parameter was last answered in full.
+fn answered_about(answers: &BTreeMap<Query, Answered>, name: &str) -> Option<Timestamp> {
+    answers
+        .iter()
+        .filter(|(query, _)| match query {
+            Query::Parameters(query) => query.would_list(name),
+            Query::Images(_) | Query::Untold => false,
+        })
+        .filter_map(|(_, answered)| answered.last_complete)
+        .max()
 }
 
 fn public(parameter: &str) -> bool {

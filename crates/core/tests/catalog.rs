@@ -325,6 +325,71 @@ fn what_an_earlier_question_hid_is_not_new() {
 }
 
 #[test]
+fn an_earlier_answer_that_comes_late_changes_only_when_it_was_first_seen() {
+    let story = Story::read(
+        "
+        image 0a golden-1 self x86_64 300d
+        image 0a2 golden-1 self x86_64 300d tag:stage=prod
+        5d owner=self = complete: 0a2
+        9d owner=self = complete: 0a
+        ",
+    );
+    let (catalog, changes) = story.merged();
+    let sighting = &catalog.images[&id("0a")];
+    assert_eq!(sighting.first_seen, Some(moment("9d", now())));
+    assert_eq!(sighting.last_seen, Some(moment("5d", now())));
+    assert_eq!(sighting.image.tags.len(), 1, "the later description stands");
+    assert_eq!(changes, []);
+    // Nor does an earlier answer remove what a later one listed.
+    ends(
+        "
+        image 0a golden-1 self x86_64 300d
+        param p1 /golden 1 6d = 0a
+        5d owner=self = complete: 0a
+        5d parameter=/golden = complete: p1
+        9d owner=self = complete:
+        9d parameter=/golden = complete:
+        ",
+        "0a Available",
+    );
+}
+
+#[test]
+fn a_parameter_is_gone_when_it_was_asked_for_by_name_or_path_and_comes_back() {
+    let story = "
+        image 0a golden-1 self x86_64 300d
+        param p1 /org/golden 1 20d = 0a
+        9d path=/org = complete: p1
+        ";
+    for (query, gone) in [
+        ("path=/org", true),
+        ("path=/org/", true),
+        ("path=/or", false),
+        ("path=/", true),
+        ("parameter=/org/golden", true),
+        ("parameter=/org/silver", false),
+        ("path=/org/golden", false),
+        ("owner=self", false),
+    ] {
+        let answer =
+            shown(&Story::read(&format!("{story}\n2d {query} = complete:")).merged().0, now());
+        assert_eq!(answer.contains("/org/golden gone 2026-07-30"), gone, "{query}");
+    }
+    let ending = format!("{story}\n2d path=/org = complete:");
+    for (last, gone) in [
+        ("1d path=/org = complete: p1", false),
+        ("1d parameter=/org/golden = complete: p1", false),
+        ("1d path=/org = throttled:", true),
+        // What was seen before, or who knows when, does not bring it back.
+        ("3d path=/org = complete: p1", true),
+        ("untimed untold = complete: p1", true),
+    ] {
+        let answer = shown(&Story::read(&format!("{ending}\n{last}")).merged().0, now());
+        assert_eq!(answer.contains("gone"), gone, "{last}");
+    }
+}
+
+#[test]
 fn an_image_that_vanishes_or_is_disabled_early_is_withdrawn_until_it_returns() {
     let vanished = "
         image 0a golden-1 amazon x86_64 30d
@@ -527,6 +592,28 @@ fn joining_keeps_what_either_remembers_and_lets_the_later_take_back() {
         (returned.as_str(), vanished, "0a Available\n"),
         (before, vanished, "0a NotVisible, unshared early\n"),
         (vanished, before, "0a NotVisible, unshared early\n"),
+    ] {
+        assert_eq!(shown(&joined(a, b).0, now()), expected, "{a} and {b}");
+    }
+}
+
+#[test]
+fn joining_agrees_about_a_parameter_that_is_gone_in_either_order() {
+    let gone = "
+        param p1 /golden 1 20d = 0a
+        9d parameter=/golden = complete: p1
+        5d parameter=/golden = complete:
+        ";
+    let before = "
+        param p1 /golden 1 20d = 0a
+        9d parameter=/golden = complete: p1
+        ";
+    let back = format!("{gone}\n2d parameter=/golden = complete: p1");
+    for (a, b, expected) in [
+        (gone, before, "/golden gone 2026-07-27\n"),
+        (before, gone, "/golden gone 2026-07-27\n"),
+        (gone, back.as_str(), ""),
+        (back.as_str(), gone, ""),
     ] {
         assert_eq!(shown(&joined(a, b).0, now()), expected, "{a} and {b}");
     }

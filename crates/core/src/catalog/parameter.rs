@@ -106,6 +106,11 @@ impl Parameter {
         disagreed
     }
 
+    /// Whether it was written after this moment, and so was there.
+    pub(crate) fn written_after(&self, at: Timestamp) -> bool {
+        self.values.iter().filter_map(|it| it.modified.at()).any(|it| it > at)
+    }
+
     pub(crate) fn forget_after(&mut self, at: Timestamp) {
         let later: Vec<Timestamp> =
             self.values.iter().filter_map(|it| it.modified.at()).filter(|it| *it > at).collect();
