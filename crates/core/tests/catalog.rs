@@ -673,6 +673,29 @@ fn a_pointer_that_was_written_later_needs_its_history() {
 }
 
 #[test]
+fn a_gap_in_the_history_is_no_history() {
+    let story = Story::read(
+        "
+        image 0a golden-1 self x86_64 30d
+        image 0b golden-2 self x86_64 10d
+        param p1 /golden 1 29d = 0a
+        param p4 /golden 4 9d = 0b
+        5d parameter=/golden = complete: p1 p4
+        5d owner=self = complete: 0a 0b
+        ",
+    );
+    let mut world = support::World::read("term ssm=/golden");
+    world.now = moment("20d", now());
+    world.catalog = story.merged().0.as_of(world.now);
+    // Versions 2 and 3 may have been in force by then.
+    assert!(
+        world.answer().starts_with("problem 1: /golden was last written"),
+        "{}",
+        world.answer()
+    );
+}
+
+#[test]
 fn what_nobody_answered_later_was_not_yet_so() {
     let mut world = support::World::read(
         "

@@ -353,6 +353,11 @@ impl Finder<'_> {
 
     /// The newest value that can be read. A bad newer one is told, and changes nothing.
     fn value_of(parameter: &Parameter, shown: &str, found: &mut Found) -> Option<Value> {
+        if let Some(modified) = parameter.later().filter(|_| parameter.gap()) {
+            let parameter = shown.to_owned();
+            found.problems.push(Problem::NeedsHistory { parameter, modified });
+            return None;
+        }
         let mut first_error: Option<ReadValueError> = None;
         for value in parameter.values().rev() {
             match read_value(&value.text) {
