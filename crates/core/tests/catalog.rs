@@ -91,9 +91,7 @@ impl Story {
         let mut catalog = Catalog::default();
         let mut changes = Vec::new();
         for step in &self.steps {
-            let (next, changed) = merge(catalog, step.clone());
-            catalog = next;
-            changes = changed;
+            (catalog, changes) = merge(catalog, step.clone());
         }
         (catalog, changes)
     }
@@ -738,7 +736,7 @@ fn a_query_is_read_as_people_write_it() {
         match text.parse::<Query>() {
             Ok(query) => assert_eq!(query.to_string(), expected, "{text}"),
             Err(error) => {
-                assert!(format!("error: {error}").starts_with(expected), "{text}: {error}")
+                assert!(format!("error: {error}").starts_with(expected), "{text}: {error}");
             }
         }
     }
