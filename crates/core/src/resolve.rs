@@ -479,7 +479,7 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
             }
         }
         // Whoever is only waiting for age, and would come before what was chosen.
-        let next = |than: Option<usize>| upcoming(index, candidates, &members, than);
+        let next = |than: Option<usize>| upcoming(index, candidates, &members, &winners, than);
         for (at, hardware) in &winners {
             let candidate = &candidates[*at];
             let kept = index.at(candidate.image);
@@ -535,9 +535,11 @@ fn upcoming(
     index: &Index<'_>,
     candidates: &[Candidate],
     members: &[usize],
+    winners: &[(usize, Hardware)],
     than: Option<usize>,
 ) -> Option<Next> {
     let best = than.map(|it| &candidates[it]);
+    let hardware = |it: &Candidate| Hardware::of(&index.at(it.image).sighting.image);
     let order = |it: &Candidate| {
         let kept = index.at(it.image);
         (kept.sighting.image.deprecated_by(index.now), rank(kept))
@@ -548,7 +550,17 @@ fn upcoming(
         .filter(|it| {
             best.is_none_or(|best| {
                 // An image in use that is still too young is succeeded by itself, or by what is better.
-                !best.refusals.is_empty() || order(it) < order(best)
+                let better = !best.refusals.is_empty() || order(it) < order(best);
+                better && hardware(it).covers(&hardware(best))
+            })
+        })
+        // Nor will it be chosen while something better boots wherever it does.
+        .filter(|it| {
+            !winners.iter().any(|(winner, theirs)| {
+                let winner = &candidates[*winner];
+                winner.refusals.is_empty()
+                    && order(winner) <= order(it)
+                    && theirs.covers(&hardware(it))
             })
         })
         .filter_map(|it| {
@@ -556,10 +568,13 @@ fn upcoming(
             for refusal in &it.refusals {
                 at = at.max(Some(refusal.ends_at()?));
             }
-            at.map(|at| (at, index.at(it.image)))
+            at.map(|at| (at, it))
         })
-        .min_by_key(|(at, kept)| (*at, rank(kept)))
-        .map(|(at, kept)| Next { id: kept.id().clone(), name: kept.name().to_owned(), at })
+        .min_by_key(|(at, it)| (*at, order(it)))
+        .map(|(at, it)| {
+            let kept = index.at(it.image);
+            Next { id: kept.id().clone(), name: kept.name().to_owned(), at }
+        })
 }
 
 /// Every image that a term matched, once; and every verdict of every term.

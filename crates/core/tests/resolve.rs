@@ -1934,6 +1934,35 @@ fn what_is_next_is_what_would_be_chosen_then() {
         0a TooYoung (until 2026-08-02)
         ",
     );
+    // 0a and 0b will be old enough at the same time, and 0b is deprecated.
+    check(
+        "
+        image 0a golden-1.35-a self x86_64 6d
+        image 0b golden-1.35-b self x86_64 6d deprecated=1d
+        min 7d
+        term name=golden-*
+        ",
+        "
+        0a TooYoung (until 2026-08-02)
+        0b TooYoung (until 2026-08-02)
+        held 0a TooYoung, next 0a on 2026-08-02
+        ",
+    );
+    // What 0b could do 0a does already; 0c stays for what 0a cannot do.
+    check(
+        "
+        image 0a golden-1.35-c self x86_64 1d only=m5.*
+        image 0b golden-1.35-b self x86_64 1d only=m5.*
+        image 0c golden-1.35-a self x86_64 1d
+        quarantine q id:0b until=+2d
+        term name=golden-*
+        ",
+        "
+        0a chosen
+        0c chosen
+        0b Quarantined (q until 2026-08-03)
+        ",
+    );
     // 0b is older than what was chosen, and not deprecated.
     check(
         "
