@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use nodemolt_core::ask::{Age, Alias, AliasVersion, Owner, ParameterName, Term};
-use nodemolt_core::catalog::{Appeared, Query, read_value};
+use nodemolt_core::catalog::{Appeared, ParameterValue, Query, read_value};
 use nodemolt_core::fit::{Requirements, label};
 use nodemolt_core::image::{Date, Image, ImageId, NamePattern};
 use nodemolt_core::lookup::{self, Flavour};
@@ -203,8 +203,8 @@ fn rule() -> impl Strategy<Value = String> {
         ],
     );
     (word(&["p", "q", "r"]), parts).prop_map(|(name, parts)| {
-        let (a, b, c, d, e, f, g) = parts;
-        format!("policy {name} {a} {b} {c} {d} {e} {f} {g}")
+        let (owners, min, from, ids, deprecated, allow, except) = parts;
+        format!("policy {name} {owners} {min} {from} {ids} {deprecated} {allow} {except}")
     })
 }
 
@@ -277,7 +277,7 @@ fn dated(world: &World, image: &Image) -> Option<Timestamp> {
     while let Some(source) = at.source.as_ref().and_then(|it| world.catalog.images.get(it)) {
         match source.image.created {
             Date::At(created) if created <= oldest && steps < 20 => oldest = created,
-            _ => break,
+            Date::At(_) | Date::Missing | Date::Unreadable(_) => break,
         }
         at = &source.image;
         steps += 1;
@@ -470,12 +470,13 @@ proptest! {
     fn no_look_alike_is_chosen_by_an_alias(lines in world()) {
         let world = read(&lines);
         for chosen in world.resolve().chosen {
-            let aliases = chosen.terms.iter().filter_map(|it| world.ask.terms[*it].alias.as_ref());
-            let Some(alias) = aliases.last().filter(|_| chosen.terms.len() == 1) else { continue };
+            let mut aliases =
+                chosen.terms.iter().filter_map(|it| world.ask.terms[*it].alias.as_ref());
+            let Some(alias) = aliases.next_back().filter(|_| chosen.terms.len() == 1) else { continue };
             let owner = image_of(&world, &chosen).owner.clone();
             let named = world.catalog.parameters.values().any(|it| {
                 lookup::read_path(&it.name).is_some_and(|(it, _)| it.family == alias.family)
-                    && it.values().filter_map(|it| it.image()).any(|it| {
+                    && it.values().filter_map(ParameterValue::image).any(|it| {
                         world.catalog.images.get(&it).is_some_and(|it| it.image.owner == owner)
                     })
             });
@@ -530,7 +531,7 @@ proptest! {
             let named = |flavour: Flavour| {
                 let pointer = world.catalog.parameters.get(&flavour.pointer());
                 let pointed = pointer.is_some_and(|it| {
-                    it.values().filter_map(|it| it.image()).any(|it| it == image.id)
+                    it.values().filter_map(ParameterValue::image).any(|it| it == image.id)
                 });
                 pointed || lookup::release_of(image).is_some_and(|(it, _)| it == flavour)
             };
