@@ -118,6 +118,15 @@ pub enum Presence {
     },
 }
 
+impl Presence {
+    fn absent_since(&self) -> Option<Timestamp> {
+        match self {
+            Self::Listed => None,
+            Self::NotListed { since } | Self::Gone { since } => Some(*since),
+        }
+    }
+}
+
 /// An image's state, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
@@ -252,7 +261,7 @@ pub fn merge(known: Catalog, seen: Observation) -> (Catalog, Vec<Change>) {
     let mut named = BTreeSet::new();
     for parameter in parameters {
         named.insert(parameter.name.clone());
-        changes.extend(catalog.see_parameter(parameter));
+        changes.extend(catalog.see_parameter(parameter, seen_at));
     }
 
     if let (Outcome::Complete, Some(at)) = (&outcome, seen_at) {
@@ -302,13 +311,25 @@ impl Catalog {
                 (None, b) => (b, newer.appeared),
             };
             let seen_by = older.seen_by.union(&newer.seen_by).cloned().collect();
-            let presence = match (older.last_seen, newer.last_seen, &older.presence) {
-                // A file that does not say when it was written cannot bring a vanished image back.
-                (Some(_), None, Presence::NotListed { .. } | Presence::Gone { .. }) => {
+            // Absent stands until it was listed later; a file that does not say when it was written
+            // cannot bring a vanished image back.
+            let presence = match (older.presence.absent_since(), newer.presence.absent_since()) {
+                (Some(since), None) if newer.last_seen.is_none_or(|it| it < since) => {
+                    older.presence
+                }
+                (None, Some(since)) if older.last_seen.is_some_and(|it| it >= since) => {
                     older.presence
                 }
                 _ => newer.presence,
             };
+            // Who shares or enables it again has taken the withdrawal back, here as in `merge`.
+            let returned = presence == Presence::Listed && newer.image.state == State::Available;
+            let taken_back = |mark: &Withdrawn| {
+                returned
+                    && matches!(mark.because, Because::DisabledEarly | Because::UnsharedEarly)
+                    && newer.last_seen.is_some_and(|seen| mark.at.is_none_or(|at| at < seen))
+            };
+            let withdrawn = newer.withdrawn.or(older.withdrawn.filter(|it| !taken_back(it)));
             let joined = Sighting {
                 image: newer.image,
                 first_seen,
@@ -316,12 +337,28 @@ impl Catalog {
                 appeared,
                 last_seen: older.last_seen.max(newer.last_seen),
                 presence,
-                withdrawn: newer.withdrawn.or(older.withdrawn),
+                withdrawn,
             };
             self.images.insert(id, joined);
         }
-        for (_, parameter) in other.parameters {
-            changes.extend(self.see_parameter(parameter));
+        for (name, theirs) in other.parameters {
+            let ours = self.parameters.get(&name).map(|it| it.gone);
+            let gone = match (ours, theirs.gone) {
+                (None, theirs) => theirs,
+                (Some(None), None) => None,
+                (Some(Some(a)), Some(b)) => Some(a.min(b)),
+                // Who has asked since knows better.
+                (Some(None), Some(gone)) => Some(gone).filter(|gone| {
+                    answered_about(&self.answers, &name).is_none_or(|it| it < *gone)
+                }),
+                (Some(Some(gone)), None) => Some(gone).filter(|gone| {
+                    answered_about(&other.answers, &name).is_none_or(|it| it < *gone)
+                }),
+            };
+            changes.extend(self.see_parameter(theirs, None));
+            if let Some(known) = self.parameters.get_mut(&name) {
+                known.gone = gone.filter(|it| !known.written_after(*it));
+            }
         }
         for (query, theirs) in other.answers {
             let ours = self.answers.entry(query).or_default();
@@ -356,6 +393,13 @@ impl Catalog {
         for parameter in self.parameters.values_mut() {
             parameter.forget_after(at);
         }
+        self.answers.retain(|_, answered| {
+            answered.first_complete = answered.first_complete.filter(|it| *it <= at);
+            answered.last_complete =
+                answered.last_complete.filter(|it| *it <= at).or(answered.first_complete);
+            answered.last = answered.last.filter(|(_, it)| *it <= at);
+            answered.last.is_some() || answered.first_complete.is_some()
+        });
         self
     }
 
@@ -386,12 +430,11 @@ impl Catalog {
     ) -> Appeared {
         let Some(seen_at) = seen_at else { return Appeared::WithFirstAnswer };
         let lacked = self.answers.iter().any(|(query, answered)| {
-            answered.first_complete.is_some_and(|it| it < seen_at)
-                && match query {
-                    Query::Untold => familiar.contains(&kind_of(image)),
-                    Query::Images(query) => query.asks_for(image, account),
-                    Query::Parameters(_) => false,
-                }
+            answered.first_complete.filter(|it| *it < seen_at).is_some_and(|then| match query {
+                Query::Untold => familiar.contains(&kind_of(image)),
+                Query::Images(query) => query.would_list(image, account, then),
+                Query::Parameters(_) => false,
+            })
         });
         if lacked { Appeared::Later } else { Appeared::WithFirstAnswer }
     }
@@ -439,7 +482,7 @@ impl Catalog {
         changes
     }
 
-    fn see_parameter(&mut self, parameter: Parameter) -> Vec<Change> {
+    fn see_parameter(&mut self, parameter: Parameter, seen_at: Option<Timestamp>) -> Vec<Change> {
         let name = parameter.name.clone();
         match self.parameters.get_mut(&name) {
             None => {
@@ -448,6 +491,13 @@ impl Catalog {
             }
             Some(known) => {
                 let disagreed = known.learn(parameter);
+                // An answer from before it vanished, or from who knows when, does not bring it back.
+                let back = |gone: Timestamp| {
+                    seen_at.is_some_and(|it| it >= gone) || known.written_after(gone)
+                };
+                if known.gone.is_some_and(back) {
+                    known.gone = None;
+                }
                 if disagreed { vec![Change::ParameterDiffers(name)] } else { Vec::new() }
             }
         }
@@ -492,7 +542,12 @@ impl Catalog {
             }
             Query::Parameters(query) => {
                 for (name, parameter) in &mut self.parameters {
-                    if !named.contains(name) && query.would_list(name) && parameter.gone.is_none() {
+                    let absent = !named.contains(name)
+                        && query.would_list(name)
+                        && parameter.gone.is_none()
+                        && !parameter.written_after(at)
+                        && answered_about(&self.answers, name).is_none_or(|it| it <= at);
+                    if absent {
                         parameter.gone = Some(at);
                         changes.push(Change::ParameterGone(name.clone()));
                     }
@@ -532,8 +587,8 @@ impl Catalog {
     }
 
     /// Images that a pointer left for an older one and has not come back to. A parameter of one's own
-    /// says so only while no other parameter of one's own still names the image: a step back in a test
-    /// environment must not stop production.
+    /// says so only while no other parameter, one's own or public, still names the image: a step back in
+    /// a test environment must not stop production.
     pub(crate) fn moves_back(&self) -> BTreeMap<ImageId, Withdrawn> {
         let mut moved = BTreeMap::new();
         for parameter in self.parameters.values() {
@@ -552,7 +607,6 @@ impl Catalog {
                 let still_named = !public(&parameter.name)
                     && self.parameters.values().any(|other| {
                         other.name != parameter.name
-                            && !public(&other.name)
                             && other.newest().and_then(ParameterValue::image).as_ref() == Some(from)
                     });
                 if !back_again && !still_named {
@@ -589,6 +643,18 @@ impl Catalog {
         }
         dated
     }
+}
+
+/// When a question that would have listed this parameter was last answered in full.
+fn answered_about(answers: &BTreeMap<Query, Answered>, name: &str) -> Option<Timestamp> {
+    answers
+        .iter()
+        .filter(|(query, _)| match query {
+            Query::Parameters(query) => query.would_list(name),
+            Query::Images(_) | Query::Untold => false,
+        })
+        .filter_map(|(_, answered)| answered.last_complete)
+        .max()
 }
 
 fn public(parameter: &str) -> bool {

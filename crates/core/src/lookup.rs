@@ -333,7 +333,7 @@ fn read_eks_path(rest: &str) -> Option<(Flavour, Release)> {
         }
         _ => return None,
     };
-    let flavour = Flavour { family, processor, track, kubernetes: kubernetes.parse().ok()? };
+    let flavour = Flavour { family, processor, track, kubernetes: read_minor(kubernetes)? };
     if *release == "recommended" {
         return Some((flavour, Release::Recommended));
     }
@@ -355,10 +355,16 @@ fn read_bottlerocket_path(rest: &str) -> Option<(Flavour, Release)> {
     };
     let release = match *release {
         "latest" => Release::Recommended,
+        "" => return None,
         version => Release::Version(version.to_owned()),
     };
-    let kubernetes = kubernetes.parse().ok()?;
+    let kubernetes = read_minor(kubernetes)?;
     Some((Flavour { family: Family::Bottlerocket, processor, track, kubernetes }, release))
+}
+
+/// As names and paths spell it: `1.35` and nothing more, where people may write `v1.35.2`.
+fn read_minor(text: &str) -> Option<Minor> {
+    text.parse::<Minor>().ok().filter(|it| it.to_string() == text)
 }
 
 fn read_track(text: &str) -> Option<Track> {
@@ -378,7 +384,7 @@ pub fn read_name(name: &str) -> Option<(Flavour, String)> {
         read_bottlerocket_name(rest)
     } else {
         let (flavour, version) = read_windows_name(name)?;
-        Some((flavour, version?))
+        Some((flavour, version.filter(|it| !it.is_empty())?))
     }
 }
 
@@ -402,7 +408,7 @@ fn read_eks_name(rest: &str) -> Option<(Flavour, String)> {
     if dated.is_empty() || !dated.bytes().all(|it| it.is_ascii_digit()) {
         return None;
     }
-    let kubernetes = kubernetes.parse().ok()?;
+    let kubernetes = read_minor(kubernetes)?;
     Some((Flavour { family, processor, track, kubernetes }, (*version).to_owned()))
 }
 
@@ -418,8 +424,8 @@ fn read_bottlerocket_name(rest: &str) -> Option<(Flavour, String)> {
         "aarch64" | "arm64" => Arm64,
         _ => return None,
     };
-    let version = version.strip_prefix('v')?;
-    let kubernetes = kubernetes.parse().ok()?;
+    let version = version.strip_prefix('v').filter(|it| !it.is_empty())?;
+    let kubernetes = read_minor(kubernetes)?;
     let flavour = Flavour { family: Family::Bottlerocket, processor, track, kubernetes };
     Some((flavour, version.to_owned()))
 }
@@ -438,7 +444,7 @@ fn read_windows_name(name: &str) -> Option<(Flavour, Option<String>)> {
         Some((kubernetes, version)) => (kubernetes, Some(version.to_owned())),
         None => (rest, None),
     };
-    let kubernetes = kubernetes.parse().ok()?;
+    let kubernetes = read_minor(kubernetes)?;
     Some((Flavour { family, processor: Amd64, track: Track::Standard, kubernetes }, version))
 }
 

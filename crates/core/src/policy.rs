@@ -190,8 +190,13 @@ pub struct AgeFloor {
 }
 
 impl<'a> Ruling<'a> {
-    pub fn quarantine(&self, image: &Image, now: Timestamp) -> Option<&'a Quarantine> {
-        self.quarantines.iter().copied().find(|it| it.holds(image, now))
+    /// All that hold: the image is free when the last of them has ended.
+    pub fn quarantines(
+        &self,
+        image: &Image,
+        now: Timestamp,
+    ) -> impl Iterator<Item = &'a Quarantine> {
+        self.quarantines.iter().copied().filter(move |it| it.holds(image, now))
     }
 
     pub fn exception(&self, image: &Image, now: Timestamp) -> Option<&'a Exception> {

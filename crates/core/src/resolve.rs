@@ -21,7 +21,7 @@ pub use machines::{Hardware, Machine, Machines, Miss, Pool, shown};
 pub use refusal::{Counted, DeprecatedRule, OwnerRule, Refusal, UnknownDate};
 
 use crate::ask::Ask;
-use crate::catalog::{Index, Kept, Outcome, ReadValueError};
+use crate::catalog::{Index, Kept, Outcome, Query, ReadValueError};
 use crate::image::{AccountId, ImageId};
 use crate::lookup::{self, Minor};
 use crate::policy::{AgeFloor, Policy, Ruling};
@@ -362,6 +362,14 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
     for (at, term) in ask.terms.iter().enumerate() {
         let Found { candidates: found, mut problems, warnings: told } = finder.find(at, term);
         warnings.extend(told);
+        let absent = problems.iter().all(|it| matches!(it, Problem::ImageUnknown { .. }));
+        if found.is_empty() && absent {
+            // Not in the catalog may mean that nobody answered.
+            let what = |(query, outcome, since): (&Query, Outcome, Timestamp)| {
+                Problem::CouldNotAsk { what: query.to_string(), outcome, since }
+            };
+            problems.extend(index.unanswered().map(what));
+        }
         if found.is_empty() && problems.is_empty() {
             problems.push(Problem::MatchedNothing);
         }
@@ -373,11 +381,21 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
     }
 
     let mut choice = choose(index, &candidates, setting);
-    choice.chosen.sort_by_key(|it| {
+    // Requirements themselves are ordered by when their words were first met; people's words are not.
+    choice.chosen.sort_by_cached_key(|it| {
         let kept = index.get(&it.id);
-        (it.deprecated, it.only_in_use, kept.map(rank), it.requirements.clone())
+        (it.only_in_use, it.deprecated, kept.map(rank), it.requirements.written(vocabulary))
+    });
+    choice.held.sort_by_cached_key(|it| {
+        (index.get(&it.id).map(rank), it.requirements.written(vocabulary))
     });
     let types = answer_types(&choice, setting);
+    warnings.retain(|it| worth_telling(it, &choice));
+    for id in &setting.in_use {
+        if !candidates.iter().any(|it| index.at(it.image).id() == id) {
+            warnings.push(Warning::NoSuchInUse { image: id.clone() });
+        }
+    }
     warnings.extend(worth_knowing(index, ask, setting, &choice.chosen));
     warnings.extend(overlaps(&choice.chosen, setting));
     sort_and_dedupe(&mut warnings);
@@ -401,8 +419,8 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
 struct Choice {
     chosen: Vec<Chosen>,
     held: Vec<Held>,
-    /// For each candidate, the image that beat it in one of its sets.
-    beaten_by: BTreeMap<usize, ImageId>,
+    /// For each candidate, the best of the images that beat it in one of its sets.
+    beaten_by: BTreeMap<usize, usize>,
     /// Candidates that won at least one of their sets.
     winners: BTreeSet<usize>,
 }
@@ -427,7 +445,9 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
             let candidate = &candidates[*it];
             let kept = index.at(candidate.image);
             let deprecated = kept.sighting.image.deprecated_by(now);
-            (deprecated, !candidate.refusals.is_empty(), rank(kept), candidate.term)
+            // Whoever is refused for age comes last, whatever else speaks for it: it stays only where
+            // nothing else may boot.
+            (!candidate.refusals.is_empty(), deprecated, rank(kept), candidate.term)
         });
         let mut winners: Vec<(usize, Hardware)> = Vec::new();
         for at in &members {
@@ -445,8 +465,12 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
                     choice.winners.insert(*at);
                 }
                 Some((winner, _)) => {
-                    let by = index.at(candidates[*winner].image).id().clone();
-                    choice.beaten_by.entry(*at).or_insert(by);
+                    // Of those that beat it in its sets the best is told, whichever set comes first.
+                    let by = candidates[*winner].image;
+                    let told = choice.beaten_by.entry(*at).or_insert(by);
+                    if rank(index.at(by)) < rank(index.at(*told)) {
+                        *told = by;
+                    }
                 }
                 None => {
                     choice.winners.insert(*at);
@@ -455,7 +479,7 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
             }
         }
         // Whoever is only waiting for age, and would come before what was chosen.
-        let next = |than: Option<usize>| upcoming(index, candidates, &members, than);
+        let next = |than: Option<usize>| upcoming(index, candidates, &members, &winners, than);
         for (at, hardware) in &winners {
             let candidate = &candidates[*at];
             let kept = index.at(candidate.image);
@@ -511,16 +535,32 @@ fn upcoming(
     index: &Index<'_>,
     candidates: &[Candidate],
     members: &[usize],
+    winners: &[(usize, Hardware)],
     than: Option<usize>,
 ) -> Option<Next> {
     let best = than.map(|it| &candidates[it]);
+    let hardware = |it: &Candidate| Hardware::of(&index.at(it.image).sighting.image);
+    let order = |it: &Candidate| {
+        let kept = index.at(it.image);
+        (kept.sighting.image.deprecated_by(index.now), rank(kept))
+    };
     members
         .iter()
         .map(|it| &candidates[*it])
         .filter(|it| {
             best.is_none_or(|best| {
                 // An image in use that is still too young is succeeded by itself, or by what is better.
-                !best.refusals.is_empty() || rank(index.at(it.image)) < rank(index.at(best.image))
+                let better = !best.refusals.is_empty() || order(it) < order(best);
+                better && hardware(it).covers(&hardware(best))
+            })
+        })
+        // Nor will it be chosen while something better boots wherever it does.
+        .filter(|it| {
+            !winners.iter().any(|(winner, theirs)| {
+                let winner = &candidates[*winner];
+                winner.refusals.is_empty()
+                    && order(winner) <= order(it)
+                    && theirs.covers(&hardware(it))
             })
         })
         .filter_map(|it| {
@@ -528,10 +568,13 @@ fn upcoming(
             for refusal in &it.refusals {
                 at = at.max(Some(refusal.ends_at()?));
             }
-            at.map(|at| (at, index.at(it.image)))
+            at.map(|at| (at, it))
         })
-        .min_by_key(|(at, kept)| (*at, rank(kept)))
-        .map(|(at, kept)| Next { id: kept.id().clone(), name: kept.name().to_owned(), at })
+        .min_by_key(|(at, it)| (*at, order(it)))
+        .map(|(at, it)| {
+            let kept = index.at(it.image);
+            Next { id: kept.id().clone(), name: kept.name().to_owned(), at }
+        })
 }
 
 /// Every image that a term matched, once; and every verdict of every term.
@@ -555,7 +598,7 @@ fn account(
             if let Some(by) = choice.beaten_by.get(&at)
                 && all.is_empty()
             {
-                all.push(Refusal::Superseded { by: by.clone() });
+                all.push(Refusal::Superseded { by: index.at(*by).id().clone() });
             }
             all.sort_by_key(Refusal::gate);
             let mut all = all.into_iter();
@@ -601,32 +644,44 @@ fn account(
     (refused, verdicts)
 }
 
+/// The pools by name, with what each adds to a node; one without anything where none is known.
+fn pools_of<'a>(setting: &'a Setting<'_>) -> Vec<(Option<&'a str>, Option<Requirements>)> {
+    if setting.pools.is_empty() {
+        return vec![(None, None)];
+    }
+    let mut pools: Vec<&Pool> = setting.pools.iter().collect();
+    pools.sort_by(|a, b| a.name.cmp(&b.name));
+    let vocabulary = &setting.machines.vocabulary;
+    pools.iter().map(|it| (Some(it.name.as_str()), Some(it.read(vocabulary)))).collect()
+}
+
+/// Whether it was asked what this type would boot in this pool.
+fn asked(machine: &Machine, pool: Option<&Requirements>, setting: &Setting<'_>) -> bool {
+    let named = match &setting.types {
+        TypesAsked::Any => machine.for_nodes,
+        TypesAsked::Named(names) => names.contains(&machine.name),
+    };
+    named && pool.is_none_or(|it| machines::in_pool(machine, it))
+}
+
+fn fits(
+    machine: &Machine,
+    pool: Option<&Requirements>,
+    requirements: &Requirements,
+    hardware: &Hardware,
+) -> bool {
+    machines::fits(machine, pool, requirements) && hardware.misses(machine).is_empty()
+}
+
 /// Per pool and instance type the first image that fits.
 fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
-    let machines = setting.machines;
-    let vocabulary = &machines.vocabulary;
-    let pools: Vec<(Option<&str>, Option<Requirements>)> = if setting.pools.is_empty() {
-        vec![(None, None)]
-    } else {
-        let mut pools: Vec<&Pool> = setting.pools.iter().collect();
-        pools.sort_by(|a, b| a.name.cmp(&b.name));
-        pools.iter().map(|it| (Some(it.name.as_str()), Some(it.read(vocabulary)))).collect()
-    };
     let mut answers = Vec::new();
-    for (pool, wanted) in &pools {
-        for machine in machines.iter() {
-            let asked = match &setting.types {
-                TypesAsked::Any => machine.for_nodes,
-                TypesAsked::Named(names) => names.contains(&machine.name),
-            };
-            if !asked || wanted.as_ref().is_some_and(|it| !machines::in_pool(machine, it)) {
-                continue;
-            }
-            let boots = boots(machine, wanted.as_ref(), choice, vocabulary);
+    for (name, pool) in pools_of(setting) {
+        for machine in setting.machines.iter().filter(|it| asked(it, pool.as_ref(), setting)) {
             answers.push(TypeAnswer {
-                pool: pool.map(str::to_owned),
+                pool: name.map(str::to_owned),
                 instance_type: machine.name.clone(),
-                boots,
+                boots: boots(machine, pool.as_ref(), choice, &setting.machines.vocabulary),
             });
         }
     }
@@ -639,9 +694,7 @@ fn boots(
     choice: &Choice,
     vocabulary: &Vocabulary,
 ) -> Boots {
-    let fits = |requirements: &Requirements, hardware: &Hardware| {
-        machines::fits(machine, pool, requirements) && hardware.misses(machine).is_empty()
-    };
+    let fits = |requirements, hardware| fits(machine, pool, requirements, hardware);
     if let Some(at) = choice.chosen.iter().position(|it| fits(&it.requirements, &it.hardware)) {
         return Boots::Image(at);
     }
@@ -654,10 +707,27 @@ fn boots(
         .map(|it| {
             let misses =
                 machines::misses(machine, pool, &it.requirements, &it.hardware, vocabulary);
-            (it.id.clone(), misses)
+            (it, misses)
         })
-        .min_by_key(|(_, misses)| misses.len());
+        // Of two that miss equally much, the one that asks for what this machine has: on a machine
+        // with an AMD GPU the NVIDIA image is nearer than the one for machines without a GPU.
+        .min_by_key(|(it, misses)| {
+            (misses.len(), Reverse(machines::met(machine, pool, &it.requirements)))
+        })
+        .map(|(it, misses)| (it.id.clone(), misses));
     Boots::Nothing { nearest }
+}
+
+/// A requirement that leads nowhere is told of the images that it was meant to narrow, and not of all
+/// the releases before them.
+fn worth_telling(warning: &Warning, choice: &Choice) -> bool {
+    let Warning::RequirementIgnored { image, .. } = warning else { return true };
+    choice
+        .chosen
+        .iter()
+        .map(|it| &it.id)
+        .chain(choice.held.iter().map(|it| &it.id))
+        .any(|it| it == image)
 }
 
 /// What the chosen ones give reason to say.
@@ -701,38 +771,32 @@ fn worth_knowing(
 
 /// Two terms whose images fit the same type: only one of them boots there.
 fn overlaps(chosen: &[Chosen], setting: &Setting<'_>) -> Vec<Warning> {
-    let mut found: BTreeMap<(usize, usize), (usize, String)> = BTreeMap::new();
     let terms: BTreeSet<usize> = chosen.iter().flat_map(|it| it.terms.iter().copied()).collect();
     if terms.len() < 2 {
         return Vec::new();
     }
-    for machine in setting.machines.iter() {
-        let asked = match &setting.types {
-            TypesAsked::Any => machine.for_nodes,
-            TypesAsked::Named(names) => names.contains(&machine.name),
-        };
-        if !asked {
-            continue;
-        }
-        let mut fitting: BTreeSet<usize> = BTreeSet::new();
-        for it in chosen {
-            if machines::fits(machine, None, &it.requirements)
-                && it.hardware.misses(machine).is_empty()
-            {
-                fitting.extend(it.terms.first());
-            }
-        }
-        let fitting: Vec<usize> = fitting.into_iter().collect();
-        for (at, first) in fitting.iter().enumerate() {
-            for second in &fitting[at + 1..] {
-                let entry = found.entry((*first, *second)).or_insert((0, machine.name.clone()));
-                entry.0 += 1;
+    let mut found: BTreeMap<(usize, usize), BTreeSet<&str>> = BTreeMap::new();
+    for (_, pool) in pools_of(setting) {
+        for machine in setting.machines.iter().filter(|it| asked(it, pool.as_ref(), setting)) {
+            let fitting: BTreeSet<usize> = chosen
+                .iter()
+                .filter(|it| fits(machine, pool.as_ref(), &it.requirements, &it.hardware))
+                .filter_map(|it| it.terms.first().copied())
+                .collect();
+            for first in &fitting {
+                for second in fitting.range(first + 1..) {
+                    found.entry((*first, *second)).or_default().insert(&machine.name);
+                }
             }
         }
     }
     found
         .into_iter()
-        .map(|(terms, (types, example))| Warning::TermsOverlap { terms, types, example })
+        .map(|(terms, types)| Warning::TermsOverlap {
+            terms,
+            types: types.len(),
+            example: types.first().map_or_else(String::new, |it| (*it).to_owned()),
+        })
         .collect()
 }
 

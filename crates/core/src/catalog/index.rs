@@ -3,6 +3,7 @@
 //! One pass over the catalog, then every question touches only what it is about: names by their
 //! beginning, tags by key and value, releases by flavour. A thousand classes ask the same catalog.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -234,7 +235,8 @@ impl<'a> Index<'a> {
         self.catalog.parameters.get(name.name())
     }
 
-    /// Whether the last try to read this parameter failed, and how.
+    /// Whether the last try to read this parameter failed, and how. Of two queries at one moment the one
+    /// that was answered counts.
     pub fn unasked(&self, name: &str) -> Option<(Outcome, Timestamp)> {
         self.catalog
             .answers
@@ -244,8 +246,21 @@ impl<'a> Index<'a> {
                 Query::Images(_) | Query::Untold => false,
             })
             .filter_map(|(_, answered)| answered.last)
+            .max_by_key(|(outcome, at)| (*at, Reverse(*outcome)))
             .filter(|(outcome, _)| *outcome != Outcome::Complete)
-            .max_by_key(|(_, at)| *at)
+    }
+}
+
+impl Index<'_> {
+    /// Questions about images that were never answered in full: what they would have listed is not known
+    /// to be absent.
+    pub fn unanswered(&self) -> impl Iterator<Item = (&Query, Outcome, Timestamp)> {
+        self.catalog.answers.iter().filter_map(|(query, answered)| match (query, answered.last) {
+            (Query::Images(_), Some((outcome, at))) if answered.first_complete.is_none() => {
+                Some((query, outcome, at))
+            }
+            _ => None,
+        })
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Parameter {
     values: Vec<ParameterValue>,
     /// Values that were written after the moment we look at.
     later: Option<Timestamp>,
+    /// Between the values before and after that moment there were others, which we have not seen.
+    gap: bool,
     /// A complete answer lacked it.
     pub gone: Option<Timestamp>,
 }
@@ -55,7 +57,14 @@ impl ParameterValue {
 
 impl Parameter {
     pub fn new(name: impl Into<String>, value: ParameterValue) -> Self {
-        Self { name: name.into(), arn: None, values: vec![value], later: None, gone: None }
+        Self {
+            name: name.into(),
+            arn: None,
+            values: vec![value],
+            later: None,
+            gap: false,
+            gone: None,
+        }
     }
 
     /// Oldest first.
@@ -80,6 +89,11 @@ impl Parameter {
         self.later
     }
 
+    /// Whether values are missing from what we know of it up to the moment we look at.
+    pub fn gap(&self) -> bool {
+        self.gap
+    }
+
     /// Adds the values of another answer. True if they disagree about a version.
     pub fn learn(&mut self, other: Self) -> bool {
         let mut disagreed = false;
@@ -102,15 +116,26 @@ impl Parameter {
         }
         self.values.sort_by_cached_key(|it| (it.order(), it.text.clone()));
         self.arn = other.arn.or(self.arn.take());
-        self.gone = other.gone;
         disagreed
+    }
+
+    /// Whether it was written after this moment, and so was there.
+    pub(crate) fn written_after(&self, at: Timestamp) -> bool {
+        self.values.iter().filter_map(|it| it.modified.at()).any(|it| it > at)
     }
 
     pub(crate) fn forget_after(&mut self, at: Timestamp) {
         let later: Vec<Timestamp> =
             self.values.iter().filter_map(|it| it.modified.at()).filter(|it| *it > at).collect();
         self.later = later.into_iter().min();
-        self.values.retain(|it| it.modified.at().is_none_or(|it| it <= at));
+        let (before, after): (Vec<_>, Vec<_>) = std::mem::take(&mut self.values)
+            .into_iter()
+            .partition(|it| it.modified.at().is_none_or(|it| it <= at));
+        let last = before.iter().filter_map(|it| it.version).max();
+        let next = after.iter().filter_map(|it| it.version).min();
+        self.gap =
+            matches!((last, next), (Some(last), Some(next)) if next > last.saturating_add(1));
+        self.values = before;
         self.gone = self.gone.filter(|it| *it <= at);
     }
 }

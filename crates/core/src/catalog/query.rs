@@ -9,7 +9,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use crate::ask::Owner;
-use crate::image::{AccountId, Image, ImageId, NamePattern, shorten};
+use crate::image::{AccountId, Image, ImageId, NamePattern, State, shorten};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Query {
@@ -107,7 +107,8 @@ impl ImageQuery {
     /// Whether a complete answer would contain it, were it still as we know it.
     pub fn would_list(&self, image: &Image, account: Option<&AccountId>, at: Timestamp) -> bool {
         let own = account.is_some() && image.owner.as_ref() == account;
-        let hidden = image.deprecated_by(at) && !self.include_deprecated && !own;
+        let hidden = image.deprecated_by(at) && !self.include_deprecated && !own
+            || image.state == State::Disabled && !self.include_disabled;
         self.asks_for(image, account) && !hidden
     }
 }
@@ -126,7 +127,8 @@ impl ParameterQuery {
 impl fmt::Display for Query {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words = Vec::new();
-        let region = |it: &Option<String>| it.iter().map(|it| format!("region={it}")).collect();
+        let region =
+            |it: &Option<String>| it.iter().map(|it| format!("region={}", escape(it))).collect();
         match self {
             Self::Untold => return out.pad("untold"),
             Self::Images(query) => {
@@ -137,7 +139,7 @@ impl fmt::Display for Query {
                 words.extend(query.ids.iter().map(|it| format!("id={it}")));
                 words.extend(query.tags.iter().map(|(key, value)| {
                     let value = value.as_ref().map_or("*", NamePattern::as_str);
-                    format!("tag:{}={}", escape(key), escape(value))
+                    format!("tag:{}={}", escape_key(key), escape(value))
                 }));
                 words.extend(
                     query
@@ -160,7 +162,12 @@ impl fmt::Display for Query {
 }
 
 fn escape(text: &str) -> String {
-    text.replace(',', "\\,")
+    text.replace('\\', "\\\\").replace(',', "\\,")
+}
+
+/// The first `=` ends a key.
+fn escape_key(text: &str) -> String {
+    escape(text).replace('=', "\\=")
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -189,11 +196,8 @@ impl FromStr for Query {
         let mut images = ImageQuery::default();
         let mut parameters = ParameterQuery::default();
         let mut region = None;
-        for word in split_words(text) {
-            let (key, value) = match word.split_once('=') {
-                Some((key, value)) => (key, Some(value)),
-                None => (word.as_str(), None),
-            };
+        for (word, key, value) in split_words(text) {
+            let (key, value) = (key.as_str(), value.as_deref());
             let needed = || {
                 value
                     .filter(|it| !it.is_empty())
@@ -230,7 +234,9 @@ impl FromStr for Query {
                     parameters.paths.insert(needed()?.to_owned());
                 }
                 tag if tag.starts_with("tag:") => {
-                    let value = needed()?;
+                    let Some(value) = value else {
+                        return Err(ParseQueryError::NoValue(shorten(key)));
+                    };
                     let value = (value != "*").then(|| NamePattern::new(value));
                     images.tags.insert(tag["tag:".len()..].to_owned(), value);
                 }
@@ -250,26 +256,42 @@ impl FromStr for Query {
     }
 }
 
-/// Words between commas; `\,` is a comma inside a word.
-fn split_words(text: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut characters = text.chars().peekable();
+/// Words between commas, each whole and as its key and value. A backslash takes away the meaning of a
+/// comma, of the `=` behind a key, and of another backslash; before anything else it is itself.
+fn split_words(text: &str) -> Vec<(String, String, Option<String>)> {
+    let mut words = Vec::new();
+    let mut whole = String::new();
+    let mut key = String::new();
+    let mut value: Option<String> = None;
+    let mut characters = text.chars().chain([',']).peekable();
     while let Some(character) = characters.next() {
+        let mut read = character;
         match character {
-            '\\' if characters.peek() == Some(&',') => {
-                characters.next();
-                if let Some(word) = words.last_mut() {
-                    word.push(',');
+            '\\' => {
+                // The comma that we put at the end is nobody's.
+                let last = characters.clone().nth(1).is_none();
+                if let Some(next) = characters.next_if(|it| matches!(it, ',' | '=' | '\\') && !last)
+                {
+                    whole.push(character);
+                    read = next;
                 }
             }
-            ',' => words.push(String::new()),
-            other => {
-                if let Some(word) = words.last_mut() {
-                    word.push(other);
+            ',' => {
+                let word = (std::mem::take(&mut whole), std::mem::take(&mut key), value.take());
+                if !word.0.is_empty() {
+                    words.push(word);
                 }
+                continue;
             }
+            '=' if value.is_none() => {
+                whole.push('=');
+                value = Some(String::new());
+                continue;
+            }
+            _ => {}
         }
+        whole.push(read);
+        value.as_mut().unwrap_or(&mut key).push(read);
     }
-    words.retain(|it| !it.is_empty());
     words
 }

@@ -7,7 +7,7 @@ use nodemolt_fit::{Family, Requirement, Requirements, Vocabulary, Written, label
 
 use super::{Problem, Refusal, Setting, Warning, refusal::OwnerRule};
 use crate::ask::{Alias, AliasVersion, ParameterName, Term};
-use crate::catalog::{Index, Kept, Parameter, ReadValueError, Value, read_value};
+use crate::catalog::{Index, Kept, Parameter, ReadValueError, Standing, Value, read_value};
 use crate::image::Image;
 use crate::lookup::{self, Flavour, Minor, Release};
 
@@ -23,6 +23,9 @@ pub(super) struct Candidate {
     pub refusals: Vec<Refusal>,
     /// A deprecated image is the last choice here; in the history of an alias it is none at all.
     pub may_be_deprecated: bool,
+    /// Found as a release, by an alias or by a public path: then one that was deprecated early is
+    /// withdrawn, and not just the last choice.
+    pub as_release: bool,
     /// A pinned id may be exempt from age, if policy says so.
     pub pinned_by_id: bool,
 }
@@ -214,10 +217,13 @@ impl Finder<'_> {
     fn step_back(&self, back: u32, candidates: &mut [Candidate]) {
         let mut versions: Vec<String> = Vec::new();
         for candidate in candidates.iter() {
-            let withdrawn = self.index.at(candidate.image).withdrawn.is_some();
+            let kept = self.index.at(candidate.image);
+            let standing = kept.sighting.standing(self.index.now);
+            let published = matches!(standing, Standing::Available | Standing::Deprecated { .. });
             if let Some(version) = &candidate.version
                 && candidate.refusals.is_empty()
-                && !withdrawn
+                && published
+                && kept.withdrawn.is_none()
                 && !versions.contains(version)
             {
                 versions.push(version.clone());
@@ -347,6 +353,11 @@ impl Finder<'_> {
 
     /// The newest value that can be read. A bad newer one is told, and changes nothing.
     fn value_of(parameter: &Parameter, shown: &str, found: &mut Found) -> Option<Value> {
+        if let Some(modified) = parameter.later().filter(|_| parameter.gap()) {
+            let parameter = shown.to_owned();
+            found.problems.push(Problem::NeedsHistory { parameter, modified });
+            return None;
+        }
         let mut first_error: Option<ReadValueError> = None;
         for value in parameter.values().rev() {
             match read_value(&value.text) {
@@ -481,6 +492,7 @@ impl Finder<'_> {
             version: kept.release.as_ref().map(|(_, version)| version.clone()),
             refusals: Vec::new(),
             may_be_deprecated: true,
+            as_release: !variants.is_empty(),
             pinned_by_id: false,
         }
     }

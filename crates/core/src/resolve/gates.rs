@@ -41,7 +41,7 @@ pub(super) fn refuse(
             refusals.push(Refusal::NotAllowedByPolicy { policy: rule.name.clone() });
         }
     }
-    if let Some(quarantine) = ruling.quarantine(image, now) {
+    for quarantine in ruling.quarantines(image, now) {
         refusals.push(Refusal::Quarantined {
             by: quarantine.name.clone(),
             because: quarantine.reason.clone(),
@@ -53,7 +53,7 @@ pub(super) fn refuse(
     {
         refusals.push(Refusal::KubeletTooNew { kubelet, api_server });
     }
-    refusals.extend(withdrawn_or_deprecated(candidate, kept, term, ruling, index));
+    refusals.extend(withdrawn_or_deprecated(candidate, kept, ruling, index));
     refusals.extend(age(candidate, kept, ask, ruling, index));
 
     refusals.sort_by_key(Refusal::gate);
@@ -96,17 +96,14 @@ fn owner(kept: &Kept<'_>, term: &Term, ruling: &Ruling<'_>, setting: &Setting<'_
 fn withdrawn_or_deprecated(
     candidate: &Candidate,
     kept: &Kept<'_>,
-    term: &Term,
     ruling: &Ruling<'_>,
     index: &Index<'_>,
 ) -> Vec<Refusal> {
     let image = &kept.sighting.image;
     let mut refusals = Vec::new();
     let excepted = ruling.exception(image, index.now).is_some();
-    let searched =
-        term.alias.is_none() && (term.parameter.is_none() || candidate.may_be_deprecated);
     if let Some(mark) = kept.withdrawn.as_ref().filter(|_| !excepted)
-        && !(mark.because == Because::DeprecatedEarly && searched)
+        && (mark.because != Because::DeprecatedEarly || candidate.as_release)
     {
         refusals.push(Refusal::Withdrawn(mark.clone()));
     }

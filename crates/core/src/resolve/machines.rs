@@ -131,8 +131,8 @@ impl Hardware {
             && alike(&self.virtualization, &other.virtualization)
             && alike(&self.root_device, &other.root_device)
             && (!self.without_ena || other.without_ena)
-            && self.supported == other.supported
-            && self.unsupported == other.unsupported
+            && (self.supported.is_empty() || self.supported == other.supported)
+            && self.unsupported.iter().all(|it| other.unsupported.contains(it))
     }
 
     /// For people: what it says it needs.
@@ -222,6 +222,14 @@ pub(super) fn fits(machine: &Machine, pool: Option<&Requirements>, asked: &Requi
 fn admitted(machine: &Machine, pool: Option<&Requirements>, key: Key, asked: &Requirement) -> bool {
     let offered = machine.offers.get(key).or_else(|| pool.and_then(|it| it.get(key)));
     offered.map_or_else(|| asked.admits_absent(), |it| it.intersects(asked))
+}
+
+/// How many labels an image asks for that a node of this type from this pool has.
+pub(super) fn met(machine: &Machine, pool: Option<&Requirements>, asked: &Requirements) -> usize {
+    asked
+        .iter()
+        .filter(|(key, asked)| !asked.admits_absent() && admitted(machine, pool, *key, asked))
+        .count()
 }
 
 /// Whether the pool would launch this type at all.
