@@ -67,7 +67,10 @@ fn every_flavour_has_its_paths() {
         let path = format!(
             "/aws/service/ami-windows-latest/Windows_Server-{year}-English-Core-EKS_Optimized-1.31/image_id"
         );
-        assert_eq!(only.iter().map(|it| it.pointer()).collect::<Vec<_>>(), [path.clone()]);
+        assert_eq!(
+            only.iter().map(|it| it.pointer()).collect::<Vec<_>>(),
+            std::slice::from_ref(&path)
+        );
         assert_eq!(only[0].pinned("2026.07.14"), None);
         assert_eq!(read_path(&path), Some((only[0], Release::Recommended)));
         seen.push(only[0]);
@@ -277,9 +280,10 @@ proptest! {
     #[test]
     fn a_path_is_read_as_it_is_written(flavour in any_flavour(), date in 20_200_101..20_991_231_u32) {
         prop_assert_eq!(read_path(&flavour.pointer()), Some((flavour, Release::Recommended)));
-        let version = match flavour.family {
-            Family::Bottlerocket => format!("1.{}.{}", date % 60, date % 7),
-            _ => format!("v{date}"),
+        let version = if flavour.family == Family::Bottlerocket {
+            format!("1.{}.{}", date % 60, date % 7)
+        } else {
+            format!("v{date}")
         };
         if let Some(path) = flavour.pinned(&version) {
             prop_assert_eq!(read_path(&path), Some((flavour, Release::Version(version))));
