@@ -12,6 +12,7 @@ mod query;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use nodemolt_fit::Family;
 
 pub use index::{Index, Kept};
 pub use parameter::{
@@ -33,6 +34,8 @@ pub struct Catalog {
     pub images: BTreeMap<ImageId, Sighting>,
     pub parameters: BTreeMap<String, Parameter>,
     pub answers: BTreeMap<Query, Answered>,
+    /// Publishers that are known from what `as_of` has cut away.
+    publishers: BTreeMap<Family, BTreeSet<AccountId>>,
 }
 
 /// An image and what we remember about it that EC2 does not tell.
@@ -74,6 +77,15 @@ impl Sighting {
             }
             (Presence::Listed, State::Available) => Standing::Available,
         }
+    }
+
+    /// Whether an answer from this region has listed it. A region says nothing about another's images.
+    fn seen_in(&self, region: Option<&str>) -> bool {
+        self.seen_by.is_empty() && region.is_none()
+            || self.seen_by.iter().any(|text| {
+                let asked = text.parse::<Query>().ok();
+                asked.as_ref().and_then(Query::region) == region
+            })
     }
 
     /// Withdrawn by now, as far as this image alone can tell. The pointers may know more.
@@ -243,7 +255,7 @@ pub fn merge(known: Catalog, seen: Observation) -> (Catalog, Vec<Change>) {
             changes.extend(catalog.see_again(image, seen_at, &asked_as));
         } else {
             changes.push(Change::Appeared(image.id.clone()));
-            let appeared = catalog.appears(&image, seen_at, account.as_ref(), &before);
+            let appeared = catalog.appears(&image, &asked, seen_at, account.as_ref(), &before);
             let mut sighting = Sighting {
                 first_seen: seen_at,
                 last_seen: seen_at,
@@ -382,7 +394,12 @@ impl Catalog {
     /// The catalog as it was: later images do not exist, and later values were not yet written.
     #[must_use]
     pub fn as_of(mut self, at: Timestamp) -> Self {
-        self.images.retain(|_, it| it.image.created.at().is_none_or(|created| created <= at));
+        // Who publishes a family was so before, too, though the image that proves it is younger.
+        self.publishers = self.find_publishers();
+        self.images.retain(|_, it| {
+            // One without a date was there when it was first seen, for all we know.
+            it.image.created.at().or(it.first_seen).is_none_or(|since| since <= at)
+        });
         for sighting in self.images.values_mut() {
             if let Presence::NotListed { since } | Presence::Gone { since } = sighting.presence
                 && since > at
@@ -407,6 +424,33 @@ impl Catalog {
         Index::new(self, now)
     }
 
+    /// Who has published a release of a family: the owners of images that its public parameters name or
+    /// have named. A look-alike name alone proves nothing.
+    pub(crate) fn find_publishers(&self) -> BTreeMap<Family, BTreeSet<AccountId>> {
+        let mut publishers = self.publishers.clone();
+        let mut found = |family: Family, image: &Image| {
+            if let Some(owner) = &image.owner {
+                publishers.entry(family).or_default().insert(owner.clone());
+            }
+        };
+        for parameter in self.parameters.values() {
+            let Some((flavour, _)) = lookup::read_path(&parameter.name) else { continue };
+            for id in parameter.values().filter_map(ParameterValue::image) {
+                if let Some(sighting) = self.images.get(&id) {
+                    found(flavour.family, &sighting.image);
+                }
+            }
+        }
+        for sighting in self.images.values() {
+            for path in &sighting.image.public_parameters {
+                if let Some((flavour, _)) = lookup::read_path(path) {
+                    found(flavour.family, &sighting.image);
+                }
+            }
+        }
+        publishers
+    }
+
     fn familiar(&self) -> Familiar {
         let untold = self.answers.get(&Query::Untold).and_then(|it| it.first_complete);
         if untold.is_none() {
@@ -424,6 +468,7 @@ impl Catalog {
     fn appears(
         &self,
         image: &Image,
+        asked: &Query,
         seen_at: Option<Timestamp>,
         account: Option<&AccountId>,
         familiar: &Familiar,
@@ -432,7 +477,10 @@ impl Catalog {
         let lacked = self.answers.iter().any(|(query, answered)| {
             answered.first_complete.filter(|it| *it < seen_at).is_some_and(|then| match query {
                 Query::Untold => familiar.contains(&kind_of(image)),
-                Query::Images(query) => query.would_list(image, account, then),
+                Query::Images(query) => {
+                    query.region.as_deref() == asked.region()
+                        && query.would_list(image, account, then)
+                }
                 Query::Parameters(_) => false,
             })
         });
@@ -448,7 +496,8 @@ impl Catalog {
         let mut changes = Vec::new();
         let Some(sighting) = self.images.get_mut(&image.id) else { return changes };
         // An answer from before the last one tells when it was first seen, and nothing newer.
-        let outdated = matches!((seen_at, sighting.last_seen), (Some(at), Some(last)) if at < last);
+        let known_until = sighting.last_seen.max(sighting.presence.absent_since());
+        let outdated = matches!((seen_at, known_until), (Some(at), Some(last)) if at < last);
         if let Some(at) = seen_at {
             sighting.seen_by.insert(asked_as.to_owned());
             sighting.first_seen = Some(sighting.first_seen.map_or(at, |it| it.min(at)));
@@ -519,6 +568,7 @@ impl Catalog {
                 for (id, sighting) in &mut self.images {
                     let absent = sighting.presence == Presence::Listed
                         && !listed.contains(id)
+                        && sighting.seen_in(query.region.as_deref())
                         && sighting.last_seen.is_none_or(|it| it < at)
                         && query.would_list(&sighting.image, account, at);
                     if !absent {

@@ -526,7 +526,7 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
 /// An image in use is exempt from age, and from age only.
 fn eligible(candidate: &Candidate, index: &Index<'_>, setting: &Setting<'_>) -> bool {
     candidate.refusals.is_empty()
-        || candidate.refusals.iter().all(Refusal::about_age)
+        || candidate.refusals.iter().all(Refusal::spares_what_is_in_use)
             && setting.in_use.contains(index.at(candidate.image).id())
 }
 

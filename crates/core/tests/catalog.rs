@@ -631,8 +631,9 @@ fn as_of_a_moment_later_images_do_not_exist() {
         ";
     let catalog = Story::read(story).merged().0;
     for (age, expected) in [
-        ("11d", "0a Available\n0c Available\n"),
-        ("10d", "0a Available\n0b Available\n0c Available\n"),
+        // One without a date is there since it was first seen, for all we know.
+        ("11d", "0a Available\n"),
+        ("10d", "0a Available\n0b Available\n"),
         ("3d", "0a Available\n0b Available\n0c Available\n"),
         ("1d", "0a NotVisible, unshared early\n0b NotVisible, unshared early\n0c NotVisible\n"),
     ] {
@@ -925,4 +926,30 @@ fn a_throttled_answer_in_the_catalog_shrinks_no_resolution() {
         ",
         "0a chosen",
     );
+}
+
+#[test]
+fn a_region_says_nothing_about_another_s_images() {
+    let story = "
+        image 0a golden-1 self x86_64 30d
+        image 0b golden-2 self x86_64 20d
+        9d region=eu-west-1,owner=self = complete: 0a
+        8d region=us-east-1,owner=self = complete: 0b
+        7d region=us-east-1,owner=self = complete:
+        ";
+    let catalog = Story::read(story).merged().0;
+    assert_eq!(shown(&catalog, now()), "0a Available\n0b NotVisible, unshared early\n");
+    assert!(catalog.images.values().all(|it| it.appeared == Appeared::WithFirstAnswer));
+}
+
+#[test]
+fn an_answer_from_before_it_vanished_does_not_bring_an_image_back() {
+    let story = "
+        image 0a golden-1 self x86_64 30d
+        9d owner=self = complete: 0a
+        3d owner=self = complete:
+        5d owner=self = complete: 0a
+        ";
+    let catalog = Story::read(story).merged().0;
+    assert_eq!(shown(&catalog, now()), "0a NotVisible, unshared early\n");
 }

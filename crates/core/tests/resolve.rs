@@ -2044,9 +2044,9 @@ fn refusals_are_said_in_whole_sentences() {
         said,
         [
             "quarantined by `q`: kernel panics; until 2026-08-04T00:00:00Z",
-            "too young until 2026-08-06T00:00:00Z: 1w after its creation on 2026-07-30T00:00:00Z",
+            "too young until 2026-08-06T00:00:00Z: 7d after its creation on 2026-07-30T00:00:00Z",
             "owner 666666666666 is neither `self` nor `amazon`, which a name without an owner means",
-            "too young until 2026-08-06T00:00:00Z: 1w after its creation on 2026-07-30T00:00:00Z",
+            "too young until 2026-08-06T00:00:00Z: 7d after its creation on 2026-07-30T00:00:00Z",
         ]
     );
     assert_eq!(resolution.refused[&id("0a")].ends_at(), Some(time("2026-08-06")));
@@ -2073,4 +2073,37 @@ fn check_alias(world: &str, expected: &str) {
     let expected: Vec<&str> = expected.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
     let answer = alias(world);
     assert_eq!(answer, expected.join("\n"), "\n--- answered ---\n{answer}\n---");
+}
+
+#[test]
+fn nodes_go_on_with_what_a_parameter_named_before_while_its_image_may_not_boot() {
+    let world = |min: &str| {
+        format!(
+            "
+            image 0a golden-1.35-b self x86_64 2d
+            image 0b golden-1.35-a self x86_64 30d
+            image 0c golden-1.35-0 self x86_64 60d
+            param /org/golden 60d = 0c
+            param /org/golden 30d = 0b
+            param /org/golden 2d = 0a
+            min {min}
+            term ssm=/org/golden
+            in-use 0b
+            "
+        )
+    };
+    check(
+        &world("7d"),
+        "
+        0b chosen, only in use, next 0a on 2026-08-06
+        0a TooYoung (until 2026-08-06)
+        ",
+    );
+    check(
+        &world("1d"),
+        "
+        0a chosen
+        0b NoLongerNamed, in use
+        ",
+    );
 }

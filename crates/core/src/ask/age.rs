@@ -91,7 +91,7 @@ impl FromStr for Age {
     }
 }
 
-/// The shortest exact form.
+/// A form that means exactly this.
 impl fmt::Display for Age {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.minutes == 0 {
@@ -99,7 +99,10 @@ impl fmt::Display for Age {
         }
         let mut text = String::new();
         let mut left = self.minutes;
-        for (unit, size) in UNITS {
+        // `7d`, not `1w`, and `10d`, not `1w3d`: people count in days until weeks come out even.
+        let (_, week) = UNITS[0];
+        let even = left % week == 0 && left / week > 1;
+        for (unit, size) in UNITS.into_iter().skip(usize::from(!even)) {
             if left / size > 0 {
                 write!(text, "{}{unit}", left / size)?;
                 left %= size;
@@ -223,9 +226,9 @@ mod tests {
     fn what_is_taken_and_what_is_proposed() {
         for (text, expected) in [
             ("2w", Ok("2w")),
-            ("7d", Ok("1w")),
+            ("7d", Ok("7d")),
             ("36h", Ok("1d12h")),
-            ("1w3d12h", Ok("1w3d12h")),
+            ("1w3d12h", Ok("10d12h")),
             ("90m", Ok("1h30m")),
             ("0h", Ok("0h")),
             ("0d", Ok("0h")),

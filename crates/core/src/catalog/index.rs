@@ -66,42 +66,15 @@ impl<'a> Index<'a> {
             by_name,
             by_tag,
             releases: BTreeMap::new(),
-            publishers: BTreeMap::new(),
+            publishers: catalog.find_publishers(),
             by_arn: catalog
                 .parameters
                 .values()
                 .filter_map(|it| it.arn.as_deref().map(|arn| (arn, it)))
                 .collect(),
         };
-        index.find_publishers();
         index.find_releases();
         index
-    }
-
-    /// Who has published a release of a family: the owners of images that its public parameters name or
-    /// have named. A look-alike name alone proves nothing.
-    fn find_publishers(&mut self) {
-        let mut found: Vec<(Family, AccountId)> = Vec::new();
-        for parameter in self.catalog.parameters.values() {
-            let Some((flavour, _)) = lookup::read_path(&parameter.name) else { continue };
-            for id in parameter.values().filter_map(super::ParameterValue::image) {
-                if let Some(owner) = self.get(&id).and_then(|it| it.sighting.image.owner.clone()) {
-                    found.push((flavour.family, owner));
-                }
-            }
-        }
-        for kept in &self.kept {
-            for path in &kept.sighting.image.public_parameters {
-                if let (Some((flavour, _)), Some(owner)) =
-                    (lookup::read_path(path), &kept.sighting.image.owner)
-                {
-                    found.push((flavour.family, owner.clone()));
-                }
-            }
-        }
-        for (family, owner) in found {
-            self.publishers.entry(family).or_default().insert(owner);
-        }
     }
 
     /// The history of every flavour: by name, by the public parameters that EC2 reports on the image, by

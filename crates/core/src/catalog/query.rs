@@ -88,6 +88,17 @@ impl FromStr for Outcome {
     }
 }
 
+impl Query {
+    /// Where it was asked, if it says so.
+    pub fn region(&self) -> Option<&str> {
+        match self {
+            Self::Untold => None,
+            Self::Images(query) => query.region.as_deref(),
+            Self::Parameters(query) => query.region.as_deref(),
+        }
+    }
+}
+
 impl ImageQuery {
     /// Whether the question is about this image at all.
     pub fn asks_for(&self, image: &Image, account: Option<&AccountId>) -> bool {

@@ -333,6 +333,9 @@ impl Finder<'_> {
             }
         };
         let Some(value) = value else { return };
+        if name.pick == crate::ask::Pick::Newest {
+            self.find_named_before(at, term, parameter, &value, &shown, found);
+        }
         match self.index.position(&value.id) {
             None => {
                 found.problems.push(Problem::ImageUnknown { id: value.id, via: Some(shown) });
@@ -348,6 +351,34 @@ impl Finder<'_> {
                 );
                 found.candidates.push(candidate);
             }
+        }
+    }
+
+    /// A parameter of one's own does not fall back. But where the image that it names may not boot yet,
+    /// nodes go on with the one that it named before and that they run already.
+    fn find_named_before(
+        &self,
+        at: usize,
+        term: &Term,
+        parameter: &Parameter,
+        now: &Value,
+        shown: &str,
+        found: &mut Found,
+    ) {
+        let mut seen = vec![now.id.clone()];
+        for value in parameter.values().rev().filter_map(|it| read_value(&it.text).ok()) {
+            if seen.contains(&value.id) || !self.setting.in_use.contains(&value.id) {
+                continue;
+            }
+            seen.push(value.id.clone());
+            let Some(position) = self.index.position(&value.id) else { continue };
+            let requirements = Some(value.requirements.as_slice());
+            let mut candidate =
+                self.candidate(at, position, &[], term, requirements, &mut found.warnings);
+            candidate
+                .refusals
+                .push(Refusal::NoLongerNamed { parameter: shown.to_owned(), now: now.id.clone() });
+            found.candidates.push(candidate);
         }
     }
 

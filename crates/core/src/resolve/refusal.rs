@@ -54,6 +54,11 @@ pub enum Refusal {
     NotRecommended {
         recommended: Option<ImageId>,
     },
+    /// The parameter has named it before, and names another one now.
+    NoLongerNamed {
+        parameter: String,
+        now: ImageId,
+    },
     /// `latest~1` asks for an older one.
     NewerThanAsked {
         asked: String,
@@ -135,6 +140,7 @@ impl Refusal {
             Self::AgeUnknown { .. } => "AgeUnknown",
             Self::TooYoung { .. } => "TooYoung",
             Self::NotRecommended { .. } => "NotRecommended",
+            Self::NoLongerNamed { .. } => "NoLongerNamed",
             Self::NewerThanAsked { .. } => "NewerThanAsked",
             Self::Superseded { .. } => "Superseded",
         }
@@ -145,8 +151,10 @@ impl Refusal {
         match self {
             Self::TooYoung { ripe_at, .. } => Some(*ripe_at),
             Self::Quarantined { until, .. } => *until,
-            Self::AgeUnknown { date: UnknownDate::InTheFuture(_), .. }
-            | Self::AgeUnknown { .. }
+            Self::AgeUnknown { date: UnknownDate::InTheFuture(at), minimum } => {
+                Some(minimum.after(*at))
+            }
+            Self::AgeUnknown { .. }
             | Self::WrongOwner { .. }
             | Self::NotAllowedByAccount
             | Self::NotBootable(_)
@@ -156,6 +164,7 @@ impl Refusal {
             | Self::Withdrawn(_)
             | Self::Deprecated { .. }
             | Self::NotRecommended { .. }
+            | Self::NoLongerNamed { .. }
             | Self::NewerThanAsked { .. }
             | Self::Superseded { .. } => None,
         }
@@ -177,6 +186,7 @@ impl Refusal {
             | Self::NotBootable(_)
             | Self::UnsupportedArchitecture(_)
             | Self::NotRecommended { .. }
+            | Self::NoLongerNamed { .. }
             | Self::NewerThanAsked { .. }
             | Self::Superseded { .. } => false,
         }
@@ -185,6 +195,11 @@ impl Refusal {
     /// Whether it is about age and about nothing else: what an image in use is exempt from.
     pub fn about_age(&self) -> bool {
         matches!(self, Self::TooYoung { .. } | Self::AgeUnknown { .. })
+    }
+
+    /// Whether an image in use stays in spite of it, while nothing else may boot.
+    pub(super) fn spares_what_is_in_use(&self) -> bool {
+        self.about_age() || matches!(self, Self::NoLongerNamed { .. })
     }
 
     /// How near to booting: of an image that several terms refuse, the last gate it reached is told.
@@ -201,9 +216,10 @@ impl Refusal {
             Self::NotRecommended { .. } => 8,
             Self::NewerThanAsked { .. } => 9,
             Self::Deprecated { .. } => 10,
-            Self::AgeUnknown { .. } => 11,
-            Self::TooYoung { .. } => 12,
-            Self::Superseded { .. } => 13,
+            Self::NoLongerNamed { .. } => 11,
+            Self::AgeUnknown { .. } => 12,
+            Self::TooYoung { .. } => 13,
+            Self::Superseded { .. } => 14,
         }
     }
 }
@@ -340,6 +356,9 @@ impl fmt::Display for Refusal {
             }
             Self::NotRecommended { recommended: None } => {
                 write!(out, "which release is recommended is not known")
+            }
+            Self::NoLongerNamed { parameter, now } => {
+                write!(out, "{parameter} named it before, and names {now} now")
             }
             Self::NewerThanAsked { asked, version: Some(version) } => {
                 write!(out, "newer than the release asked for: {asked} is {version}")

@@ -625,7 +625,9 @@ pub(crate) fn word(refusal: &Refusal) -> String {
         }
         Refusal::Superseded { by } => format!("by {by}"),
         Refusal::UnsupportedArchitecture(word) => word.clone(),
-        Refusal::NotAllowedByAccount | Refusal::NotBootable(_) => String::new(),
+        Refusal::NotAllowedByAccount | Refusal::NotBootable(_) | Refusal::NoLongerNamed { .. } => {
+            String::new()
+        }
     };
     if detail.is_empty() { reason.to_owned() } else { format!("{reason} ({detail})") }
 }
