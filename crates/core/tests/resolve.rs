@@ -2103,7 +2103,7 @@ fn nodes_go_on_with_what_a_parameter_named_before_while_its_image_may_not_boot()
         &world("1d"),
         "
         0a chosen
-        0b NoLongerNamed, in use
+        0b NoLongerNamed
         ",
     );
 }
