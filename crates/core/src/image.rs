@@ -14,16 +14,28 @@ use jiff::Timestamp;
 pub use pattern::NamePattern;
 
 /// `ami-` and then 8 or 17 lower-case hexadecimal digits. Holding one means it was checked.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ImageId(String);
+///
+/// Kept in place: every answer holds thousands of them. The shorter form ends in zeros, which come
+/// before every digit, so the order is that of the texts.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ImageId([u8; ImageId::LENGTH_MAX]);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an image id; write `ami-` and 8 or 17 of the digits 0-9 and a-f")]
 pub struct ParseImageIdError(pub String);
 
 impl ImageId {
+    const LENGTH_MAX: usize = "ami-".len() + 17;
+
     pub fn as_str(&self) -> &str {
-        &self.0
+        let length = self.0.iter().position(|it| *it == 0).unwrap_or(Self::LENGTH_MAX);
+        str::from_utf8(&self.0[..length]).expect("it was checked, and has ASCII only")
+    }
+}
+
+impl fmt::Debug for ImageId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("ImageId").field(&self.as_str()).finish()
     }
 }
 
@@ -34,13 +46,18 @@ impl FromStr for ImageId {
         let digits = text.strip_prefix("ami-").unwrap_or("");
         let well_formed = matches!(digits.len(), 8 | 17)
             && digits.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
-        if well_formed { Ok(Self(text.to_owned())) } else { Err(ParseImageIdError(shorten(text))) }
+        if !well_formed {
+            return Err(ParseImageIdError(shorten(text)));
+        }
+        let mut bytes = [0; Self::LENGTH_MAX];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        Ok(Self(bytes))
     }
 }
 
 impl fmt::Display for ImageId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(&self.0)
+        out.pad(self.as_str())
     }
 }
 
