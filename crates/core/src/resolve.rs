@@ -614,15 +614,29 @@ fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
     };
     let mut answers = Vec::new();
     for (pool, wanted) in &pools {
-        for machine in machines.iter() {
-            let asked = match &setting.types {
-                TypesAsked::Any => machine.for_nodes,
-                TypesAsked::Named(names) => names.contains(&machine.name),
-            };
-            if !asked || wanted.as_ref().is_some_and(|it| !machines::in_pool(machine, it)) {
+        let wanted = wanted.as_ref();
+        let launched = wanted.map(|it| machines.in_pool(it));
+        let chosen: Vec<_> = choice
+            .chosen
+            .iter()
+            .map(|it| machines.fitting(wanted, &it.requirements, &it.hardware))
+            .collect();
+        let held: Vec<_> = choice
+            .held
+            .iter()
+            .map(|it| machines.fitting(wanted, &it.requirements, &it.hardware))
+            .collect();
+        for (at, machine) in machines.iter().enumerate() {
+            if !asked(machine, setting) || launched.as_ref().is_some_and(|it| !it.contains(at)) {
                 continue;
             }
-            let boots = boots(machine, wanted.as_ref(), choice, vocabulary);
+            let boots = if let Some(first) = chosen.iter().position(|it| it.contains(at)) {
+                Boots::Image(first)
+            } else if let Some(first) = held.iter().position(|it| it.contains(at)) {
+                Boots::HeldBack(first)
+            } else {
+                Boots::Nothing { nearest: nearest(machine, wanted, choice, vocabulary) }
+            };
             answers.push(TypeAnswer {
                 pool: pool.map(str::to_owned),
                 instance_type: machine.name.clone(),
@@ -633,31 +647,27 @@ fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
     answers
 }
 
-fn boots(
+fn asked(machine: &Machine, setting: &Setting<'_>) -> bool {
+    match &setting.types {
+        TypesAsked::Any => machine.for_nodes,
+        TypesAsked::Named(names) => names.contains(&machine.name),
+    }
+}
+
+/// The first of those of which the least stands between. Counted before anything is put into words.
+fn nearest(
     machine: &Machine,
     pool: Option<&Requirements>,
     choice: &Choice,
     vocabulary: &Vocabulary,
-) -> Boots {
-    let fits = |requirements: &Requirements, hardware: &Hardware| {
-        machines::fits(machine, pool, requirements) && hardware.misses(machine).is_empty()
-    };
-    if let Some(at) = choice.chosen.iter().position(|it| fits(&it.requirements, &it.hardware)) {
-        return Boots::Image(at);
-    }
-    if let Some(at) = choice.held.iter().position(|it| fits(&it.requirements, &it.hardware)) {
-        return Boots::HeldBack(at);
-    }
+) -> Option<(ImageId, Vec<Miss>)> {
     let nearest = choice
         .chosen
         .iter()
-        .map(|it| {
-            let misses =
-                machines::misses(machine, pool, &it.requirements, &it.hardware, vocabulary);
-            (it.id.clone(), misses)
-        })
-        .min_by_key(|(_, misses)| misses.len());
-    Boots::Nothing { nearest }
+        .min_by_key(|it| machines::misses_number(machine, pool, &it.requirements, &it.hardware))?;
+    let misses =
+        machines::misses(machine, pool, &nearest.requirements, &nearest.hardware, vocabulary);
+    Some((nearest.id.clone(), misses))
 }
 
 /// What the chosen ones give reason to say.
@@ -706,25 +716,23 @@ fn overlaps(chosen: &[Chosen], setting: &Setting<'_>) -> Vec<Warning> {
     if terms.len() < 2 {
         return Vec::new();
     }
-    for machine in setting.machines.iter() {
-        let asked = match &setting.types {
-            TypesAsked::Any => machine.for_nodes,
-            TypesAsked::Named(names) => names.contains(&machine.name),
-        };
-        if !asked {
+    let fitting: Vec<_> = chosen
+        .iter()
+        .map(|it| setting.machines.fitting(None, &it.requirements, &it.hardware))
+        .collect();
+    for (at, machine) in setting.machines.iter().enumerate() {
+        if !asked(machine, setting) {
             continue;
         }
-        let mut fitting: BTreeSet<usize> = BTreeSet::new();
-        for it in chosen {
-            if machines::fits(machine, None, &it.requirements)
-                && it.hardware.misses(machine).is_empty()
-            {
-                fitting.extend(it.terms.first());
-            }
-        }
+        let fitting: BTreeSet<usize> = chosen
+            .iter()
+            .zip(&fitting)
+            .filter(|(_, fitting)| fitting.contains(at))
+            .filter_map(|(it, _)| it.terms.first().copied())
+            .collect();
         let fitting: Vec<usize> = fitting.into_iter().collect();
-        for (at, first) in fitting.iter().enumerate() {
-            for second in &fitting[at + 1..] {
+        for (place, first) in fitting.iter().enumerate() {
+            for second in &fitting[place + 1..] {
                 let entry = found.entry((*first, *second)).or_insert((0, machine.name.clone()));
                 entry.0 += 1;
             }

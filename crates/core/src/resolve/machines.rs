@@ -17,6 +17,51 @@ use crate::image::{BootMode, Image, NamePattern};
 pub struct Machines {
     pub vocabulary: Vocabulary,
     machines: Vec<Machine>,
+    /// Who offers what: types are many, and the values that they have of a label are few.
+    offers: BTreeMap<Key, Vec<(Requirement, Which)>>,
+    /// Types whose hardware is the same in all that an image can need of it, save their names.
+    alike: Vec<Which>,
+}
+
+/// Some of the machines, by their position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Which(Vec<u64>);
+
+impl Which {
+    fn none(of: usize) -> Self {
+        Self(vec![0; of.div_ceil(64)])
+    }
+
+    fn all(of: usize) -> Self {
+        let mut all = Self::none(of);
+        (0..of).for_each(|it| all.insert(it));
+        all
+    }
+
+    fn insert(&mut self, at: usize) {
+        self.0[at / 64] |= 1 << (at % 64);
+    }
+
+    pub(super) fn contains(&self, at: usize) -> bool {
+        self.0[at / 64] & (1 << (at % 64)) != 0
+    }
+
+    fn add(&mut self, others: &Self) {
+        self.0.iter_mut().zip(&others.0).for_each(|(it, other)| *it |= other);
+    }
+
+    fn keep(&mut self, others: &Self) {
+        self.0.iter_mut().zip(&others.0).for_each(|(it, other)| *it &= other);
+    }
+
+    fn remove(&mut self, others: &Self) {
+        self.0.iter_mut().zip(&others.0).for_each(|(it, other)| *it &= !other);
+    }
+
+    fn first(&self) -> Option<usize> {
+        let word = self.0.iter().position(|it| *it != 0)?;
+        Some(word * 64 + self.0[word].trailing_zeros() as usize)
+    }
 }
 
 #[derive(Debug)]
@@ -35,8 +80,80 @@ pub struct Machine {
 impl Machines {
     pub fn new(types: &Types, family: Family) -> Self {
         let vocabulary = Vocabulary::new();
-        let machines = types.iter().map(|it| read(it, family, &vocabulary)).collect();
-        Self { vocabulary, machines }
+        let machines: Vec<Machine> = types.iter().map(|it| read(it, family, &vocabulary)).collect();
+        let number = machines.len();
+        let mut offers: BTreeMap<Key, BTreeMap<Requirement, Which>> = BTreeMap::new();
+        let mut alike: BTreeMap<_, Which> = BTreeMap::new();
+        for (at, machine) in machines.iter().enumerate() {
+            for (key, offered) in machine.offers.iter() {
+                let same = offers.entry(key).or_default().entry(offered.clone());
+                same.or_insert_with(|| Which::none(number)).insert(at);
+            }
+            alike.entry(machine.body()).or_insert_with(|| Which::none(number)).insert(at);
+        }
+        let alike = alike.into_values().collect();
+        let offers = offers.into_iter().map(|(key, it)| (key, it.into_iter().collect())).collect();
+        Self { vocabulary, machines, offers, alike }
+    }
+
+    /// On which machines an image boots: those that offer, with the pool, what it requires, and have the
+    /// hardware that it needs.
+    pub(super) fn fitting(
+        &self,
+        pool: Option<&Requirements>,
+        asked: &Requirements,
+        hardware: &Hardware,
+    ) -> Which {
+        let mut fitting = self.with_hardware(hardware);
+        for (key, asked) in asked.iter() {
+            // The type's label decides; a label that a type does not have is the pool's.
+            let otherwise = match pool.and_then(|it| it.get(key)) {
+                Some(offered) => offered.intersects(asked),
+                None => asked.admits_absent(),
+            };
+            self.keep_agreeing(&mut fitting, key, asked, otherwise);
+        }
+        fitting
+    }
+
+    /// Which machines the pool would launch at all.
+    pub(super) fn in_pool(&self, pool: &Requirements) -> Which {
+        let mut launched = Which::all(self.machines.len());
+        for (key, wanted) in pool.iter() {
+            self.keep_agreeing(&mut launched, key, wanted, true);
+        }
+        launched
+    }
+
+    /// Takes out who offers something else; who does not have the label stays or goes as told.
+    fn keep_agreeing(&self, which: &mut Which, key: Key, asked: &Requirement, otherwise: bool) {
+        let offers = self.offers.get(&key).map_or(&[][..], Vec::as_slice);
+        let stays = |(offered, _): &&(Requirement, Which)| offered.intersects(asked);
+        if otherwise {
+            offers.iter().filter(|it| !stays(it)).for_each(|(_, those)| which.remove(those));
+        } else {
+            let mut agreeing = Which::none(self.machines.len());
+            offers.iter().filter(stays).for_each(|(_, those)| agreeing.add(those));
+            which.keep(&agreeing);
+        }
+    }
+
+    fn with_hardware(&self, hardware: &Hardware) -> Which {
+        let mut fitting = Which::none(self.machines.len());
+        if hardware.names_types() {
+            for (at, machine) in self.machines.iter().enumerate() {
+                if hardware.misses(machine).is_empty() {
+                    fitting.insert(at);
+                }
+            }
+            return fitting;
+        }
+        for those in &self.alike {
+            if those.first().is_some_and(|it| hardware.misses(&self.machines[it]).is_empty()) {
+                fitting.add(those);
+            }
+        }
+        fitting
     }
 
     /// In order of their names.
@@ -50,6 +167,18 @@ impl Machines {
 
     pub fn is_empty(&self) -> bool {
         self.machines.is_empty()
+    }
+}
+
+impl Machine {
+    /// All that hardware decides by, save the name.
+    #[expect(clippy::type_complexity, reason = "nobody names it")]
+    fn body(
+        &self,
+    ) -> (&Option<Vec<String>>, Option<bool>, &Option<Vec<String>>, &Option<Vec<String>>, bool)
+    {
+        let Self { boot_modes, nitro_tpm, root_devices, virtualization, ena_required, .. } = self;
+        (boot_modes, *nitro_tpm, root_devices, virtualization, *ena_required)
     }
 }
 
@@ -154,6 +283,11 @@ impl Hardware {
         needs
     }
 
+    /// Whether it needs more of a machine than what machines have in common: a name.
+    fn names_types(&self) -> bool {
+        !self.supported.is_empty() || !self.unsupported.is_empty()
+    }
+
     /// What of it the machine lacks. What the machine's description does not say is taken to be there.
     pub(super) fn misses(&self, machine: &Machine) -> Vec<Miss> {
         let mut misses = Vec::new();
@@ -213,22 +347,21 @@ impl fmt::Display for Miss {
     }
 }
 
-/// Whether a node of this type from this pool satisfies what an image requires.
-pub(super) fn fits(machine: &Machine, pool: Option<&Requirements>, asked: &Requirements) -> bool {
-    asked.iter().all(|(key, asked)| admitted(machine, pool, key, asked))
-}
-
 /// The type's label decides; a label that types do not have is the pool's; else there is none.
 fn admitted(machine: &Machine, pool: Option<&Requirements>, key: Key, asked: &Requirement) -> bool {
     let offered = machine.offers.get(key).or_else(|| pool.and_then(|it| it.get(key)));
     offered.map_or_else(|| asked.admits_absent(), |it| it.intersects(asked))
 }
 
-/// Whether the pool would launch this type at all.
-pub(super) fn in_pool(machine: &Machine, pool: &Requirements) -> bool {
-    pool.iter().all(|(key, wanted)| {
-        machine.offers.get(key).is_none_or(|offered| offered.intersects(wanted))
-    })
+/// How many things stand between an image and a type: as many as `misses` would tell.
+pub(super) fn misses_number(
+    machine: &Machine,
+    pool: Option<&Requirements>,
+    asked: &Requirements,
+    hardware: &Hardware,
+) -> usize {
+    let labels = asked.iter().filter(|(key, asked)| !admitted(machine, pool, *key, asked));
+    labels.count() + hardware.misses(machine).len()
 }
 
 /// All that stands between an image and a type.
