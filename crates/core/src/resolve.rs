@@ -412,7 +412,7 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
     let now = index.now;
     let mut sets: BTreeMap<&Requirements, Vec<usize>> = BTreeMap::new();
     for (at, candidate) in candidates.iter().enumerate() {
-        for set in &candidate.sets {
+        for set in candidate.sets.iter() {
             sets.entry(set).or_default().push(at);
         }
     }

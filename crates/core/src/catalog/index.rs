@@ -12,6 +12,7 @@ use super::{Because, Catalog, Outcome, Parameter, Query, Sighting, Withdrawn};
 use crate::ask::{ParameterName, Term};
 use crate::image::{AccountId, ImageId, NamePattern};
 use crate::lookup::{self, Flavour, Release};
+use crate::resolve::rank;
 
 /// A catalog, shelved.
 #[derive(Debug)]
@@ -125,12 +126,17 @@ impl<'a> Index<'a> {
                 }
             }
         }
+        let mut releases: BTreeMap<Flavour, Vec<(usize, String)>> = BTreeMap::new();
         for (flavour, at, version) in found {
-            let line = self.releases.entry(flavour).or_default();
+            let line = releases.entry(flavour).or_default();
             if line.last().is_none_or(|(last, _)| *last != at) {
                 line.push((at, version));
             }
         }
+        for line in releases.values_mut() {
+            line.sort_by_key(|(at, _)| rank(&self.kept[*at]));
+        }
+        self.releases = releases;
     }
 
     pub fn len(&self) -> usize {
@@ -198,7 +204,7 @@ impl<'a> Index<'a> {
         found
     }
 
-    /// Everything that is or claims to be a release of this flavour.
+    /// Everything that is or claims to be a release of this flavour, best first.
     pub fn releases(&self, flavour: &Flavour) -> &[(usize, String)] {
         self.releases.get(flavour).map_or(&[], Vec::as_slice)
     }

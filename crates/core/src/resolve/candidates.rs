@@ -3,6 +3,8 @@
 //! `catalog × term → candidates`, each with what it requires of a node and with what speaks against it
 //! so far (that it is not the release asked for). Policy and age come after.
 
+use std::rc::Rc;
+
 use nodemolt_fit::{Family, Requirement, Requirements, Vocabulary, Written, label};
 
 use super::{Problem, Refusal, Setting, Warning, refusal::OwnerRule};
@@ -16,8 +18,9 @@ use crate::lookup::{self, Flavour, Minor, Release};
 pub(super) struct Candidate {
     pub image: usize,
     pub term: usize,
-    /// What nodes it may become; two sets where one image serves two variants.
-    pub sets: Vec<Requirements>,
+    /// What nodes it may become; two sets where one image serves two variants. Most candidates of a term
+    /// have the same.
+    pub sets: Rc<[Requirements]>,
     /// The release it is, where the term speaks of releases.
     pub version: Option<String>,
     pub refusals: Vec<Refusal>,
@@ -51,14 +54,9 @@ impl Finder<'_> {
         } else if let Some(id) = &term.id {
             match self.index.position(id) {
                 Some(position) => {
-                    found.candidates.push(self.candidate(
-                        at,
-                        position,
-                        &[],
-                        term,
-                        None,
-                        &mut found.warnings,
-                    ));
+                    let mut needs = Needs::of(term);
+                    let candidate = self.candidate(at, position, &mut needs, &mut found.warnings);
+                    found.candidates.push(candidate);
                 }
                 None => found.problems.push(Problem::ImageUnknown { id: id.clone(), via: None }),
             }
@@ -67,8 +65,9 @@ impl Finder<'_> {
                 Some(name) => self.index.named(name),
                 None => self.index.tagged(term),
             };
+            let mut needs = Needs::of(term);
             for position in positions {
-                let candidate = self.candidate(at, position, &[], term, None, &mut found.warnings);
+                let candidate = self.candidate(at, position, &mut needs, &mut found.warnings);
                 found.candidates.push(candidate);
             }
         }
@@ -163,12 +162,12 @@ impl Finder<'_> {
             found.problems.push(Problem::CouldNotAsk { what: path, outcome, since });
             return;
         }
+        let mut needs = Needs::of_flavour(term, flavour);
         for (image, known) in self.index.releases(&flavour) {
             if known != version {
                 continue;
             }
-            let mut candidate =
-                self.candidate(at, *image, &flavoured(flavour), term, None, &mut found.warnings);
+            let mut candidate = self.candidate(at, *image, &mut needs, &mut found.warnings);
             candidate.version = Some(known.clone());
             self.check_publisher(flavour, &mut candidate);
             found.candidates.push(candidate);
@@ -178,17 +177,14 @@ impl Finder<'_> {
     /// The release that the pointer names, and those before it to fall back to.
     fn find_latest(&self, at: usize, term: &Term, flavour: Flavour, back: u32, found: &mut Found) {
         let recommended = self.recommended(flavour, found);
-        let mut line: Vec<(usize, String)> = self.index.releases(&flavour).to_vec();
-        line.sort_by_key(|(image, _)| super::rank(self.index.at(*image)));
-
+        let mut needs = Needs::of_flavour(term, flavour);
         let mut candidates: Vec<Candidate> = Vec::new();
-        for (image, version) in line {
-            let mut candidate =
-                self.candidate(at, image, &flavoured(flavour), term, None, &mut found.warnings);
-            candidate.version = Some(version);
+        for (image, version) in self.index.releases(&flavour) {
+            let mut candidate = self.candidate(at, *image, &mut needs, &mut found.warnings);
+            candidate.version = Some(version.clone());
             candidate.may_be_deprecated = false;
             self.check_publisher(flavour, &mut candidate);
-            let kept = self.index.at(image);
+            let kept = self.index.at(*image);
             let refusal = match recommended {
                 Recommended::Image(pointed)
                     if super::rank(kept) < super::rank(self.index.at(pointed)) =>
@@ -332,14 +328,8 @@ impl Finder<'_> {
                 found.problems.push(Problem::ImageUnknown { id: value.id, via: Some(shown) });
             }
             Some(position) => {
-                let candidate = self.candidate(
-                    at,
-                    position,
-                    &[],
-                    term,
-                    Some(&value.requirements),
-                    &mut found.warnings,
-                );
+                let mut needs = Needs { parameter: &value.requirements, ..Needs::of(term) };
+                let candidate = self.candidate(at, position, &mut needs, &mut found.warnings);
                 found.candidates.push(candidate);
             }
         }
@@ -391,14 +381,8 @@ impl Finder<'_> {
                 .problems
                 .push(Problem::ImageUnknown { id: value.id.clone(), via: Some(path.to_owned()) }),
             Some(position) => {
-                let mut candidate = self.candidate(
-                    at,
-                    position,
-                    &flavoured(flavour),
-                    term,
-                    None,
-                    &mut found.warnings,
-                );
+                let mut needs = Needs::of_flavour(term, flavour);
+                let mut candidate = self.candidate(at, position, &mut needs, &mut found.warnings);
                 candidate.version = version.map(str::to_owned);
                 found.candidates.push(candidate);
             }
@@ -420,39 +404,98 @@ impl Finder<'_> {
         }
     }
 
-    /// What the image requires of a node: what is inferred from it, narrowed by the term, or where the
-    /// term does not speak of a key by the parameter.
     fn candidate(
         &self,
         at: usize,
         position: usize,
-        variants: &[Vec<Written>],
-        term: &Term,
-        parameter: Option<&[Written]>,
+        needs: &mut Needs<'_>,
         warnings: &mut Vec<Warning>,
     ) -> Candidate {
         let kept = self.index.at(position);
-        let mut extra = Requirements::read(&term.requirements, self.vocabulary);
-        if let Some(parameter) = parameter {
-            for (key, requirement) in Requirements::read(parameter, self.vocabulary).iter() {
-                if extra.get(key).is_none() {
-                    extra.set(key, requirement.clone());
-                }
+        let word = kept.sighting.image.architecture.kubernetes();
+        let read = needs.on(word, self.vocabulary);
+        warnings.extend(read.ignored.iter().map(|it| Warning::RequirementIgnored {
+            term: at,
+            image: kept.id().clone(),
+            key: it.key.clone(),
+            wanted: it.wanted.clone(),
+            inferred: it.inferred.clone(),
+        }));
+        Candidate {
+            image: position,
+            term: at,
+            sets: Rc::clone(&read.sets),
+            version: kept.release.as_ref().map(|(_, version)| version.clone()),
+            refusals: Vec::new(),
+            may_be_deprecated: true,
+            pinned_by_id: false,
+        }
+    }
+}
+
+/// What images require of a node: what is inferred from them, narrowed by the term, or where the term
+/// does not speak of a key by the parameter. Read once per architecture, which is all that images of one
+/// term differ in.
+struct Needs<'a> {
+    term: &'a Term,
+    variants: Vec<Vec<Written>>,
+    parameter: &'a [Written],
+    read: Vec<(Option<&'static str>, Read)>,
+}
+
+struct Read {
+    sets: Rc<[Requirements]>,
+    ignored: Vec<Ignored>,
+}
+
+/// A requirement of the term that contradicts what is inferred, in words.
+struct Ignored {
+    key: String,
+    wanted: String,
+    inferred: String,
+}
+
+impl<'a> Needs<'a> {
+    fn of(term: &'a Term) -> Self {
+        Self { term, variants: Vec::new(), parameter: &[], read: Vec::new() }
+    }
+
+    fn of_flavour(term: &'a Term, flavour: Flavour) -> Self {
+        let variants = flavour.variants().iter().map(|it| flavour.requirements(*it)).collect();
+        Self { variants, ..Self::of(term) }
+    }
+
+    fn on(&mut self, architecture: Option<&'static str>, vocabulary: &Vocabulary) -> &Read {
+        let known = self.read.iter().position(|(it, _)| *it == architecture);
+        let at = known.unwrap_or_else(|| {
+            let read = self.read_on(architecture, vocabulary);
+            self.read.push((architecture, read));
+            self.read.len() - 1
+        });
+        &self.read[at].1
+    }
+
+    fn read_on(&self, architecture: Option<&'static str>, vocabulary: &Vocabulary) -> Read {
+        let mut extra = Requirements::read(&self.term.requirements, vocabulary);
+        for (key, requirement) in Requirements::read(self.parameter, vocabulary).iter() {
+            if extra.get(key).is_none() {
+                extra.set(key, requirement.clone());
             }
         }
         let mut inferred = Requirements::new();
-        if let Some(word) = kept.sighting.image.architecture.kubernetes() {
-            let requirement = Requirement::exactly(self.vocabulary.value(word));
-            inferred.set(self.vocabulary.key(label::ARCH), requirement);
+        if let Some(word) = architecture {
+            let requirement = Requirement::exactly(vocabulary.value(word));
+            inferred.set(vocabulary.key(label::ARCH), requirement);
         }
-        let mut sets: Vec<Requirements> = if variants.is_empty() {
+        let mut sets: Vec<Requirements> = if self.variants.is_empty() {
             vec![inferred]
         } else {
-            variants
+            self.variants
                 .iter()
-                .map(|it| inferred.intersect(&Requirements::read(it, self.vocabulary)))
+                .map(|it| inferred.intersect(&Requirements::read(it, vocabulary)))
                 .collect()
         };
+        let mut ignored = Vec::new();
         for set in &mut sets {
             for (key, wanted) in extra.iter() {
                 let narrowed = set.get(key).map(|inferred| inferred.intersect(wanted));
@@ -461,12 +504,10 @@ impl Finder<'_> {
                     Some(narrowed) if !narrowed.nothing() => set.set(key, narrowed),
                     Some(_) => {
                         let inferred = set.get(key).cloned().unwrap_or_else(Requirement::anything);
-                        warnings.push(Warning::RequirementIgnored {
-                            term: at,
-                            image: kept.id().clone(),
-                            key: self.vocabulary.key_text(key).to_string(),
-                            wanted: super::machines::shown(wanted, self.vocabulary),
-                            inferred: super::machines::shown(&inferred, self.vocabulary),
+                        ignored.push(Ignored {
+                            key: vocabulary.key_text(key).to_string(),
+                            wanted: super::machines::shown(wanted, vocabulary),
+                            inferred: super::machines::shown(&inferred, vocabulary),
                         });
                     }
                 }
@@ -474,15 +515,7 @@ impl Finder<'_> {
         }
         sets.sort();
         sets.dedup();
-        Candidate {
-            image: position,
-            term: at,
-            sets,
-            version: kept.release.as_ref().map(|(_, version)| version.clone()),
-            refusals: Vec::new(),
-            may_be_deprecated: true,
-            pinned_by_id: false,
-        }
+        Read { sets: sets.into(), ignored }
     }
 }
 
@@ -492,10 +525,6 @@ enum Recommended {
     /// There is no pointer in the catalog, but a history: the newest of it.
     Newest,
     Unknown,
-}
-
-fn flavoured(flavour: Flavour) -> Vec<Vec<Written>> {
-    flavour.variants().iter().map(|it| flavour.requirements(*it)).collect()
 }
 
 pub(super) fn wrong_owner(image: &Image, rule: OwnerRule) -> Refusal {
