@@ -118,7 +118,7 @@ impl Which {
         match self {
             Self::Id(id) => *id == image.id,
             Self::Name(pattern) => pattern.matches(&image.name),
-            Self::Version(pattern) => lookup::read_name(&image.name).is_some_and(|(_, version)| {
+            Self::Version(pattern) => lookup::named(&image.name).is_some_and(|(_, version)| {
                 // Both spellings of a Bottlerocket version are in use.
                 let bare = version.trim_start_matches('v');
                 pattern.matches(bare) || pattern.matches(&format!("v{bare}"))
@@ -202,13 +202,13 @@ impl<'a> Ruling<'a> {
     /// floor and the class's wish; another policy's floor stands.
     pub fn age_floor(&self, wish: Age, image: &Image, now: Timestamp) -> AgeFloor {
         let own = if self.exception(image, now).is_some() { Age::NONE } else { wish };
-        self.rules
-            .iter()
-            .filter(|it| exception(it, image, now).is_none())
-            .map(|it| AgeFloor { age: it.minimum_age, policy: Some(it.name.clone()) })
-            .fold(AgeFloor { age: own, policy: None }, |longest, it| {
-                if it.age > longest.age { it } else { longest }
-            })
+        let longest = self.rules.iter().filter(|it| exception(it, image, now).is_none()).fold(
+            (own, None),
+            |longest, it| {
+                if it.minimum_age > longest.0 { (it.minimum_age, Some(&it.name)) } else { longest }
+            },
+        );
+        AgeFloor { age: longest.0, policy: longest.1.cloned() }
     }
 
     /// What the class is held to when no exception is looked at.

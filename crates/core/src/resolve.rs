@@ -23,7 +23,7 @@ pub use refusal::{Counted, DeprecatedRule, OwnerRule, Refusal, UnknownDate};
 use crate::ask::Ask;
 use crate::catalog::{Index, Kept, Outcome, ReadValueError};
 use crate::image::{AccountId, ImageId};
-use crate::lookup::{self, Minor};
+use crate::lookup::Minor;
 use crate::policy::{AgeFloor, Policy, Ruling};
 use candidates::{Candidate, Finder, Found};
 
@@ -382,7 +382,7 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
     warnings.extend(overlaps(&choice.chosen, setting));
     sort_and_dedupe(&mut warnings);
 
-    let (refused, verdicts) = account(index, &candidates, &choice, setting);
+    let (refused, verdicts) = account(index, candidates, &choice, setting);
     for (report, verdicts) in reports.iter_mut().zip(verdicts) {
         report.verdicts = verdicts;
     }
@@ -423,7 +423,7 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
         winners: BTreeSet::new(),
     };
     for (requirements, mut members) in sets {
-        members.sort_by_key(|it| {
+        members.sort_by_cached_key(|it| {
             let candidate = &candidates[*it];
             let kept = index.at(candidate.image);
             let deprecated = kept.sighting.image.deprecated_by(now);
@@ -538,20 +538,21 @@ fn upcoming(
 #[expect(clippy::type_complexity, reason = "two answers of one pass")]
 fn account(
     index: &Index<'_>,
-    candidates: &[Candidate],
+    mut candidates: Vec<Candidate>,
     choice: &Choice,
     setting: &Setting<'_>,
 ) -> (BTreeMap<ImageId, Refused>, Vec<Vec<(ImageId, Verdict)>>) {
     let terms = candidates.iter().map(|it| it.term + 1).max().unwrap_or(0);
-    let mut verdicts: Vec<Vec<(usize, ImageId, Verdict)>> = vec![Vec::new(); terms];
-    let mut refused: BTreeMap<ImageId, Refused> = BTreeMap::new();
+    let mut verdicts: Vec<Vec<(usize, Verdict)>> = vec![Vec::new(); terms];
+    // By position, which is the order of ids: what has grown in order need not be sought.
+    let mut refused: BTreeMap<usize, Refused> = BTreeMap::new();
     let chosen: BTreeSet<&ImageId> = choice.chosen.iter().map(|it| &it.id).collect();
-    for (at, candidate) in candidates.iter().enumerate() {
+    for (at, candidate) in candidates.iter_mut().enumerate() {
         let kept = index.at(candidate.image);
         let verdict = if choice.winners.contains(&at) {
             Verdict::Chosen
         } else {
-            let mut all = candidate.refusals.clone();
+            let mut all = std::mem::take(&mut candidate.refusals);
             if let Some(by) = choice.beaten_by.get(&at)
                 && all.is_empty()
             {
@@ -568,9 +569,9 @@ fn account(
         if let Verdict::Refused(refusal, also) = &verdict
             && !chosen.contains(kept.id())
         {
-            let entry = refused.entry(kept.id().clone()).or_insert_with(|| Refused {
+            let entry = refused.entry(candidate.image).or_insert_with(|| Refused {
                 name: kept.name().to_owned(),
-                version: candidate.version.clone(),
+                version: candidate.version.take(),
                 dated: kept.dated,
                 refusal: refusal.clone(),
                 also: also.clone(),
@@ -585,17 +586,19 @@ fn account(
                 entry.terms.push(candidate.term);
             }
         }
-        verdicts[candidate.term].push((candidate.image, kept.id().clone(), verdict));
+        verdicts[candidate.term].push((candidate.image, verdict));
     }
+    let refused =
+        refused.into_iter().map(|(image, it)| (index.at(image).id().clone(), it)).collect();
     let verdicts = verdicts
         .into_iter()
         .map(|mut all| {
             // A variant may refuse what another chooses; a term says of an image only the best.
-            all.sort_by_key(|(image, _, verdict)| {
+            all.sort_by_cached_key(|(image, verdict)| {
                 (rank(index.at(*image)), matches!(verdict, Verdict::Refused(..)))
             });
-            all.dedup_by(|b, a| a.1 == b.1);
-            all.into_iter().map(|(_, id, verdict)| (id, verdict)).collect()
+            all.dedup_by(|b, a| a.0 == b.0);
+            all.into_iter().map(|(image, it)| (index.at(image).id().clone(), it)).collect()
         })
         .collect();
     (refused, verdicts)
@@ -612,8 +615,9 @@ fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
         pools.sort_by(|a, b| a.name.cmp(&b.name));
         pools.iter().map(|it| (Some(it.name.as_str()), Some(it.read(vocabulary)))).collect()
     };
-    let mut answers = Vec::new();
+    let mut answers = Vec::with_capacity(pools.len() * machines.len());
     for (pool, wanted) in &pools {
+        let mut nearest = Nearest::new(choice, wanted.as_ref(), vocabulary);
         let wanted = wanted.as_ref();
         let launched = wanted.map(|it| machines.in_pool(it));
         let chosen: Vec<_> = choice
@@ -635,7 +639,7 @@ fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
             } else if let Some(first) = held.iter().position(|it| it.contains(at)) {
                 Boots::HeldBack(first)
             } else {
-                Boots::Nothing { nearest: nearest(machine, wanted, choice, vocabulary) }
+                Boots::Nothing { nearest: nearest.of(machine) }
             };
             answers.push(TypeAnswer {
                 pool: pool.map(str::to_owned),
@@ -654,20 +658,45 @@ fn asked(machine: &Machine, setting: &Setting<'_>) -> bool {
     }
 }
 
-/// The first of those of which the least stands between. Counted before anything is put into words.
-fn nearest(
-    machine: &Machine,
-    pool: Option<&Requirements>,
-    choice: &Choice,
-    vocabulary: &Vocabulary,
-) -> Option<(ImageId, Vec<Miss>)> {
-    let nearest = choice
-        .chosen
-        .iter()
-        .min_by_key(|it| machines::misses_number(machine, pool, &it.requirements, &it.hardware))?;
-    let misses =
-        machines::misses(machine, pool, &nearest.requirements, &nearest.hardware, vocabulary);
-    Some((nearest.id.clone(), misses))
+/// Of the chosen images the first of those of which the least stands between.
+struct Nearest<'a> {
+    choice: &'a Choice,
+    pool: Option<&'a Requirements>,
+    vocabulary: &'a Vocabulary,
+    /// Sizes of one kind of machine follow each other and mostly miss the same.
+    last: Option<(&'a Machine, Option<(ImageId, Vec<Miss>)>)>,
+}
+
+impl<'a> Nearest<'a> {
+    fn new(choice: &'a Choice, pool: Option<&'a Requirements>, vocabulary: &'a Vocabulary) -> Self {
+        Self { choice, pool, vocabulary, last: None }
+    }
+
+    fn of(&mut self, machine: &'a Machine) -> Option<(ImageId, Vec<Miss>)> {
+        if let Some((last, answer)) = &self.last
+            && self
+                .choice
+                .chosen
+                .iter()
+                .all(|it| machines::alike(last, machine, &it.requirements, &it.hardware))
+        {
+            return answer.clone();
+        }
+        let answer = self.find(machine);
+        self.last = Some((machine, answer.clone()));
+        answer
+    }
+
+    /// Counted before anything is put into words.
+    fn find(&self, machine: &Machine) -> Option<(ImageId, Vec<Miss>)> {
+        let Self { choice, pool, vocabulary, .. } = *self;
+        let nearest = choice.chosen.iter().min_by_key(|it| {
+            machines::misses_number(machine, pool, &it.requirements, &it.hardware)
+        })?;
+        let (asked, hardware) = (&nearest.requirements, &nearest.hardware);
+        let misses = machines::misses(machine, pool, asked, hardware, vocabulary);
+        Some((nearest.id.clone(), misses))
+    }
 }
 
 /// What the chosen ones give reason to say.
@@ -681,7 +710,7 @@ fn worth_knowing(
     for choice in chosen {
         let Some(kept) = index.get(&choice.id) else { continue };
         let image = &kept.sighting.image;
-        if setting.kubernetes.is_some() && lookup::kubelet_of(image).is_none() {
+        if setting.kubernetes.is_some() && kept.kubelet().is_none() {
             warnings.push(Warning::KubeletUnknown {
                 image: image.id.clone(),
                 name: image.name.clone(),

@@ -4,6 +4,7 @@
 //! beginning, tags by key and value, releases by flavour. A thousand classes ask the same catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use nodemolt_fit::Family;
@@ -11,7 +12,7 @@ use nodemolt_fit::Family;
 use super::{Because, Catalog, Outcome, Parameter, Query, Sighting, Withdrawn};
 use crate::ask::{ParameterName, Term};
 use crate::image::{AccountId, ImageId, NamePattern};
-use crate::lookup::{self, Flavour, Release};
+use crate::lookup::{self, Flavour, Minor, Release};
 use crate::resolve::rank;
 
 /// A catalog, shelved.
@@ -20,7 +21,7 @@ pub struct Index<'a> {
     pub catalog: &'a Catalog,
     pub now: Timestamp,
     kept: Vec<Kept<'a>>,
-    by_name: Vec<usize>,
+    by_name: Vec<(&'a str, usize)>,
     by_tag: BTreeMap<&'a str, BTreeMap<&'a str, Vec<usize>>>,
     releases: BTreeMap<Flavour, Vec<(usize, String)>>,
     publishers: BTreeMap<Family, BTreeSet<AccountId>>,
@@ -38,6 +39,8 @@ pub struct Kept<'a> {
     pub withdrawn: Option<Withdrawn>,
     /// The release it claims to be.
     pub release: Option<(Flavour, String)>,
+    /// Read when somebody asks for it, which for most images nobody does.
+    kubelet: OnceLock<Option<Minor>>,
 }
 
 impl<'a> Index<'a> {
@@ -49,8 +52,9 @@ impl<'a> Index<'a> {
             .map(|sighting| keep(catalog, sighting, &moved_back, now))
             .collect();
 
-        let mut by_name: Vec<usize> = (0..kept.len()).collect();
-        by_name.sort_by(|a, b| kept[*a].name().cmp(kept[*b].name()).then(a.cmp(b)));
+        let mut by_name: Vec<(&str, usize)> =
+            kept.iter().enumerate().map(|(at, it)| (it.sighting.image.name.as_str(), at)).collect();
+        by_name.sort_unstable();
 
         let mut by_tag: BTreeMap<&str, BTreeMap<&str, Vec<usize>>> = BTreeMap::new();
         for (at, kept) in kept.iter().enumerate() {
@@ -165,12 +169,12 @@ impl<'a> Index<'a> {
 
     pub fn named(&self, pattern: &NamePattern) -> Vec<usize> {
         let prefix = pattern.prefix();
-        let from = self.by_name.partition_point(|it| self.kept[*it].name() < prefix.as_str());
+        let from = self.by_name.partition_point(|(name, _)| *name < prefix.as_str());
         self.by_name[from..]
             .iter()
-            .take_while(|it| self.kept[**it].name().starts_with(&prefix))
-            .filter(|it| pattern.matches(self.kept[**it].name()))
-            .copied()
+            .take_while(|(name, _)| name.starts_with(&prefix))
+            .filter(|(name, _)| pattern.matches(name))
+            .map(|(_, at)| *at)
             .collect()
     }
 
@@ -264,6 +268,11 @@ impl Kept<'_> {
         &self.sighting.image.id
     }
 
+    /// The kubelet's minor, where the image says it.
+    pub fn kubelet(&self) -> Option<Minor> {
+        *self.kubelet.get_or_init(|| lookup::kubelet_of(&self.sighting.image))
+    }
+
     fn version_or(&self, release: &Release) -> String {
         match (&self.release, release) {
             (Some((_, version)), _) | (None, Release::Version(version)) => version.clone(),
@@ -278,7 +287,7 @@ fn keep<'a>(
     moved_back: &BTreeMap<ImageId, Withdrawn>,
     now: Timestamp,
 ) -> Kept<'a> {
-    let known = catalog.dated(&sighting.image.id);
+    let known = catalog.dated_image(&sighting.image);
     let dated = known.filter(|it| *it <= now);
     let pointers = moved_back.get(&sighting.image.id).filter(|it| it.at.is_none_or(|at| at <= now));
     // What the pointers say now beats what was once noted about them.
@@ -301,5 +310,6 @@ fn keep<'a>(
         from_the_future: known.is_some() && dated.is_none(),
         withdrawn,
         release: lookup::release_of(&sighting.image),
+        kubelet: OnceLock::new(),
     }
 }

@@ -3,6 +3,7 @@
 //! `catalog × term → candidates`, each with what it requires of a node and with what speaks against it
 //! so far (that it is not the release asked for). Policy and age come after.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nodemolt_fit::{Family, Requirement, Requirements, Vocabulary, Written, label};
@@ -208,32 +209,33 @@ impl Finder<'_> {
 
     /// `latest~1`: the release before, counted over releases that are published and not withdrawn.
     fn step_back(&self, back: u32, candidates: &mut [Candidate]) {
-        let mut versions: Vec<String> = Vec::new();
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        let mut wanted: Option<String> = None;
+        let back_places = usize::try_from(back).unwrap_or(usize::MAX);
         for candidate in candidates.iter() {
             let withdrawn = self.index.at(candidate.image).withdrawn.is_some();
             if let Some(version) = &candidate.version
                 && candidate.refusals.is_empty()
                 && !withdrawn
-                && !versions.contains(version)
+                && !places.contains_key(version)
             {
-                versions.push(version.clone());
+                if places.len() == back_places {
+                    wanted = Some(version.clone());
+                }
+                places.insert(version.clone(), places.len());
             }
         }
-        let wanted = versions.get(usize::try_from(back).unwrap_or(usize::MAX));
         for candidate in candidates.iter_mut() {
-            let place = candidate
-                .version
-                .as_ref()
-                .and_then(|it| versions.iter().position(|version| version == it));
-            match (place, wanted) {
+            let place = candidate.version.as_ref().and_then(|it| places.get(it).copied());
+            match (place, &wanted) {
                 // What was asked for may boot although it is deprecated; what it falls back to may not.
                 (Some(_), Some(wanted)) if candidate.version.as_ref() == Some(wanted) => {
                     candidate.may_be_deprecated = true;
                 }
-                (Some(place), _) if place < usize::try_from(back).unwrap_or(usize::MAX) => {
+                (Some(place), _) if place < back_places => {
                     candidate.refusals.push(Refusal::NewerThanAsked {
                         asked: format!("latest~{back}"),
-                        version: wanted.cloned(),
+                        version: wanted.clone(),
                     });
                 }
                 _ => {}

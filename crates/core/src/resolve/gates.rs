@@ -9,7 +9,6 @@ use super::candidates::{Candidate, wrong_owner};
 use super::refusal::{Counted, DeprecatedRule, OwnerRule, Refusal, UnknownDate};
 use crate::ask::{Ask, Owner, Term};
 use crate::catalog::{Appeared, Because, Index, Kept, Standing};
-use crate::lookup;
 use crate::policy::{AgeFrom, Ruling};
 
 pub(super) fn refuse(
@@ -48,7 +47,8 @@ pub(super) fn refuse(
             until: quarantine.expires_at,
         });
     }
-    if let (Some(kubelet), Some(api_server)) = (lookup::kubelet_of(image), setting.kubernetes)
+    if let Some(api_server) = setting.kubernetes
+        && let Some(kubelet) = kept.kubelet()
         && kubelet > api_server
     {
         refusals.push(Refusal::KubeletTooNew { kubelet, api_server });
@@ -71,8 +71,8 @@ fn owner(kept: &Kept<'_>, term: &Term, ruling: &Ruling<'_>, setting: &Setting<'_
             refusals.push(wrong_owner(image, OwnerRule::Term { owner: owner.to_string() }));
         }
         (None, Some(_)) => {
-            let amazon = Owner::Group("amazon".to_owned());
-            if !Owner::Own.owns(image, account) && !amazon.owns(image, account) {
+            let amazon = image.owner_alias.as_deref() == Some("amazon");
+            if !Owner::Own.owns(image, account) && !amazon {
                 let rule = OwnerRule::Default { account_known: account.is_some() };
                 refusals.push(wrong_owner(image, rule));
             }

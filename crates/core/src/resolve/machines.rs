@@ -353,6 +353,18 @@ fn admitted(machine: &Machine, pool: Option<&Requirements>, key: Key, asked: &Re
     offered.map_or_else(|| asked.admits_absent(), |it| it.intersects(asked))
 }
 
+/// Whether two machines are the same in all that this image asks for. Then they miss the same.
+pub(super) fn alike(
+    one: &Machine,
+    other: &Machine,
+    asked: &Requirements,
+    hardware: &Hardware,
+) -> bool {
+    !hardware.names_types()
+        && one.body() == other.body()
+        && asked.iter().all(|(key, _)| one.offers.get(key) == other.offers.get(key))
+}
+
 /// How many things stand between an image and a type: as many as `misses` would tell.
 pub(super) fn misses_number(
     machine: &Machine,
