@@ -61,9 +61,9 @@ impl fmt::Display for ImageId {
     }
 }
 
-/// Twelve digits. Kept as text: the leading zeros count.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AccountId(String);
+/// Twelve digits, as they are written: the leading zeros count. Kept in place, like an image's id.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AccountId([u8; 12]);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an AWS account; write its 12 digits, leading zeros included")]
@@ -71,7 +71,7 @@ pub struct ParseAccountIdError(pub String);
 
 impl AccountId {
     pub fn as_str(&self) -> &str {
-        &self.0
+        str::from_utf8(&self.0).expect("it was checked, and has digits only")
     }
 }
 
@@ -79,17 +79,22 @@ impl FromStr for AccountId {
     type Err = ParseAccountIdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.len() == 12 && text.bytes().all(|it| it.is_ascii_digit()) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(ParseAccountIdError(shorten(text)))
+        match text.as_bytes().try_into() {
+            Ok(digits) if text.bytes().all(|it| it.is_ascii_digit()) => Ok(Self(digits)),
+            _ => Err(ParseAccountIdError(shorten(text))),
         }
+    }
+}
+
+impl fmt::Debug for AccountId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("AccountId").field(&self.as_str()).finish()
     }
 }
 
 impl fmt::Display for AccountId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(&self.0)
+        out.pad(self.as_str())
     }
 }
 
