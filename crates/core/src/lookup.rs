@@ -75,7 +75,7 @@ impl Processor {
         }
     }
 
-    fn same_as(self, architecture: &Architecture) -> bool {
+    pub(crate) fn same_as(self, architecture: &Architecture) -> bool {
         architecture.kubernetes() == Some(self.kubernetes())
     }
 }

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
-use nodemolt_fit::{Requirements, Vocabulary};
+use nodemolt_fit::Requirements;
 
 pub use machines::{Hardware, Machine, Machines, Miss, Pool, shown};
 pub use refusal::{Counted, DeprecatedRule, OwnerRule, Refusal, UnknownDate};
@@ -26,6 +26,7 @@ use crate::image::{AccountId, ImageId};
 use crate::lookup::Minor;
 use crate::policy::{AgeFloor, Policy, Ruling};
 use candidates::{Candidate, Finder, Found};
+use machines::Telling;
 
 /// Where and for what is resolved.
 #[derive(Debug)]
@@ -402,9 +403,9 @@ struct Choice {
     chosen: Vec<Chosen>,
     held: Vec<Held>,
     /// For each candidate, the image that beat it in one of its sets.
-    beaten_by: BTreeMap<usize, ImageId>,
-    /// Candidates that won at least one of their sets.
-    winners: BTreeSet<usize>,
+    beaten_by: Vec<Option<ImageId>>,
+    /// For each candidate, whether it won at least one of its sets.
+    won: Vec<bool>,
 }
 
 /// Per requirement set the best image.
@@ -419,8 +420,8 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
     let mut choice = Choice {
         chosen: Vec::new(),
         held: Vec::new(),
-        beaten_by: BTreeMap::new(),
-        winners: BTreeSet::new(),
+        beaten_by: vec![None; candidates.len()],
+        won: vec![false; candidates.len()],
     };
     for (requirements, mut members) in sets {
         members.sort_by_cached_key(|it| {
@@ -435,22 +436,21 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
             if !eligible(candidate, index, setting) {
                 continue;
             }
-            let kept = index.at(candidate.image);
-            let hardware = Hardware::of(&kept.sighting.image);
+            let image = &index.at(candidate.image).sighting.image;
             let better = winners.iter().find(|(winner, theirs)| {
-                candidates[*winner].image == candidate.image || theirs.covers(&hardware)
+                candidates[*winner].image == candidate.image || theirs.covers_image(image)
             });
             match better {
                 Some((winner, _)) if candidates[*winner].image == candidate.image => {
-                    choice.winners.insert(*at);
+                    choice.won[*at] = true;
                 }
                 Some((winner, _)) => {
-                    let by = index.at(candidates[*winner].image).id().clone();
-                    choice.beaten_by.entry(*at).or_insert(by);
+                    let by = index.at(candidates[*winner].image).id();
+                    choice.beaten_by[*at].get_or_insert_with(|| by.clone());
                 }
                 None => {
-                    choice.winners.insert(*at);
-                    winners.push((*at, hardware));
+                    choice.won[*at] = true;
+                    winners.push((*at, Hardware::of(image)));
                 }
             }
         }
@@ -544,16 +544,19 @@ fn account(
 ) -> (BTreeMap<ImageId, Refused>, Vec<Vec<(ImageId, Verdict)>>) {
     let terms = candidates.iter().map(|it| it.term + 1).max().unwrap_or(0);
     let mut verdicts: Vec<Vec<(usize, Verdict)>> = vec![Vec::new(); terms];
-    // By position, which is the order of ids: what has grown in order need not be sought.
-    let mut refused: BTreeMap<usize, Refused> = BTreeMap::new();
+    // By position, which is the order of ids: what stands behind the last one is new.
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    order.sort_by_key(|it| candidates[*it].image);
+    let mut refused: Vec<(ImageId, Refused)> = Vec::with_capacity(candidates.len());
     let chosen: BTreeSet<&ImageId> = choice.chosen.iter().map(|it| &it.id).collect();
-    for (at, candidate) in candidates.iter_mut().enumerate() {
+    for at in order {
+        let candidate = &mut candidates[at];
         let kept = index.at(candidate.image);
-        let verdict = if choice.winners.contains(&at) {
+        let verdict = if choice.won[at] {
             Verdict::Chosen
         } else {
             let mut all = std::mem::take(&mut candidate.refusals);
-            if let Some(by) = choice.beaten_by.get(&at)
+            if let Some(by) = &choice.beaten_by[at]
                 && all.is_empty()
             {
                 all.push(Refusal::Superseded { by: by.clone() });
@@ -569,15 +572,19 @@ fn account(
         if let Verdict::Refused(refusal, also) = &verdict
             && !chosen.contains(kept.id())
         {
-            let entry = refused.entry(candidate.image).or_insert_with(|| Refused {
-                name: kept.name().to_owned(),
-                version: candidate.version.take(),
-                dated: kept.dated,
-                refusal: refusal.clone(),
-                also: also.clone(),
-                in_use: setting.in_use.contains(kept.id()),
-                terms: Vec::new(),
-            });
+            if refused.last().is_none_or(|(last, _)| last != kept.id()) {
+                let first = Refused {
+                    name: kept.name().to_owned(),
+                    version: candidate.version.take(),
+                    dated: kept.dated,
+                    refusal: refusal.clone(),
+                    also: also.clone(),
+                    in_use: setting.in_use.contains(kept.id()),
+                    terms: Vec::new(),
+                };
+                refused.push((kept.id().clone(), first));
+            }
+            let Some((_, entry)) = refused.last_mut() else { continue };
             if refusal.gate() > entry.refusal.gate() {
                 entry.refusal = refusal.clone();
                 entry.also.clone_from(also);
@@ -588,8 +595,7 @@ fn account(
         }
         verdicts[candidate.term].push((candidate.image, verdict));
     }
-    let refused =
-        refused.into_iter().map(|(image, it)| (index.at(image).id().clone(), it)).collect();
+    let refused = refused.into_iter().collect();
     let verdicts = verdicts
         .into_iter()
         .map(|mut all| {
@@ -617,7 +623,7 @@ fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
     };
     let mut answers = Vec::with_capacity(pools.len() * machines.len());
     for (pool, wanted) in &pools {
-        let mut nearest = Nearest::new(choice, wanted.as_ref(), vocabulary);
+        let mut nearest = Nearest::new(choice, wanted.as_ref(), machines);
         let wanted = wanted.as_ref();
         let launched = wanted.map(|it| machines.in_pool(it));
         let chosen: Vec<_> = choice
@@ -639,7 +645,7 @@ fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
             } else if let Some(first) = held.iter().position(|it| it.contains(at)) {
                 Boots::HeldBack(first)
             } else {
-                Boots::Nothing { nearest: nearest.of(machine) }
+                Boots::Nothing { nearest: nearest.of(at, machine) }
             };
             answers.push(TypeAnswer {
                 pool: pool.map(str::to_owned),
@@ -662,34 +668,35 @@ fn asked(machine: &Machine, setting: &Setting<'_>) -> bool {
 struct Nearest<'a> {
     choice: &'a Choice,
     pool: Option<&'a Requirements>,
-    vocabulary: &'a Vocabulary,
+    machines: &'a Machines,
+    telling: Telling<'a>,
+    by_name: bool,
     /// Sizes of one kind of machine follow each other and mostly miss the same.
-    last: Option<(&'a Machine, Option<(ImageId, Vec<Miss>)>)>,
+    last: Option<(usize, Option<(ImageId, Vec<Miss>)>)>,
 }
 
 impl<'a> Nearest<'a> {
-    fn new(choice: &'a Choice, pool: Option<&'a Requirements>, vocabulary: &'a Vocabulary) -> Self {
-        Self { choice, pool, vocabulary, last: None }
+    fn new(choice: &'a Choice, pool: Option<&'a Requirements>, machines: &'a Machines) -> Self {
+        let telling = machines.telling(choice.chosen.iter().map(|it| &it.requirements));
+        let by_name = choice.chosen.iter().any(|it| it.hardware.names_types());
+        Self { choice, pool, machines, telling, by_name, last: None }
     }
 
-    fn of(&mut self, machine: &'a Machine) -> Option<(ImageId, Vec<Miss>)> {
+    fn of(&mut self, at: usize, machine: &Machine) -> Option<(ImageId, Vec<Miss>)> {
         if let Some((last, answer)) = &self.last
-            && self
-                .choice
-                .chosen
-                .iter()
-                .all(|it| machines::alike(last, machine, &it.requirements, &it.hardware))
+            && !self.by_name
+            && self.telling.alike(*last, at)
         {
             return answer.clone();
         }
         let answer = self.find(machine);
-        self.last = Some((machine, answer.clone()));
+        self.last = Some((at, answer.clone()));
         answer
     }
 
     /// Counted before anything is put into words.
     fn find(&self, machine: &Machine) -> Option<(ImageId, Vec<Miss>)> {
-        let Self { choice, pool, vocabulary, .. } = *self;
+        let Self { choice, pool, machines: Machines { vocabulary, .. }, .. } = *self;
         let nearest = choice.chosen.iter().min_by_key(|it| {
             machines::misses_number(machine, pool, &it.requirements, &it.hardware)
         })?;

@@ -13,6 +13,7 @@ use super::{Because, Catalog, Outcome, Parameter, Query, Sighting, Withdrawn};
 use crate::ask::{ParameterName, Term};
 use crate::image::{AccountId, ImageId, NamePattern};
 use crate::lookup::{self, Flavour, Minor, Release};
+use crate::policy::Subject;
 use crate::resolve::rank;
 
 /// A catalog, shelved.
@@ -39,6 +40,8 @@ pub struct Kept<'a> {
     pub withdrawn: Option<Withdrawn>,
     /// The release it claims to be.
     pub release: Option<(Flavour, String)>,
+    /// The version that its name tells, whatever its processor.
+    version: Option<&'a str>,
     /// Read when somebody asks for it, which for most images nobody does.
     kubelet: OnceLock<Option<Minor>>,
 }
@@ -273,6 +276,10 @@ impl Kept<'_> {
         *self.kubelet.get_or_init(|| lookup::kubelet_of(&self.sighting.image))
     }
 
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        Subject { image: &self.sighting.image, version: self.version }
+    }
+
     fn version_or(&self, release: &Release) -> String {
         match (&self.release, release) {
             (Some((_, version)), _) | (None, Release::Version(version)) => version.clone(),
@@ -304,12 +311,16 @@ fn keep<'a>(
         }
         (None, noted) => noted,
     };
+    let named = lookup::named(&sighting.image.name);
     Kept {
         sighting,
         dated,
         from_the_future: known.is_some() && dated.is_none(),
         withdrawn,
-        release: lookup::release_of(&sighting.image),
+        release: named
+            .filter(|(flavour, _)| flavour.processor.same_as(&sighting.image.architecture))
+            .map(|(flavour, version)| (flavour, version.to_owned())),
+        version: named.map(|(_, version)| version),
         kubelet: OnceLock::new(),
     }
 }

@@ -74,13 +74,14 @@ impl NamePattern {
         match self.plain.as_deref() {
             Some([whole]) => name == whole,
             Some([first, middle @ .., last]) => {
-                let Some(mut rest) = name.strip_prefix(first.as_str()) else { return false };
+                let name = name.as_bytes();
+                let Some(mut rest) = name.strip_prefix(first.as_bytes()) else { return false };
                 // The earliest place of each leaves the most for those behind it.
                 for part in middle {
-                    let Some(at) = rest.find(part.as_str()) else { return false };
-                    rest = &rest[at + part.len()..];
+                    let Some(behind) = behind(rest, part.as_bytes()) else { return false };
+                    rest = behind;
                 }
-                rest.ends_with(last.as_str())
+                rest.ends_with(last.as_bytes())
             }
             Some([]) | None => self.walk(name),
         }
@@ -133,6 +134,20 @@ impl NamePattern {
             }
         }
         last
+    }
+}
+
+/// What follows the first place of a part. Names are short: to prepare a cleverer search would take
+/// longer than this one.
+fn behind<'a>(text: &'a [u8], part: &[u8]) -> Option<&'a [u8]> {
+    let Some((first, others)) = part.split_first() else { return Some(text) };
+    let mut rest = text;
+    loop {
+        let at = rest.iter().position(|it| it == first)?;
+        rest = &rest[at + 1..];
+        if let Some(behind) = rest.strip_prefix(others) {
+            return Some(behind);
+        }
     }
 }
 

@@ -62,15 +62,21 @@ impl Finder<'_> {
                 None => found.problems.push(Problem::ImageUnknown { id: id.clone(), via: None }),
             }
         } else {
-            let positions = match &term.name {
+            // These were found by all that the term says.
+            let mut positions = match &term.name {
                 Some(name) => self.index.named(name),
                 None => self.index.tagged(term),
             };
+            if term.name.is_some() && !term.tags.is_empty() {
+                positions.retain(|it| term.tags_match(&self.index.at(*it).sighting.image));
+            }
             let mut needs = Needs::of(term);
+            found.candidates.reserve(positions.len());
             for position in positions {
                 let candidate = self.candidate(at, position, &mut needs, &mut found.warnings);
                 found.candidates.push(candidate);
             }
+            return found;
         }
         // What a term says beside its way of finding is ANDed: what does not match was not found.
         found.candidates.retain(|it| self.also_matches(it, term));

@@ -9,7 +9,7 @@ use super::candidates::{Candidate, wrong_owner};
 use super::refusal::{Counted, DeprecatedRule, OwnerRule, Refusal, UnknownDate};
 use crate::ask::{Ask, Owner, Term};
 use crate::catalog::{Appeared, Because, Index, Kept, Standing};
-use crate::policy::{AgeFrom, Ruling};
+use crate::policy::{AgeFrom, Ruling, Subject};
 
 pub(super) fn refuse(
     candidate: &mut Candidate,
@@ -20,6 +20,7 @@ pub(super) fn refuse(
 ) {
     let kept = index.at(candidate.image);
     let image = &kept.sighting.image;
+    let subject = kept.subject();
     let now = index.now;
     let term = &ask.terms[candidate.term];
     let mut refusals = std::mem::take(&mut candidate.refusals);
@@ -40,7 +41,7 @@ pub(super) fn refuse(
             refusals.push(Refusal::NotAllowedByPolicy { policy: rule.name.clone() });
         }
     }
-    if let Some(quarantine) = ruling.quarantine(image, now) {
+    if let Some(quarantine) = ruling.quarantine_of(&subject, now) {
         refusals.push(Refusal::Quarantined {
             by: quarantine.name.clone(),
             because: quarantine.reason.clone(),
@@ -53,8 +54,8 @@ pub(super) fn refuse(
     {
         refusals.push(Refusal::KubeletTooNew { kubelet, api_server });
     }
-    refusals.extend(withdrawn_or_deprecated(candidate, kept, term, ruling, index));
-    refusals.extend(age(candidate, kept, ask, ruling, index));
+    refusals.extend(withdrawn_or_deprecated(candidate, kept, &subject, term, ruling, index));
+    refusals.extend(age(candidate, kept, &subject, ask, ruling, index));
 
     refusals.sort_by_key(Refusal::gate);
     candidate.refusals = refusals;
@@ -96,13 +97,14 @@ fn owner(kept: &Kept<'_>, term: &Term, ruling: &Ruling<'_>, setting: &Setting<'_
 fn withdrawn_or_deprecated(
     candidate: &Candidate,
     kept: &Kept<'_>,
+    subject: &Subject<'_>,
     term: &Term,
     ruling: &Ruling<'_>,
     index: &Index<'_>,
 ) -> Vec<Refusal> {
     let image = &kept.sighting.image;
     let mut refusals = Vec::new();
-    let excepted = ruling.exception(image, index.now).is_some();
+    let excepted = ruling.exception_of(subject, index.now).is_some();
     let searched =
         term.alias.is_none() && (term.parameter.is_none() || candidate.may_be_deprecated);
     if let Some(mark) = kept.withdrawn.as_ref().filter(|_| !excepted)
@@ -125,12 +127,13 @@ fn withdrawn_or_deprecated(
 fn age(
     candidate: &Candidate,
     kept: &Kept<'_>,
+    subject: &Subject<'_>,
     ask: &Ask,
     ruling: &Ruling<'_>,
     index: &Index<'_>,
 ) -> Option<Refusal> {
     let image = &kept.sighting.image;
-    let floor = ruling.age_floor(ask.minimum_age, image, index.now);
+    let floor = ruling.age_floor_of(ask.minimum_age, subject, index.now);
     if floor.age.none() || (candidate.pinned_by_id && ruling.pinned_ids_exempt()) {
         return None;
     }

@@ -18,9 +18,17 @@ pub struct Machines {
     pub vocabulary: Vocabulary,
     machines: Vec<Machine>,
     /// Who offers what: types are many, and the values that they have of a label are few.
-    offers: BTreeMap<Key, Vec<(Requirement, Which)>>,
+    offers: BTreeMap<Key, Offers>,
     /// Types whose hardware is the same in all that an image can need of it, save their names.
     alike: Vec<Which>,
+}
+
+/// What the machines offer of one label.
+#[derive(Debug)]
+struct Offers {
+    distinct: Vec<(Requirement, Which)>,
+    /// For each machine its place in `distinct`, if it has the label.
+    places: Vec<Option<usize>>,
 }
 
 /// Some of the machines, by their position.
@@ -92,7 +100,14 @@ impl Machines {
             alike.entry(machine.body()).or_insert_with(|| Which::none(number)).insert(at);
         }
         let alike = alike.into_values().collect();
-        let offers = offers.into_iter().map(|(key, it)| (key, it.into_iter().collect())).collect();
+        let offers = offers
+            .into_iter()
+            .map(|(key, by_offer)| {
+                let distinct: Vec<(Requirement, Which)> = by_offer.into_iter().collect();
+                let place = |at| distinct.iter().position(|(_, those)| those.contains(at));
+                (key, Offers { places: (0..number).map(place).collect(), distinct })
+            })
+            .collect();
         Self { vocabulary, machines, offers, alike }
     }
 
@@ -127,7 +142,7 @@ impl Machines {
 
     /// Takes out who offers something else; who does not have the label stays or goes as told.
     fn keep_agreeing(&self, which: &mut Which, key: Key, asked: &Requirement, otherwise: bool) {
-        let offers = self.offers.get(&key).map_or(&[][..], Vec::as_slice);
+        let offers = self.offers.get(&key).map_or(&[][..], |it| &it.distinct);
         let stays = |(offered, _): &&(Requirement, Which)| offered.intersects(asked);
         if otherwise {
             offers.iter().filter(|it| !stays(it)).for_each(|(_, those)| which.remove(those));
@@ -136,6 +151,18 @@ impl Machines {
             offers.iter().filter(stays).for_each(|(_, those)| agreeing.add(those));
             which.keep(&agreeing);
         }
+    }
+
+    /// Labels by which these requirements tell machines from each other.
+    pub(super) fn telling<'a>(
+        &'a self,
+        asked: impl Iterator<Item = &'a Requirements>,
+    ) -> Telling<'a> {
+        let mut keys: Vec<Key> = asked.flat_map(|it| it.iter().map(|(key, _)| key)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let columns = keys.iter().filter_map(|it| self.offers.get(it));
+        Telling { machines: self, columns: columns.map(|it| it.places.as_slice()).collect() }
     }
 
     fn with_hardware(&self, hardware: &Hardware) -> Which {
@@ -250,18 +277,23 @@ impl Hardware {
 
     /// Whether this boots wherever the other does. Then the older of two images is of no use.
     pub fn covers(&self, other: &Self) -> bool {
-        let boot = self.boot == other.boot
-            || matches!(self.boot, None | Some(BootMode::UefiPreferred))
-                && !matches!(other.boot, Some(BootMode::Other(_)));
-        // An image that names nothing may be taken to need nothing.
-        let alike =
-            |ours: &Option<String>, theirs: &Option<String>| ours.is_none() || ours == theirs;
-        boot && alike(&self.tpm, &other.tpm)
-            && alike(&self.virtualization, &other.virtualization)
-            && alike(&self.root_device, &other.root_device)
-            && (!self.without_ena || other.without_ena)
-            && self.supported == other.supported
-            && self.unsupported == other.unsupported
+        self.as_needed().covers(&other.as_needed())
+    }
+
+    pub(super) fn covers_image(&self, image: &Image) -> bool {
+        self.as_needed().covers(&Needed::by(image))
+    }
+
+    fn as_needed(&self) -> Needed<'_> {
+        Needed {
+            boot: self.boot.as_ref(),
+            tpm: self.tpm.as_deref(),
+            virtualization: self.virtualization.as_deref(),
+            root_device: self.root_device.as_deref(),
+            without_ena: self.without_ena,
+            supported: &self.supported,
+            unsupported: &self.unsupported,
+        }
     }
 
     /// For people: what it says it needs.
@@ -284,7 +316,7 @@ impl Hardware {
     }
 
     /// Whether it needs more of a machine than what machines have in common: a name.
-    fn names_types(&self) -> bool {
+    pub(super) fn names_types(&self) -> bool {
         !self.supported.is_empty() || !self.unsupported.is_empty()
     }
 
@@ -333,6 +365,45 @@ impl Hardware {
     }
 }
 
+/// `Hardware`, where it stands.
+struct Needed<'a> {
+    boot: Option<&'a BootMode>,
+    tpm: Option<&'a str>,
+    virtualization: Option<&'a str>,
+    root_device: Option<&'a str>,
+    without_ena: bool,
+    supported: &'a [NamePattern],
+    unsupported: &'a [NamePattern],
+}
+
+impl<'a> Needed<'a> {
+    fn by(image: &'a Image) -> Self {
+        Self {
+            boot: image.boot_mode.as_ref(),
+            tpm: image.tpm.as_deref(),
+            virtualization: image.virtualization.as_deref(),
+            root_device: image.root_device.as_deref(),
+            without_ena: image.ena == Some(false),
+            supported: &image.supported_types,
+            unsupported: &image.unsupported_types,
+        }
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        let boot = self.boot == other.boot
+            || matches!(self.boot, None | Some(BootMode::UefiPreferred))
+                && !matches!(other.boot, Some(BootMode::Other(_)));
+        // An image that names nothing may be taken to need nothing.
+        let alike = |ours: Option<&str>, theirs: Option<&str>| ours.is_none() || ours == theirs;
+        boot && alike(self.tpm, other.tpm)
+            && alike(self.virtualization, other.virtualization)
+            && alike(self.root_device, other.root_device)
+            && (!self.without_ena || other.without_ena)
+            && self.supported == other.supported
+            && self.unsupported == other.unsupported
+    }
+}
+
 /// One thing that an image needs and a node of this type would not have.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Miss {
@@ -353,16 +424,19 @@ fn admitted(machine: &Machine, pool: Option<&Requirements>, key: Key, asked: &Re
     offered.map_or_else(|| asked.admits_absent(), |it| it.intersects(asked))
 }
 
-/// Whether two machines are the same in all that this image asks for. Then they miss the same.
-pub(super) fn alike(
-    one: &Machine,
-    other: &Machine,
-    asked: &Requirements,
-    hardware: &Hardware,
-) -> bool {
-    !hardware.names_types()
-        && one.body() == other.body()
-        && asked.iter().all(|(key, _)| one.offers.get(key) == other.offers.get(key))
+/// See `Machines::telling`.
+#[derive(Debug)]
+pub(super) struct Telling<'a> {
+    machines: &'a Machines,
+    columns: Vec<&'a [Option<usize>]>,
+}
+
+impl Telling<'_> {
+    /// Whether two machines offer the same, and have the same hardware save their names.
+    pub(super) fn alike(&self, one: usize, other: usize) -> bool {
+        self.columns.iter().all(|it| it[one] == it[other])
+            && self.machines.machines[one].body() == self.machines.machines[other].body()
+    }
 }
 
 /// How many things stand between an image and a type: as many as `misses` would tell.
