@@ -125,7 +125,12 @@ impl Which {
             Self::Version(pattern) => subject.version.is_some_and(|version| {
                 // Both spellings of a Bottlerocket version are in use.
                 let bare = version.trim_start_matches('v');
-                pattern.matches(bare) || pattern.matches(&format!("v{bare}"))
+                pattern.matches(bare)
+                    || if version.len() == bare.len() + 1 {
+                        pattern.matches(version)
+                    } else {
+                        pattern.matches(&format!("v{bare}"))
+                    }
             }),
         }
     }

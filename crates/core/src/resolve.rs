@@ -10,6 +10,7 @@ mod gates;
 mod machines;
 mod refusal;
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,7 +27,7 @@ use crate::image::{AccountId, ImageId};
 use crate::lookup::Minor;
 use crate::policy::{AgeFloor, Policy, Ruling};
 use candidates::{Candidate, Finder, Found};
-use machines::Telling;
+use machines::{Fitting, Telling};
 
 /// Where and for what is resolved.
 #[derive(Debug)]
@@ -359,7 +360,7 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
 
     let mut warnings = Vec::new();
     let mut reports = Vec::new();
-    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut candidates: Vec<Candidate<'_>> = Vec::new();
     for (at, term) in ask.terms.iter().enumerate() {
         let Found { candidates: found, mut problems, warnings: told } = finder.find(at, term);
         warnings.extend(told);
@@ -409,7 +410,7 @@ struct Choice {
 }
 
 /// Per requirement set the best image.
-fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) -> Choice {
+fn choose(index: &Index<'_>, candidates: &[Candidate<'_>], setting: &Setting<'_>) -> Choice {
     let now = index.now;
     let mut sets: BTreeMap<&Requirements, Vec<usize>> = BTreeMap::new();
     for (at, candidate) in candidates.iter().enumerate() {
@@ -470,7 +471,7 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
             choice.chosen.push(Chosen {
                 id: kept.id().clone(),
                 name: kept.name().to_owned(),
-                version: candidate.version.clone(),
+                version: candidate.version.as_deref().map(str::to_owned),
                 dated: kept.dated,
                 requirements: requirements.clone(),
                 hardware: hardware.clone(),
@@ -500,7 +501,7 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
 }
 
 /// An image in use is exempt from age, and from age only.
-fn eligible(candidate: &Candidate, index: &Index<'_>, setting: &Setting<'_>) -> bool {
+fn eligible(candidate: &Candidate<'_>, index: &Index<'_>, setting: &Setting<'_>) -> bool {
     candidate.refusals.is_empty()
         || candidate.refusals.iter().all(Refusal::about_age)
             && setting.in_use.contains(index.at(candidate.image).id())
@@ -509,7 +510,7 @@ fn eligible(candidate: &Candidate, index: &Index<'_>, setting: &Setting<'_>) -> 
 /// The first of the too young that will be old enough, of those that would then be chosen.
 fn upcoming(
     index: &Index<'_>,
-    candidates: &[Candidate],
+    candidates: &[Candidate<'_>],
     members: &[usize],
     than: Option<usize>,
 ) -> Option<Next> {
@@ -538,7 +539,7 @@ fn upcoming(
 #[expect(clippy::type_complexity, reason = "two answers of one pass")]
 fn account(
     index: &Index<'_>,
-    mut candidates: Vec<Candidate>,
+    mut candidates: Vec<Candidate<'_>>,
     choice: &Choice,
     setting: &Setting<'_>,
 ) -> (BTreeMap<ImageId, Refused>, Vec<Vec<(ImageId, Verdict)>>) {
@@ -555,18 +556,15 @@ fn account(
         let verdict = if choice.won[at] {
             Verdict::Chosen
         } else {
-            let mut all = std::mem::take(&mut candidate.refusals);
-            if let Some(by) = &choice.beaten_by[at]
-                && all.is_empty()
-            {
-                all.push(Refusal::Superseded { by: by.clone() });
-            }
-            all.sort_by_key(Refusal::gate);
-            let mut all = all.into_iter();
-            match all.next() {
-                Some(first) => Verdict::Refused(first, all.collect()),
+            // They stand in the order of the gates.
+            let mut all = std::mem::take(&mut candidate.refusals).into_iter();
+            match (all.next(), &choice.beaten_by[at]) {
+                (Some(first), _) => Verdict::Refused(first, all.collect()),
+                (None, Some(by)) => {
+                    Verdict::Refused(Refusal::Superseded { by: by.clone() }, Vec::new())
+                }
                 // Unreachable by construction: who is eligible has won or was beaten.
-                None => Verdict::Chosen,
+                (None, None) => Verdict::Chosen,
             }
         };
         if let Verdict::Refused(refusal, also) = &verdict
@@ -575,7 +573,7 @@ fn account(
             if refused.last().is_none_or(|(last, _)| last != kept.id()) {
                 let first = Refused {
                     name: kept.name().to_owned(),
-                    version: candidate.version.take(),
+                    version: candidate.version.take().map(Cow::into_owned),
                     dated: kept.dated,
                     refusal: refusal.clone(),
                     also: also.clone(),
@@ -623,7 +621,6 @@ fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
     };
     let mut answers = Vec::with_capacity(pools.len() * machines.len());
     for (pool, wanted) in &pools {
-        let mut nearest = Nearest::new(choice, wanted.as_ref(), machines);
         let wanted = wanted.as_ref();
         let launched = wanted.map(|it| machines.in_pool(it));
         let chosen: Vec<_> = choice
@@ -631,6 +628,7 @@ fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
             .iter()
             .map(|it| machines.fitting(wanted, &it.requirements, &it.hardware))
             .collect();
+        let mut nearest = Nearest::new(choice, wanted, machines, &chosen);
         let held: Vec<_> = choice
             .held
             .iter()
@@ -669,6 +667,7 @@ struct Nearest<'a> {
     choice: &'a Choice,
     pool: Option<&'a Requirements>,
     machines: &'a Machines,
+    fitting: &'a [Fitting],
     telling: Telling<'a>,
     by_name: bool,
     /// Sizes of one kind of machine follow each other and mostly miss the same.
@@ -676,10 +675,15 @@ struct Nearest<'a> {
 }
 
 impl<'a> Nearest<'a> {
-    fn new(choice: &'a Choice, pool: Option<&'a Requirements>, machines: &'a Machines) -> Self {
+    fn new(
+        choice: &'a Choice,
+        pool: Option<&'a Requirements>,
+        machines: &'a Machines,
+        fitting: &'a [Fitting],
+    ) -> Self {
         let telling = machines.telling(choice.chosen.iter().map(|it| &it.requirements));
         let by_name = choice.chosen.iter().any(|it| it.hardware.names_types());
-        Self { choice, pool, machines, telling, by_name, last: None }
+        Self { choice, pool, machines, fitting, telling, by_name, last: None }
     }
 
     fn of(&mut self, at: usize, machine: &Machine) -> Option<(ImageId, Vec<Miss>)> {
@@ -689,17 +693,19 @@ impl<'a> Nearest<'a> {
         {
             return answer.clone();
         }
-        let answer = self.find(machine);
+        let answer = self.find(at, machine);
         self.last = Some((at, answer.clone()));
         answer
     }
 
     /// Counted before anything is put into words.
-    fn find(&self, machine: &Machine) -> Option<(ImageId, Vec<Miss>)> {
+    fn find(&self, at: usize, machine: &Machine) -> Option<(ImageId, Vec<Miss>)> {
         let Self { choice, pool, machines: Machines { vocabulary, .. }, .. } = *self;
-        let nearest = choice.chosen.iter().min_by_key(|it| {
-            machines::misses_number(machine, pool, &it.requirements, &it.hardware)
-        })?;
+        let (nearest, _) = choice
+            .chosen
+            .iter()
+            .zip(self.fitting)
+            .min_by_key(|(it, fitting)| fitting.misses_number(at, machine, &it.hardware))?;
         let (asked, hardware) = (&nearest.requirements, &nearest.hardware);
         let misses = machines::misses(machine, pool, asked, hardware, vocabulary);
         Some((nearest.id.clone(), misses))

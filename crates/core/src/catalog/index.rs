@@ -22,8 +22,8 @@ pub struct Index<'a> {
     pub catalog: &'a Catalog,
     pub now: Timestamp,
     kept: Vec<Kept<'a>>,
-    by_name: Vec<(&'a str, usize)>,
-    by_tag: BTreeMap<&'a str, BTreeMap<&'a str, Vec<usize>>>,
+    names: Names,
+    by_tag: BTreeMap<&'a str, Tagged<'a>>,
     releases: BTreeMap<Flavour, Vec<(usize, String)>>,
     publishers: BTreeMap<Family, BTreeSet<AccountId>>,
     by_arn: BTreeMap<&'a str, &'a Parameter>,
@@ -46,6 +46,109 @@ pub struct Kept<'a> {
     kubelet: OnceLock<Option<Minor>>,
 }
 
+/// The images that have a tag, whatever its value, with the value.
+#[derive(Debug, Default)]
+struct Tagged<'a> {
+    all: Vec<(&'a str, usize)>,
+    /// Sorted when somebody asks for a value: most tags are never asked for, and some of them (a commit,
+    /// a build's number) are different on every image.
+    by_value: OnceLock<BTreeMap<String, Vec<usize>>>,
+}
+
+impl Tagged<'_> {
+    fn with(&self, pattern: &NamePattern) -> Vec<usize> {
+        let by_value = self.by_value.get_or_init(|| {
+            let mut by_value: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+            for (value, at) in &self.all {
+                match by_value.get_mut(*value) {
+                    Some(images) => images.push(*at),
+                    None => {
+                        by_value.insert((*value).to_owned(), vec![*at]);
+                    }
+                }
+            }
+            by_value
+        });
+        if !pattern.wild() {
+            // A pattern without wildcards is still a pattern: `a\*` means `a*`.
+            return by_value.get(&pattern.prefix()).cloned().unwrap_or_default();
+        }
+        let matching = by_value.iter().filter(|(value, _)| pattern.matches(value));
+        matching.flat_map(|(_, images)| images.iter().copied()).collect()
+    }
+}
+
+/// All names in one text, sorted, so that a pattern that begins with a wildcard is sought in one go.
+#[derive(Debug)]
+struct Names {
+    text: String,
+    /// Where each name begins in the text, and whose it is.
+    starts: Vec<(usize, usize)>,
+}
+
+/// Stands behind each name.
+const END: char = '\0';
+
+impl Names {
+    fn new(sorted: &[(&str, usize)]) -> Self {
+        let bytes = sorted.iter().map(|(name, _)| name.len() + END.len_utf8()).sum();
+        let mut names =
+            Self { text: String::with_capacity(bytes), starts: Vec::with_capacity(sorted.len()) };
+        for (name, at) in sorted {
+            names.starts.push((names.text.len(), *at));
+            names.text.push_str(name);
+            names.text.push(END);
+        }
+        names
+    }
+
+    fn end(&self, place: usize) -> usize {
+        self.starts.get(place + 1).map_or(self.text.len(), |(start, _)| *start)
+    }
+
+    fn name(&self, place: usize) -> &str {
+        &self.text[self.starts[place].0..self.end(place) - END.len_utf8()]
+    }
+
+    fn matching(&self, pattern: &NamePattern) -> Vec<usize> {
+        let prefix = pattern.prefix();
+        let first = partition(0..self.starts.len(), |it| self.name(it) < prefix.as_str());
+        let last =
+            partition(first..self.starts.len(), |it| self.name(it).starts_with(prefix.as_str()));
+        let mut found = Vec::new();
+        let mut check = |place: usize| {
+            if pattern.matches(self.name(place)) {
+                found.push(self.starts[place].1);
+            }
+        };
+        let telling = pattern.longest_part();
+        // To look into few names is quicker than to look for them.
+        if telling.is_empty() || telling.contains(END) || last - first < 64 {
+            (first..last).for_each(check);
+            return found;
+        }
+        // Every name that matches has this part in it; what has it may still not match.
+        let end = self.starts.get(last).map_or(self.text.len(), |(start, _)| *start);
+        let mut from = self.starts[first].0;
+        while let Some(at) = self.text[from..end].find(telling.as_str()) {
+            let place = self.starts.partition_point(|(start, _)| *start <= from + at) - 1;
+            check(place);
+            from = self.end(place);
+        }
+        found
+    }
+}
+
+/// The first place that is not so, where all before it are.
+fn partition(places: std::ops::Range<usize>, so: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (places.start, places.end);
+    while low < high {
+        let middle = low.midpoint(high);
+        if so(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
 impl<'a> Index<'a> {
     pub(super) fn new(catalog: &'a Catalog, now: Timestamp) -> Self {
         let moved_back = catalog.moves_back();
@@ -59,10 +162,10 @@ impl<'a> Index<'a> {
             kept.iter().enumerate().map(|(at, it)| (it.sighting.image.name.as_str(), at)).collect();
         by_name.sort_unstable();
 
-        let mut by_tag: BTreeMap<&str, BTreeMap<&str, Vec<usize>>> = BTreeMap::new();
+        let mut by_tag: BTreeMap<&str, Tagged<'_>> = BTreeMap::new();
         for (at, kept) in kept.iter().enumerate() {
             for (key, value) in &kept.sighting.image.tags {
-                by_tag.entry(key).or_default().entry(value).or_default().push(at);
+                by_tag.entry(key).or_default().all.push((value, at));
             }
         }
 
@@ -70,7 +173,7 @@ impl<'a> Index<'a> {
             catalog,
             now,
             kept,
-            by_name,
+            names: Names::new(&by_name),
             by_tag,
             releases: BTreeMap::new(),
             publishers: BTreeMap::new(),
@@ -171,36 +274,18 @@ impl<'a> Index<'a> {
     }
 
     pub fn named(&self, pattern: &NamePattern) -> Vec<usize> {
-        let prefix = pattern.prefix();
-        let from = self.by_name.partition_point(|(name, _)| *name < prefix.as_str());
-        self.by_name[from..]
-            .iter()
-            .take_while(|(name, _)| name.starts_with(&prefix))
-            .filter(|(name, _)| pattern.matches(name))
-            .map(|(_, at)| *at)
-            .collect()
+        self.names.matching(pattern)
     }
 
     /// Images that have all the tags of a term, found by the tag that the fewest images have.
     pub fn tagged(&self, term: &Term) -> Vec<usize> {
         let mut fewest: Option<Vec<usize>> = None;
         for (key, wanted) in &term.tags {
-            let Some(values) = self.by_tag.get(key.as_str()) else { return Vec::new() };
-            let mut found: Vec<usize> = Vec::new();
-            match wanted {
-                Some(pattern) if !pattern.wild() => {
-                    // A pattern without wildcards is still a pattern: `a\*` means `a*`.
-                    let value = pattern.prefix();
-                    found.extend(values.get(value.as_str()).into_iter().flatten());
-                }
-                wanted => {
-                    for (value, images) in values {
-                        if wanted.as_ref().is_none_or(|it| it.matches(value)) {
-                            found.extend(images);
-                        }
-                    }
-                }
-            }
+            let Some(tagged) = self.by_tag.get(key.as_str()) else { return Vec::new() };
+            let found: Vec<usize> = match wanted {
+                None => tagged.all.iter().map(|(_, at)| *at).collect(),
+                Some(pattern) => tagged.with(pattern),
+            };
             if fewest.as_ref().is_none_or(|it| found.len() < it.len()) {
                 fewest = Some(found);
             }

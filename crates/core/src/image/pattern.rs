@@ -70,6 +70,19 @@ impl NamePattern {
             .collect()
     }
 
+    /// The longest text without a wildcard that every matching name has in it.
+    pub(crate) fn longest_part(&self) -> String {
+        let parts = self.pieces.split(|it| !matches!(it, Piece::Exactly(_)));
+        let longest = parts.max_by_key(|it| it.len()).unwrap_or_default();
+        longest
+            .iter()
+            .filter_map(|it| match it {
+                Piece::Exactly(character) => Some(*character),
+                Piece::AtMostOne | Piece::Any => None,
+            })
+            .collect()
+    }
+
     pub fn matches(&self, name: &str) -> bool {
         match self.plain.as_deref() {
             Some([whole]) => name == whole,

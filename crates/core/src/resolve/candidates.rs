@@ -3,6 +3,7 @@
 //! `catalog × term → candidates`, each with what it requires of a node and with what speaks against it
 //! so far (that it is not the release asked for). Policy and age come after.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -16,14 +17,14 @@ use crate::lookup::{self, Flavour, Minor, Release};
 
 /// An image that a term matched.
 #[derive(Debug)]
-pub(super) struct Candidate {
+pub(super) struct Candidate<'a> {
     pub image: usize,
     pub term: usize,
     /// What nodes it may become; two sets where one image serves two variants. Most candidates of a term
     /// have the same.
     pub sets: Rc<[Requirements]>,
     /// The release it is, where the term speaks of releases.
-    pub version: Option<String>,
+    pub version: Option<Cow<'a, str>>,
     pub refusals: Vec<Refusal>,
     /// A deprecated image is the last choice here; in the history of an alias it is none at all.
     pub may_be_deprecated: bool,
@@ -33,8 +34,8 @@ pub(super) struct Candidate {
 
 /// Everything found out about one term.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub candidates: Vec<Candidate>,
+pub(super) struct Found<'a> {
+    pub candidates: Vec<Candidate<'a>>,
     pub problems: Vec<Problem>,
     pub warnings: Vec<Warning>,
 }
@@ -45,8 +46,8 @@ pub(super) struct Finder<'a> {
     pub vocabulary: &'a Vocabulary,
 }
 
-impl Finder<'_> {
-    pub(super) fn find(&self, at: usize, term: &Term) -> Found {
+impl<'a> Finder<'a> {
+    pub(super) fn find(&self, at: usize, term: &Term) -> Found<'a> {
         let mut found = Found::default();
         if let Some(alias) = &term.alias {
             self.find_alias(at, term, alias, &mut found);
@@ -86,14 +87,14 @@ impl Finder<'_> {
         found
     }
 
-    fn also_matches(&self, candidate: &Candidate, term: &Term) -> bool {
+    fn also_matches(&self, candidate: &Candidate<'_>, term: &Term) -> bool {
         let image = &self.index.at(candidate.image).sighting.image;
         term.id.as_ref().is_none_or(|it| *it == image.id)
             && term.name.as_ref().is_none_or(|it| it.matches(&image.name))
             && term.tags_match(image)
     }
 
-    fn find_alias(&self, at: usize, term: &Term, alias: &Alias, found: &mut Found) {
+    fn find_alias(&self, at: usize, term: &Term, alias: &Alias, found: &mut Found<'a>) {
         let Some(kubernetes) = self.setting.kubernetes else {
             found.problems.push(Problem::KubernetesUnknown);
             return;
@@ -140,7 +141,7 @@ impl Finder<'_> {
         term: &Term,
         flavour: Flavour,
         version: &AliasVersion,
-        found: &mut Found,
+        found: &mut Found<'a>,
     ) {
         match version {
             AliasVersion::Latest { back } => self.find_latest(at, term, flavour, *back, found),
@@ -155,7 +156,7 @@ impl Finder<'_> {
         term: &Term,
         flavour: Flavour,
         version: &str,
-        found: &mut Found,
+        found: &mut Found<'a>,
     ) {
         let path = flavour.pinned(version).unwrap_or_default();
         if let Some(parameter) = self.index.catalog.parameters.get(&path) {
@@ -175,20 +176,28 @@ impl Finder<'_> {
                 continue;
             }
             let mut candidate = self.candidate(at, *image, &mut needs, &mut found.warnings);
-            candidate.version = Some(known.clone());
+            candidate.version = Some(Cow::Borrowed(known.as_str()));
             self.check_publisher(flavour, &mut candidate);
             found.candidates.push(candidate);
         }
     }
 
     /// The release that the pointer names, and those before it to fall back to.
-    fn find_latest(&self, at: usize, term: &Term, flavour: Flavour, back: u32, found: &mut Found) {
+    fn find_latest(
+        &self,
+        at: usize,
+        term: &Term,
+        flavour: Flavour,
+        back: u32,
+        found: &mut Found<'a>,
+    ) {
         let recommended = self.recommended(flavour, found);
         let mut needs = Needs::of_flavour(term, flavour);
-        let mut candidates: Vec<Candidate> = Vec::new();
-        for (image, version) in self.index.releases(&flavour) {
+        let line = self.index.releases(&flavour);
+        let mut candidates: Vec<Candidate<'a>> = Vec::with_capacity(line.len());
+        for (image, version) in line {
             let mut candidate = self.candidate(at, *image, &mut needs, &mut found.warnings);
-            candidate.version = Some(version.clone());
+            candidate.version = Some(Cow::Borrowed(version.as_str()));
             candidate.may_be_deprecated = false;
             self.check_publisher(flavour, &mut candidate);
             let kept = self.index.at(*image);
@@ -214,9 +223,9 @@ impl Finder<'_> {
     }
 
     /// `latest~1`: the release before, counted over releases that are published and not withdrawn.
-    fn step_back(&self, back: u32, candidates: &mut [Candidate]) {
-        let mut places: BTreeMap<String, usize> = BTreeMap::new();
-        let mut wanted: Option<String> = None;
+    fn step_back(&self, back: u32, candidates: &mut [Candidate<'a>]) {
+        let mut places: BTreeMap<Cow<'a, str>, usize> = BTreeMap::new();
+        let mut wanted: Option<Cow<'a, str>> = None;
         let back_places = usize::try_from(back).unwrap_or(usize::MAX);
         for candidate in candidates.iter() {
             let withdrawn = self.index.at(candidate.image).withdrawn.is_some();
@@ -241,7 +250,7 @@ impl Finder<'_> {
                 (Some(place), _) if place < back_places => {
                     candidate.refusals.push(Refusal::NewerThanAsked {
                         asked: format!("latest~{back}"),
-                        version: wanted.clone(),
+                        version: wanted.as_deref().map(str::to_owned),
                     });
                 }
                 _ => {}
@@ -249,7 +258,7 @@ impl Finder<'_> {
         }
     }
 
-    fn recommended(&self, flavour: Flavour, found: &mut Found) -> Recommended {
+    fn recommended(&self, flavour: Flavour, found: &mut Found<'_>) -> Recommended {
         let path = flavour.pointer();
         let Some(parameter) = self.index.catalog.parameters.get(&path) else {
             if let Some((outcome, since)) = self.index.unasked(&path) {
@@ -284,7 +293,7 @@ impl Finder<'_> {
         position.map_or(Recommended::Unknown, Recommended::Image)
     }
 
-    fn find_parameter(&self, at: usize, term: &Term, name: &ParameterName, found: &mut Found) {
+    fn find_parameter(&self, at: usize, term: &Term, name: &ParameterName, found: &mut Found<'a>) {
         // A known public path is its alias under another name, fallback included.
         if name.pick == crate::ask::Pick::Newest
             && let Some((flavour, release)) = lookup::read_path(name.name())
@@ -344,7 +353,7 @@ impl Finder<'_> {
     }
 
     /// The newest value that can be read. A bad newer one is told, and changes nothing.
-    fn value_of(parameter: &Parameter, shown: &str, found: &mut Found) -> Option<Value> {
+    fn value_of(parameter: &Parameter, shown: &str, found: &mut Found<'_>) -> Option<Value> {
         let mut first_error: Option<ReadValueError> = None;
         for value in parameter.values().rev() {
             match read_value(&value.text) {
@@ -382,7 +391,7 @@ impl Finder<'_> {
         version: Option<&str>,
         value: &Value,
         path: &str,
-        found: &mut Found,
+        found: &mut Found<'a>,
     ) {
         match self.index.position(&value.id) {
             None => found
@@ -391,7 +400,7 @@ impl Finder<'_> {
             Some(position) => {
                 let mut needs = Needs::of_flavour(term, flavour);
                 let mut candidate = self.candidate(at, position, &mut needs, &mut found.warnings);
-                candidate.version = version.map(str::to_owned);
+                candidate.version = version.map(|it| Cow::Owned(it.to_owned()));
                 found.candidates.push(candidate);
             }
         }
@@ -399,7 +408,7 @@ impl Finder<'_> {
 
     /// A look-alike name is no release: its owner must be one whose images the family's public
     /// parameters have named. EC2's group `amazon` has other accounts too.
-    fn check_publisher(&self, flavour: Flavour, candidate: &mut Candidate) {
+    fn check_publisher(&self, flavour: Flavour, candidate: &mut Candidate<'_>) {
         let kept = self.index.at(candidate.image);
         if !self.index.published_by(flavour.family, kept) {
             candidate.refusals.push(wrong_owner(
@@ -418,7 +427,7 @@ impl Finder<'_> {
         position: usize,
         needs: &mut Needs<'_>,
         warnings: &mut Vec<Warning>,
-    ) -> Candidate {
+    ) -> Candidate<'a> {
         let kept = self.index.at(position);
         let word = kept.sighting.image.architecture.kubernetes();
         let read = needs.on(word, self.vocabulary);
@@ -433,7 +442,7 @@ impl Finder<'_> {
             image: position,
             term: at,
             sets: Rc::clone(&read.sets),
-            version: kept.release.as_ref().map(|(_, version)| version.clone()),
+            version: kept.release.as_ref().map(|(_, version)| Cow::Borrowed(version.as_str())),
             refusals: Vec::new(),
             may_be_deprecated: true,
             pinned_by_id: false,

@@ -12,7 +12,7 @@ use crate::catalog::{Appeared, Because, Index, Kept, Standing};
 use crate::policy::{AgeFrom, Ruling, Subject};
 
 pub(super) fn refuse(
-    candidate: &mut Candidate,
+    candidate: &mut Candidate<'_>,
     index: &Index<'_>,
     ask: &Ask,
     ruling: &Ruling<'_>,
@@ -95,7 +95,7 @@ fn owner(kept: &Kept<'_>, term: &Term, ruling: &Ruling<'_>, setting: &Setting<'_
 /// A withdrawn image boots nowhere, save by a dated exception. One that was only deprecated, however
 /// early, is the last choice of terms that look for ids, names and tags, as everywhere else.
 fn withdrawn_or_deprecated(
-    candidate: &Candidate,
+    candidate: &Candidate<'_>,
     kept: &Kept<'_>,
     subject: &Subject<'_>,
     term: &Term,
@@ -125,7 +125,7 @@ fn withdrawn_or_deprecated(
 }
 
 fn age(
-    candidate: &Candidate,
+    candidate: &Candidate<'_>,
     kept: &Kept<'_>,
     subject: &Subject<'_>,
     ask: &Ask,

@@ -40,10 +40,9 @@ impl Which {
         Self(vec![0; of.div_ceil(64)])
     }
 
+    /// Also those that there are not; nobody asks for them.
     fn all(of: usize) -> Self {
-        let mut all = Self::none(of);
-        (0..of).for_each(|it| all.insert(it));
-        all
+        Self(vec![u64::MAX; of.div_ceil(64)])
     }
 
     fn insert(&mut self, at: usize) {
@@ -118,39 +117,45 @@ impl Machines {
         pool: Option<&Requirements>,
         asked: &Requirements,
         hardware: &Hardware,
-    ) -> Which {
-        let mut fitting = self.with_hardware(hardware);
+    ) -> Fitting {
+        let hardware = self.with_hardware(hardware);
+        let mut all = hardware.clone();
+        let mut labels = Vec::with_capacity(asked.iter().len());
         for (key, asked) in asked.iter() {
             // The type's label decides; a label that a type does not have is the pool's.
             let otherwise = match pool.and_then(|it| it.get(key)) {
                 Some(offered) => offered.intersects(asked),
                 None => asked.admits_absent(),
             };
-            self.keep_agreeing(&mut fitting, key, asked, otherwise);
+            let agreeing = self.agreeing(key, asked, otherwise);
+            all.keep(&agreeing);
+            labels.push(agreeing);
         }
-        fitting
+        Fitting { all, labels, hardware }
     }
 
     /// Which machines the pool would launch at all.
     pub(super) fn in_pool(&self, pool: &Requirements) -> Which {
         let mut launched = Which::all(self.machines.len());
         for (key, wanted) in pool.iter() {
-            self.keep_agreeing(&mut launched, key, wanted, true);
+            launched.keep(&self.agreeing(key, wanted, true));
         }
         launched
     }
 
-    /// Takes out who offers something else; who does not have the label stays or goes as told.
-    fn keep_agreeing(&self, which: &mut Which, key: Key, asked: &Requirement, otherwise: bool) {
+    /// Who offers what is asked for; who does not have the label is in or out as told.
+    fn agreeing(&self, key: Key, asked: &Requirement, otherwise: bool) -> Which {
+        let number = self.machines.len();
         let offers = self.offers.get(&key).map_or(&[][..], |it| &it.distinct);
-        let stays = |(offered, _): &&(Requirement, Which)| offered.intersects(asked);
-        if otherwise {
-            offers.iter().filter(|it| !stays(it)).for_each(|(_, those)| which.remove(those));
-        } else {
-            let mut agreeing = Which::none(self.machines.len());
-            offers.iter().filter(stays).for_each(|(_, those)| agreeing.add(those));
-            which.keep(&agreeing);
+        let mut agreeing = if otherwise { Which::all(number) } else { Which::none(number) };
+        for (offered, those) in offers {
+            match (offered.intersects(asked), otherwise) {
+                (true, false) => agreeing.add(those),
+                (false, true) => agreeing.remove(those),
+                (true, true) | (false, false) => {}
+            }
         }
+        agreeing
     }
 
     /// Labels by which these requirements tell machines from each other.
@@ -424,6 +429,26 @@ fn admitted(machine: &Machine, pool: Option<&Requirements>, key: Key, asked: &Re
     offered.map_or_else(|| asked.admits_absent(), |it| it.intersects(asked))
 }
 
+/// See `Machines::fitting`: on the whole, by each label that is asked for, and by hardware.
+#[derive(Debug)]
+pub(super) struct Fitting {
+    all: Which,
+    labels: Vec<Which>,
+    hardware: Which,
+}
+
+impl Fitting {
+    pub(super) fn contains(&self, at: usize) -> bool {
+        self.all.contains(at)
+    }
+
+    /// How many things stand between the image and a type: as many as `misses` would tell.
+    pub(super) fn misses_number(&self, at: usize, machine: &Machine, hardware: &Hardware) -> usize {
+        let labels = self.labels.iter().filter(|it| !it.contains(at)).count();
+        if self.hardware.contains(at) { labels } else { labels + hardware.misses(machine).len() }
+    }
+}
+
 /// See `Machines::telling`.
 #[derive(Debug)]
 pub(super) struct Telling<'a> {
@@ -437,17 +462,6 @@ impl Telling<'_> {
         self.columns.iter().all(|it| it[one] == it[other])
             && self.machines.machines[one].body() == self.machines.machines[other].body()
     }
-}
-
-/// How many things stand between an image and a type: as many as `misses` would tell.
-pub(super) fn misses_number(
-    machine: &Machine,
-    pool: Option<&Requirements>,
-    asked: &Requirements,
-    hardware: &Hardware,
-) -> usize {
-    let labels = asked.iter().filter(|(key, asked)| !admitted(machine, pool, *key, asked));
-    labels.count() + hardware.misses(machine).len()
 }
 
 /// All that stands between an image and a type.
