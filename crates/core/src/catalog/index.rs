@@ -55,8 +55,31 @@ struct Tagged<'a> {
     by_value: OnceLock<BTreeMap<String, Vec<usize>>>,
 }
 
+/// Images that a tag leads to, not yet put together: of several tags only one is followed.
+enum Images<'a> {
+    All(&'a [(&'a str, usize)]),
+    Of(Vec<&'a [usize]>),
+}
+
+impl Images<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::All(all) => all.len(),
+            Self::Of(parts) => parts.iter().map(|it| it.len()).sum(),
+        }
+    }
+
+    fn collect(self) -> Vec<usize> {
+        match self {
+            Self::All(all) => all.iter().map(|(_, at)| *at).collect(),
+            Self::Of(parts) => parts.concat(),
+        }
+    }
+}
+
 impl Tagged<'_> {
-    fn with(&self, pattern: &NamePattern) -> Vec<usize> {
+    fn with(&self, wanted: Option<&NamePattern>) -> Images<'_> {
+        let Some(pattern) = wanted else { return Images::All(&self.all) };
         let by_value = self.by_value.get_or_init(|| {
             let mut by_value: BTreeMap<String, Vec<usize>> = BTreeMap::new();
             for (value, at) in &self.all {
@@ -71,10 +94,11 @@ impl Tagged<'_> {
         });
         if !pattern.wild() {
             // A pattern without wildcards is still a pattern: `a\*` means `a*`.
-            return by_value.get(&pattern.prefix()).cloned().unwrap_or_default();
+            let images = by_value.get(&pattern.prefix());
+            return Images::Of(images.into_iter().map(Vec::as_slice).collect());
         }
         let matching = by_value.iter().filter(|(value, _)| pattern.matches(value));
-        matching.flat_map(|(_, images)| images.iter().copied()).collect()
+        Images::Of(matching.map(|(_, images)| images.as_slice()).collect())
     }
 }
 
@@ -279,18 +303,15 @@ impl<'a> Index<'a> {
 
     /// Images that have all the tags of a term, found by the tag that the fewest images have.
     pub fn tagged(&self, term: &Term) -> Vec<usize> {
-        let mut fewest: Option<Vec<usize>> = None;
+        let mut fewest: Option<Images<'_>> = None;
         for (key, wanted) in &term.tags {
             let Some(tagged) = self.by_tag.get(key.as_str()) else { return Vec::new() };
-            let found: Vec<usize> = match wanted {
-                None => tagged.all.iter().map(|(_, at)| *at).collect(),
-                Some(pattern) => tagged.with(pattern),
-            };
-            if fewest.as_ref().is_none_or(|it| found.len() < it.len()) {
-                fewest = Some(found);
+            let images = tagged.with(wanted.as_ref());
+            if fewest.as_ref().is_none_or(|it| images.len() < it.len()) {
+                fewest = Some(images);
             }
         }
-        let mut found = fewest.unwrap_or_default();
+        let mut found = fewest.map_or_else(Vec::new, Images::collect);
         found.retain(|it| term.tags_match(&self.kept[*it].sighting.image));
         found.sort_unstable();
         found
