@@ -641,7 +641,17 @@ impl Catalog {
     /// a test environment must not stop production.
     pub(crate) fn moves_back(&self) -> BTreeMap<ImageId, Withdrawn> {
         let mut moved = BTreeMap::new();
+        // What parameters name now, and how many of them each.
+        let mut named_now: BTreeMap<ImageId, usize> = BTreeMap::new();
+        let own = |parameter: &Parameter| !public(&parameter.name);
+        let names_now = |parameter: &Parameter| parameter.newest().and_then(ParameterValue::image);
+        for id in self.parameters.values().filter_map(names_now) {
+            *named_now.entry(id).or_default() += 1;
+        }
         for parameter in self.parameters.values() {
+            if parameter.values().len() < 2 {
+                continue;
+            }
             let images: Vec<(&ParameterValue, ImageId)> = parameter
                 .values()
                 .filter_map(|value| value.image().map(|image| (value, image)))
@@ -654,11 +664,9 @@ impl Catalog {
                 }
                 let back_again =
                     images.iter().any(|(later, id)| id == from && later.follows(value));
-                let still_named = !public(&parameter.name)
-                    && self.parameters.values().any(|other| {
-                        other.name != parameter.name
-                            && other.newest().and_then(ParameterValue::image).as_ref() == Some(from)
-                    });
+                let by_itself = usize::from(names_now(parameter).as_ref() == Some(from));
+                let still_named =
+                    own(parameter) && named_now.get(from).is_some_and(|number| *number > by_itself);
                 if !back_again && !still_named {
                     let because = Because::PointerMovedBack {
                         parameter: parameter.name.clone(),
@@ -674,7 +682,11 @@ impl Catalog {
     /// The date by which an image is ordered and ages: its source's, where that is known, because a copy
     /// of an old image is an old image.
     pub(crate) fn dated(&self, id: &ImageId) -> Option<Timestamp> {
-        let mut image = &self.images.get(id)?.image;
+        self.images.get(id).and_then(|it| self.dated_image(&it.image))
+    }
+
+    pub(crate) fn dated_image(&self, image: &Image) -> Option<Timestamp> {
+        let mut image = image;
         let mut dated = image.created.at();
         // A chain of copies is short; a circle of them ends here.
         for _ in 0..16 {

@@ -14,16 +14,28 @@ use jiff::Timestamp;
 pub use pattern::NamePattern;
 
 /// `ami-` and then 8 or 17 lower-case hexadecimal digits. Holding one means it was checked.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ImageId(String);
+///
+/// Kept in place: every answer holds thousands of them. The shorter form ends in zeros, which come
+/// before every digit, so the order is that of the texts.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ImageId([u8; ImageId::LENGTH_MAX]);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an image id; write `ami-` and 8 or 17 of the digits 0-9 and a-f")]
 pub struct ParseImageIdError(pub String);
 
 impl ImageId {
+    const LENGTH_MAX: usize = "ami-".len() + 17;
+
     pub fn as_str(&self) -> &str {
-        &self.0
+        let length = self.0.iter().position(|it| *it == 0).unwrap_or(Self::LENGTH_MAX);
+        str::from_utf8(&self.0[..length]).expect("it was checked, and has ASCII only")
+    }
+}
+
+impl fmt::Debug for ImageId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("ImageId").field(&self.as_str()).finish()
     }
 }
 
@@ -34,19 +46,24 @@ impl FromStr for ImageId {
         let digits = text.strip_prefix("ami-").unwrap_or("");
         let well_formed = matches!(digits.len(), 8 | 17)
             && digits.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
-        if well_formed { Ok(Self(text.to_owned())) } else { Err(ParseImageIdError(shorten(text))) }
+        if !well_formed {
+            return Err(ParseImageIdError(shorten(text)));
+        }
+        let mut bytes = [0; Self::LENGTH_MAX];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        Ok(Self(bytes))
     }
 }
 
 impl fmt::Display for ImageId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(&self.0)
+        out.pad(self.as_str())
     }
 }
 
-/// Twelve digits. Kept as text: the leading zeros count.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AccountId(String);
+/// Twelve digits, as they are written: the leading zeros count. Kept in place, like an image's id.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AccountId([u8; 12]);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an AWS account; write its 12 digits, leading zeros included")]
@@ -54,7 +71,7 @@ pub struct ParseAccountIdError(pub String);
 
 impl AccountId {
     pub fn as_str(&self) -> &str {
-        &self.0
+        str::from_utf8(&self.0).expect("it was checked, and has digits only")
     }
 }
 
@@ -62,17 +79,22 @@ impl FromStr for AccountId {
     type Err = ParseAccountIdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.len() == 12 && text.bytes().all(|it| it.is_ascii_digit()) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(ParseAccountIdError(shorten(text)))
+        match text.as_bytes().try_into() {
+            Ok(digits) if text.bytes().all(|it| it.is_ascii_digit()) => Ok(Self(digits)),
+            _ => Err(ParseAccountIdError(shorten(text))),
         }
+    }
+}
+
+impl fmt::Debug for AccountId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("AccountId").field(&self.as_str()).finish()
     }
 }
 
 impl fmt::Display for AccountId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(&self.0)
+        out.pad(self.as_str())
     }
 }
 

@@ -75,7 +75,7 @@ impl Processor {
         }
     }
 
-    fn same_as(self, architecture: &Architecture) -> bool {
+    pub(crate) fn same_as(self, architecture: &Architecture) -> bool {
         architecture.kubernetes() == Some(self.kubernetes())
     }
 }
@@ -378,6 +378,11 @@ fn read_track(text: &str) -> Option<Track> {
 
 /// Which release an image would be if its name tells the truth.
 pub fn read_name(name: &str) -> Option<(Flavour, String)> {
+    named(name).map(|(flavour, version)| (flavour, version.to_owned()))
+}
+
+/// `read_name`, for who only looks.
+pub(crate) fn named(name: &str) -> Option<(Flavour, &str)> {
     if let Some(rest) = name.strip_prefix("amazon-eks-") {
         read_eks_name(rest)
     } else if let Some(rest) = name.strip_prefix("bottlerocket-aws-k8s-") {
@@ -388,9 +393,9 @@ pub fn read_name(name: &str) -> Option<(Flavour, String)> {
     }
 }
 
-fn read_eks_name(rest: &str) -> Option<(Flavour, String)> {
-    let parts: Vec<&str> = rest.split('-').collect();
-    let (family, processor, track, kubernetes, version) = match parts.as_slice() {
+fn read_eks_name(rest: &str) -> Option<(Flavour, &str)> {
+    let (parts, number) = parts::<6>(rest, '-')?;
+    let (family, processor, track, kubernetes, version) = match &parts[..number] {
         ["node", "al2023", cpu, track, k, version] => {
             let processor = match *cpu {
                 "x86_64" => Amd64,
@@ -409,12 +414,23 @@ fn read_eks_name(rest: &str) -> Option<(Flavour, String)> {
         return None;
     }
     let kubernetes = read_minor(kubernetes)?;
-    Some((Flavour { family, processor, track, kubernetes }, (*version).to_owned()))
+    Some((Flavour { family, processor, track, kubernetes }, *version))
 }
 
-fn read_bottlerocket_name(rest: &str) -> Option<(Flavour, String)> {
-    let parts: Vec<&str> = rest.split('-').collect();
-    let (kubernetes, track, cpu, version) = match parts.as_slice() {
+/// The parts of a text and how many they are, if they are not more than that.
+fn parts<const MOST: usize>(text: &str, between: char) -> Option<([&str; MOST], usize)> {
+    let mut parts = [""; MOST];
+    let mut number = 0;
+    for part in text.split(between) {
+        *parts.get_mut(number)? = part;
+        number += 1;
+    }
+    Some((parts, number))
+}
+
+fn read_bottlerocket_name(rest: &str) -> Option<(Flavour, &str)> {
+    let (parts, number) = parts::<5>(rest, '-')?;
+    let (kubernetes, track, cpu, version) = match &parts[..number] {
         [k, "nvidia", cpu, version, _build] => (k, Track::Nvidia, cpu, version),
         [k, cpu, version, _build] => (k, Track::Standard, cpu, version),
         _ => return None,
@@ -427,11 +443,11 @@ fn read_bottlerocket_name(rest: &str) -> Option<(Flavour, String)> {
     let version = version.strip_prefix('v').filter(|it| !it.is_empty())?;
     let kubernetes = read_minor(kubernetes)?;
     let flavour = Flavour { family: Family::Bottlerocket, processor, track, kubernetes };
-    Some((flavour, version.to_owned()))
+    Some((flavour, version))
 }
 
 /// The version is absent in the parameter's path and present in the image's name.
-fn read_windows_name(name: &str) -> Option<(Flavour, Option<String>)> {
+fn read_windows_name(name: &str) -> Option<(Flavour, Option<&str>)> {
     let rest = name.strip_prefix("Windows_Server-")?;
     let (year, rest) = rest.split_once("-English-Core-EKS_Optimized-")?;
     let family = match year {
@@ -441,7 +457,7 @@ fn read_windows_name(name: &str) -> Option<(Flavour, Option<String>)> {
         _ => return None,
     };
     let (kubernetes, version) = match rest.split_once('-') {
-        Some((kubernetes, version)) => (kubernetes, Some(version.to_owned())),
+        Some((kubernetes, version)) => (kubernetes, Some(version)),
         None => (rest, None),
     };
     let kubernetes = read_minor(kubernetes)?;
@@ -468,7 +484,7 @@ pub fn kubelet_of(image: &Image) -> Option<Minor> {
     {
         return Some(minor);
     }
-    if let Some((flavour, _)) = read_name(&image.name) {
+    if let Some((flavour, _)) = named(&image.name) {
         return Some(flavour.kubernetes);
     }
     kubelet_in_name(&image.name)
@@ -484,7 +500,8 @@ fn kubelet_in_name(name: &str) -> Option<Minor> {
         let announced = matches!(before, "k8s" | "kubernetes" | "kube" | "eks" | "kubelet");
         before = part;
         let bare = part.strip_prefix('v').unwrap_or(part);
-        let numbers: Vec<&str> = bare.split('.').collect();
+        let Some((numbers, number)) = parts::<3>(bare, '.') else { continue };
+        let numbers = &numbers[..number];
         let numeric = numbers
             .iter()
             .all(|it| !it.is_empty() && it.len() <= 3 && it.bytes().all(|it| it.is_ascii_digit()));

@@ -115,15 +115,37 @@ pub enum Which {
 
 impl Which {
     pub fn matches(&self, image: &Image) -> bool {
+        self.speaks_of(&Subject::of(image))
+    }
+
+    fn speaks_of(&self, subject: &Subject<'_>) -> bool {
         match self {
-            Self::Id(id) => *id == image.id,
-            Self::Name(pattern) => pattern.matches(&image.name),
-            Self::Version(pattern) => lookup::read_name(&image.name).is_some_and(|(_, version)| {
+            Self::Id(id) => *id == subject.image.id,
+            Self::Name(pattern) => pattern.matches(&subject.image.name),
+            Self::Version(pattern) => subject.version.is_some_and(|version| {
                 // Both spellings of a Bottlerocket version are in use.
                 let bare = version.trim_start_matches('v');
-                pattern.matches(bare) || pattern.matches(&format!("v{bare}"))
+                pattern.matches(bare)
+                    || if version.len() == bare.len() + 1 {
+                        pattern.matches(version)
+                    } else {
+                        pattern.matches(&format!("v{bare}"))
+                    }
             }),
         }
+    }
+}
+
+/// An image and the version that its name tells, read once for all who ask.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) image: &'a Image,
+    pub(crate) version: Option<&'a str>,
+}
+
+impl<'a> Subject<'a> {
+    pub(crate) fn of(image: &'a Image) -> Self {
+        Self { image, version: lookup::named(&image.name).map(|(_, version)| version) }
     }
 }
 
@@ -139,7 +161,11 @@ pub struct Quarantine {
 
 impl Quarantine {
     pub fn holds(&self, image: &Image, now: Timestamp) -> bool {
-        self.expires_at.is_none_or(|it| now < it) && self.image.matches(image)
+        self.holds_for(&Subject::of(image), now)
+    }
+
+    fn holds_for(&self, subject: &Subject<'_>, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|it| now < it) && self.image.speaks_of(subject)
     }
 }
 
@@ -199,21 +225,41 @@ impl<'a> Ruling<'a> {
         self.quarantines.iter().copied().filter(move |it| it.holds(image, now))
     }
 
+    pub(crate) fn quarantines_of(
+        &self,
+        subject: &Subject<'_>,
+        now: Timestamp,
+    ) -> impl Iterator<Item = &'a Quarantine> {
+        self.quarantines.iter().copied().filter(move |it| it.holds_for(subject, now))
+    }
+
     pub fn exception(&self, image: &Image, now: Timestamp) -> Option<&'a Exception> {
-        self.rules.iter().find_map(|it| exception(it, image, now))
+        self.exception_of(&Subject::of(image), now)
+    }
+
+    pub(crate) fn exception_of(
+        &self,
+        subject: &Subject<'_>,
+        now: Timestamp,
+    ) -> Option<&'a Exception> {
+        self.rules.iter().find_map(|it| exception(it, subject, now))
     }
 
     /// The longest age that anybody demands of this image. A policy's exception lifts that policy's own
     /// floor and the class's wish; another policy's floor stands.
     pub fn age_floor(&self, wish: Age, image: &Image, now: Timestamp) -> AgeFloor {
-        let own = if self.exception(image, now).is_some() { Age::NONE } else { wish };
-        self.rules
-            .iter()
-            .filter(|it| exception(it, image, now).is_none())
-            .map(|it| AgeFloor { age: it.minimum_age, policy: Some(it.name.clone()) })
-            .fold(AgeFloor { age: own, policy: None }, |longest, it| {
-                if it.age > longest.age { it } else { longest }
-            })
+        self.age_floor_of(wish, &Subject::of(image), now)
+    }
+
+    pub(crate) fn age_floor_of(&self, wish: Age, of: &Subject<'_>, now: Timestamp) -> AgeFloor {
+        let own = if self.exception_of(of, now).is_some() { Age::NONE } else { wish };
+        let (age, policy) = self.rules.iter().filter(|it| exception(it, of, now).is_none()).fold(
+            (own, None),
+            |longest, it| {
+                if it.minimum_age > longest.0 { (it.minimum_age, Some(&it.name)) } else { longest }
+            },
+        );
+        AgeFloor { age, policy: policy.cloned() }
     }
 
     /// What the class is held to when no exception is looked at.
@@ -249,6 +295,6 @@ impl<'a> Ruling<'a> {
     }
 }
 
-fn exception<'a>(rule: &'a Rule, image: &Image, now: Timestamp) -> Option<&'a Exception> {
-    rule.exceptions.iter().find(|it| now < it.until && it.image.matches(image))
+fn exception<'a>(rule: &'a Rule, of: &Subject<'_>, now: Timestamp) -> Option<&'a Exception> {
+    rule.exceptions.iter().find(|it| now < it.until && it.image.speaks_of(of))
 }

@@ -10,12 +10,13 @@ mod gates;
 mod machines;
 mod refusal;
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
-use nodemolt_fit::{Requirements, Vocabulary};
+use nodemolt_fit::Requirements;
 
 pub use machines::{Hardware, Machine, Machines, Miss, Pool, shown};
 pub use refusal::{Counted, DeprecatedRule, OwnerRule, Refusal, UnknownDate};
@@ -23,9 +24,10 @@ pub use refusal::{Counted, DeprecatedRule, OwnerRule, Refusal, UnknownDate};
 use crate::ask::Ask;
 use crate::catalog::{Index, Kept, Outcome, Query, ReadValueError};
 use crate::image::{AccountId, ImageId};
-use crate::lookup::{self, Minor};
+use crate::lookup::Minor;
 use crate::policy::{AgeFloor, Policy, Ruling};
 use candidates::{Candidate, Finder, Found};
+use machines::{Fitting, Telling};
 
 /// Where and for what is resolved.
 #[derive(Debug)]
@@ -358,7 +360,7 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
 
     let mut warnings = Vec::new();
     let mut reports = Vec::new();
-    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut candidates: Vec<Candidate<'_>> = Vec::new();
     for (at, term) in ask.terms.iter().enumerate() {
         let Found { candidates: found, mut problems, warnings: told } = finder.find(at, term);
         warnings.extend(told);
@@ -400,7 +402,7 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
     warnings.extend(overlaps(&choice.chosen, setting));
     sort_and_dedupe(&mut warnings);
 
-    let (refused, verdicts) = account(index, &candidates, &choice, setting);
+    let (refused, verdicts) = account(index, candidates, &choice, setting);
     for (report, verdicts) in reports.iter_mut().zip(verdicts) {
         report.verdicts = verdicts;
     }
@@ -420,28 +422,28 @@ struct Choice {
     chosen: Vec<Chosen>,
     held: Vec<Held>,
     /// For each candidate, the best of the images that beat it in one of its sets.
-    beaten_by: BTreeMap<usize, usize>,
-    /// Candidates that won at least one of their sets.
-    winners: BTreeSet<usize>,
+    beaten_by: Vec<Option<usize>>,
+    /// For each candidate, whether it won at least one of its sets.
+    won: Vec<bool>,
 }
 
 /// Per requirement set the best image.
-fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) -> Choice {
+fn choose(index: &Index<'_>, candidates: &[Candidate<'_>], setting: &Setting<'_>) -> Choice {
     let now = index.now;
     let mut sets: BTreeMap<&Requirements, Vec<usize>> = BTreeMap::new();
     for (at, candidate) in candidates.iter().enumerate() {
-        for set in &candidate.sets {
+        for set in candidate.sets.iter() {
             sets.entry(set).or_default().push(at);
         }
     }
     let mut choice = Choice {
         chosen: Vec::new(),
         held: Vec::new(),
-        beaten_by: BTreeMap::new(),
-        winners: BTreeSet::new(),
+        beaten_by: vec![None; candidates.len()],
+        won: vec![false; candidates.len()],
     };
     for (requirements, mut members) in sets {
-        members.sort_by_key(|it| {
+        members.sort_by_cached_key(|it| {
             let candidate = &candidates[*it];
             let kept = index.at(candidate.image);
             let deprecated = kept.sighting.image.deprecated_by(now);
@@ -455,26 +457,25 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
             if !eligible(candidate, index, setting) {
                 continue;
             }
-            let kept = index.at(candidate.image);
-            let hardware = Hardware::of(&kept.sighting.image);
+            let image = &index.at(candidate.image).sighting.image;
             let better = winners.iter().find(|(winner, theirs)| {
-                candidates[*winner].image == candidate.image || theirs.covers(&hardware)
+                candidates[*winner].image == candidate.image || theirs.covers_image(image)
             });
             match better {
                 Some((winner, _)) if candidates[*winner].image == candidate.image => {
-                    choice.winners.insert(*at);
+                    choice.won[*at] = true;
                 }
                 Some((winner, _)) => {
                     // Of those that beat it in its sets the best is told, whichever set comes first.
                     let by = candidates[*winner].image;
-                    let told = choice.beaten_by.entry(*at).or_insert(by);
+                    let told = choice.beaten_by[*at].get_or_insert(by);
                     if rank(index.at(by)) < rank(index.at(*told)) {
                         *told = by;
                     }
                 }
                 None => {
-                    choice.winners.insert(*at);
-                    winners.push((*at, hardware));
+                    choice.won[*at] = true;
+                    winners.push((*at, Hardware::of(image)));
                 }
             }
         }
@@ -494,7 +495,7 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
             choice.chosen.push(Chosen {
                 id: kept.id().clone(),
                 name: kept.name().to_owned(),
-                version: candidate.version.clone(),
+                version: candidate.version.as_deref().map(str::to_owned),
                 dated: kept.dated,
                 requirements: requirements.clone(),
                 hardware: hardware.clone(),
@@ -524,7 +525,7 @@ fn choose(index: &Index<'_>, candidates: &[Candidate], setting: &Setting<'_>) ->
 }
 
 /// An image in use is exempt from age, and from age only.
-fn eligible(candidate: &Candidate, index: &Index<'_>, setting: &Setting<'_>) -> bool {
+fn eligible(candidate: &Candidate<'_>, index: &Index<'_>, setting: &Setting<'_>) -> bool {
     candidate.refusals.is_empty()
         || candidate.refusals.iter().all(Refusal::spares_what_is_in_use)
             && setting.in_use.contains(index.at(candidate.image).id())
@@ -533,14 +534,14 @@ fn eligible(candidate: &Candidate, index: &Index<'_>, setting: &Setting<'_>) -> 
 /// The first of the too young that will be old enough, of those that would then be chosen.
 fn upcoming(
     index: &Index<'_>,
-    candidates: &[Candidate],
+    candidates: &[Candidate<'_>],
     members: &[usize],
     winners: &[(usize, Hardware)],
     than: Option<usize>,
 ) -> Option<Next> {
     let best = than.map(|it| &candidates[it]);
-    let hardware = |it: &Candidate| Hardware::of(&index.at(it.image).sighting.image);
-    let order = |it: &Candidate| {
+    let hardware = |it: &Candidate<'_>| Hardware::of(&index.at(it.image).sighting.image);
+    let order = |it: &Candidate<'_>| {
         let kept = index.at(it.image);
         (kept.sighting.image.deprecated_by(index.now), rank(kept))
     };
@@ -581,45 +582,51 @@ fn upcoming(
 #[expect(clippy::type_complexity, reason = "two answers of one pass")]
 fn account(
     index: &Index<'_>,
-    candidates: &[Candidate],
+    mut candidates: Vec<Candidate<'_>>,
     choice: &Choice,
     setting: &Setting<'_>,
 ) -> (BTreeMap<ImageId, Refused>, Vec<Vec<(ImageId, Verdict)>>) {
     let terms = candidates.iter().map(|it| it.term + 1).max().unwrap_or(0);
-    let mut verdicts: Vec<Vec<(usize, ImageId, Verdict)>> = vec![Vec::new(); terms];
-    let mut refused: BTreeMap<ImageId, Refused> = BTreeMap::new();
+    let mut verdicts: Vec<Vec<(usize, Verdict)>> = vec![Vec::new(); terms];
+    // By position, which is the order of ids: what stands behind the last one is new.
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    order.sort_by_key(|it| candidates[*it].image);
+    let mut refused: Vec<(ImageId, Refused)> = Vec::with_capacity(candidates.len());
     let chosen: BTreeSet<&ImageId> = choice.chosen.iter().map(|it| &it.id).collect();
-    for (at, candidate) in candidates.iter().enumerate() {
+    for at in order {
+        let candidate = &mut candidates[at];
         let kept = index.at(candidate.image);
-        let verdict = if choice.winners.contains(&at) {
+        let verdict = if choice.won[at] {
             Verdict::Chosen
         } else {
-            let mut all = candidate.refusals.clone();
-            if let Some(by) = choice.beaten_by.get(&at)
-                && all.is_empty()
-            {
-                all.push(Refusal::Superseded { by: index.at(*by).id().clone() });
-            }
-            all.sort_by_key(Refusal::gate);
-            let mut all = all.into_iter();
-            match all.next() {
-                Some(first) => Verdict::Refused(first, all.collect()),
+            // They stand in the order of the gates.
+            let mut all = std::mem::take(&mut candidate.refusals).into_iter();
+            match (all.next(), choice.beaten_by[at]) {
+                (Some(first), _) => Verdict::Refused(first, all.collect()),
+                (None, Some(by)) => {
+                    let by = index.at(by).id().clone();
+                    Verdict::Refused(Refusal::Superseded { by }, Vec::new())
+                }
                 // Unreachable by construction: who is eligible has won or was beaten.
-                None => Verdict::Chosen,
+                (None, None) => Verdict::Chosen,
             }
         };
         if let Verdict::Refused(refusal, also) = &verdict
             && !chosen.contains(kept.id())
         {
-            let entry = refused.entry(kept.id().clone()).or_insert_with(|| Refused {
-                name: kept.name().to_owned(),
-                version: candidate.version.clone(),
-                dated: kept.dated,
-                refusal: refusal.clone(),
-                also: also.clone(),
-                in_use: setting.in_use.contains(kept.id()),
-                terms: Vec::new(),
-            });
+            if refused.last().is_none_or(|(last, _)| last != kept.id()) {
+                let first = Refused {
+                    name: kept.name().to_owned(),
+                    version: candidate.version.take().map(Cow::into_owned),
+                    dated: kept.dated,
+                    refusal: refusal.clone(),
+                    also: also.clone(),
+                    in_use: setting.in_use.contains(kept.id()),
+                    terms: Vec::new(),
+                };
+                refused.push((kept.id().clone(), first));
+            }
+            let Some((_, entry)) = refused.last_mut() else { continue };
             if refusal.gate() > entry.refusal.gate() {
                 entry.refusal = refusal.clone();
                 entry.also.clone_from(also);
@@ -628,17 +635,18 @@ fn account(
                 entry.terms.push(candidate.term);
             }
         }
-        verdicts[candidate.term].push((candidate.image, kept.id().clone(), verdict));
+        verdicts[candidate.term].push((candidate.image, verdict));
     }
+    let refused = refused.into_iter().collect();
     let verdicts = verdicts
         .into_iter()
         .map(|mut all| {
             // A variant may refuse what another chooses; a term says of an image only the best.
-            all.sort_by_key(|(image, _, verdict)| {
+            all.sort_by_cached_key(|(image, verdict)| {
                 (rank(index.at(*image)), matches!(verdict, Verdict::Refused(..)))
             });
-            all.dedup_by(|b, a| a.1 == b.1);
-            all.into_iter().map(|(_, id, verdict)| (id, verdict)).collect()
+            all.dedup_by(|b, a| a.0 == b.0);
+            all.into_iter().map(|(image, it)| (index.at(image).id().clone(), it)).collect()
         })
         .collect();
     (refused, verdicts)
@@ -655,67 +663,107 @@ fn pools_of<'a>(setting: &'a Setting<'_>) -> Vec<(Option<&'a str>, Option<Requir
     pools.iter().map(|it| (Some(it.name.as_str()), Some(it.read(vocabulary)))).collect()
 }
 
-/// Whether it was asked what this type would boot in this pool.
-fn asked(machine: &Machine, pool: Option<&Requirements>, setting: &Setting<'_>) -> bool {
-    let named = match &setting.types {
+/// Whether it was asked what this type would boot.
+fn asked(machine: &Machine, setting: &Setting<'_>) -> bool {
+    match &setting.types {
         TypesAsked::Any => machine.for_nodes,
         TypesAsked::Named(names) => names.contains(&machine.name),
-    };
-    named && pool.is_none_or(|it| machines::in_pool(machine, it))
-}
-
-fn fits(
-    machine: &Machine,
-    pool: Option<&Requirements>,
-    requirements: &Requirements,
-    hardware: &Hardware,
-) -> bool {
-    machines::fits(machine, pool, requirements) && hardware.misses(machine).is_empty()
+    }
 }
 
 /// Per pool and instance type the first image that fits.
 fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
-    let mut answers = Vec::new();
-    for (name, pool) in pools_of(setting) {
-        for machine in setting.machines.iter().filter(|it| asked(it, pool.as_ref(), setting)) {
+    let machines = setting.machines;
+    let pools = pools_of(setting);
+    let mut answers = Vec::with_capacity(pools.len() * machines.len());
+    for (name, wanted) in &pools {
+        let wanted = wanted.as_ref();
+        let launched = wanted.map(|it| machines.in_pool(it));
+        let chosen: Vec<_> = choice
+            .chosen
+            .iter()
+            .map(|it| machines.fitting(wanted, &it.requirements, &it.hardware))
+            .collect();
+        let mut nearest = Nearest::new(choice, wanted, machines, &chosen);
+        let held: Vec<_> = choice
+            .held
+            .iter()
+            .map(|it| machines.fitting(wanted, &it.requirements, &it.hardware))
+            .collect();
+        for (at, machine) in machines.iter().enumerate() {
+            if !asked(machine, setting) || launched.as_ref().is_some_and(|it| !it.contains(at)) {
+                continue;
+            }
+            let boots = if let Some(first) = chosen.iter().position(|it| it.contains(at)) {
+                Boots::Image(first)
+            } else if let Some(first) = held.iter().position(|it| it.contains(at)) {
+                Boots::HeldBack(first)
+            } else {
+                Boots::Nothing { nearest: nearest.of(at, machine) }
+            };
             answers.push(TypeAnswer {
                 pool: name.map(str::to_owned),
                 instance_type: machine.name.clone(),
-                boots: boots(machine, pool.as_ref(), choice, &setting.machines.vocabulary),
+                boots,
             });
         }
     }
     answers
 }
 
-fn boots(
-    machine: &Machine,
-    pool: Option<&Requirements>,
-    choice: &Choice,
-    vocabulary: &Vocabulary,
-) -> Boots {
-    let fits = |requirements, hardware| fits(machine, pool, requirements, hardware);
-    if let Some(at) = choice.chosen.iter().position(|it| fits(&it.requirements, &it.hardware)) {
-        return Boots::Image(at);
+/// Of the chosen images the first of those of which the least stands between.
+struct Nearest<'a> {
+    choice: &'a Choice,
+    pool: Option<&'a Requirements>,
+    machines: &'a Machines,
+    fitting: &'a [Fitting],
+    telling: Telling<'a>,
+    by_name: bool,
+    /// Sizes of one kind of machine follow each other and mostly miss the same.
+    last: Option<(usize, Option<(ImageId, Vec<Miss>)>)>,
+}
+
+impl<'a> Nearest<'a> {
+    fn new(
+        choice: &'a Choice,
+        pool: Option<&'a Requirements>,
+        machines: &'a Machines,
+        fitting: &'a [Fitting],
+    ) -> Self {
+        let telling = machines.telling(choice.chosen.iter().map(|it| &it.requirements));
+        let by_name = choice.chosen.iter().any(|it| it.hardware.names_types());
+        Self { choice, pool, machines, fitting, telling, by_name, last: None }
     }
-    if let Some(at) = choice.held.iter().position(|it| fits(&it.requirements, &it.hardware)) {
-        return Boots::HeldBack(at);
+
+    fn of(&mut self, at: usize, machine: &Machine) -> Option<(ImageId, Vec<Miss>)> {
+        if let Some((last, answer)) = &self.last
+            && !self.by_name
+            && self.telling.alike(*last, at)
+        {
+            return answer.clone();
+        }
+        let answer = self.find(at, machine);
+        self.last = Some((at, answer.clone()));
+        answer
     }
-    let nearest = choice
-        .chosen
-        .iter()
-        .map(|it| {
-            let misses =
-                machines::misses(machine, pool, &it.requirements, &it.hardware, vocabulary);
-            (it, misses)
-        })
-        // Of two that miss equally much, the one that asks for what this machine has: on a machine
-        // with an AMD GPU the NVIDIA image is nearer than the one for machines without a GPU.
-        .min_by_key(|(it, misses)| {
-            (misses.len(), Reverse(machines::met(machine, pool, &it.requirements)))
-        })
-        .map(|(it, misses)| (it.id.clone(), misses));
-    Boots::Nothing { nearest }
+
+    /// Counted before anything is put into words.
+    fn find(&self, at: usize, machine: &Machine) -> Option<(ImageId, Vec<Miss>)> {
+        let Self { choice, pool, machines: Machines { vocabulary, .. }, .. } = *self;
+        let (nearest, _) = choice
+            .chosen
+            .iter()
+            .zip(self.fitting)
+            // Of two that miss equally much, the one that asks for what this machine has: on a machine
+            // with an AMD GPU the NVIDIA image is nearer than the one for machines without a GPU.
+            .min_by_key(|(it, fitting)| {
+                let met = machines::met(machine, pool, &it.requirements);
+                (fitting.misses_number(at, machine, &it.hardware), Reverse(met))
+            })?;
+        let (asked, hardware) = (&nearest.requirements, &nearest.hardware);
+        let misses = machines::misses(machine, pool, asked, hardware, vocabulary);
+        Some((nearest.id.clone(), misses))
+    }
 }
 
 /// A requirement that leads nowhere is told of the images that it was meant to narrow, and not of all
@@ -741,7 +789,7 @@ fn worth_knowing(
     for choice in chosen {
         let Some(kept) = index.get(&choice.id) else { continue };
         let image = &kept.sighting.image;
-        if setting.kubernetes.is_some() && lookup::kubelet_of(image).is_none() {
+        if setting.kubernetes.is_some() && kept.kubelet().is_none() {
             warnings.push(Warning::KubeletUnknown {
                 image: image.id.clone(),
                 name: image.name.clone(),
@@ -777,11 +825,21 @@ fn overlaps(chosen: &[Chosen], setting: &Setting<'_>) -> Vec<Warning> {
     }
     let mut found: BTreeMap<(usize, usize), BTreeSet<&str>> = BTreeMap::new();
     for (_, pool) in pools_of(setting) {
-        for machine in setting.machines.iter().filter(|it| asked(it, pool.as_ref(), setting)) {
+        let pool = pool.as_ref();
+        let launched = pool.map(|it| setting.machines.in_pool(it));
+        let fitting: Vec<_> = chosen
+            .iter()
+            .map(|it| setting.machines.fitting(pool, &it.requirements, &it.hardware))
+            .collect();
+        for (at, machine) in setting.machines.iter().enumerate() {
+            if !asked(machine, setting) || launched.as_ref().is_some_and(|it| !it.contains(at)) {
+                continue;
+            }
             let fitting: BTreeSet<usize> = chosen
                 .iter()
-                .filter(|it| fits(machine, pool.as_ref(), &it.requirements, &it.hardware))
-                .filter_map(|it| it.terms.first().copied())
+                .zip(&fitting)
+                .filter(|(_, fitting)| fitting.contains(at))
+                .filter_map(|(it, _)| it.terms.first().copied())
                 .collect();
             for first in &fitting {
                 for second in fitting.range(first + 1..) {

@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use nodemolt_fit::Family;
@@ -12,7 +13,9 @@ use nodemolt_fit::Family;
 use super::{Because, Catalog, Outcome, Parameter, Query, Sighting, Withdrawn};
 use crate::ask::{ParameterName, Term};
 use crate::image::{AccountId, ImageId, NamePattern};
-use crate::lookup::{self, Flavour, Release};
+use crate::lookup::{self, Flavour, Minor, Release};
+use crate::policy::Subject;
+use crate::resolve::rank;
 
 /// A catalog, shelved.
 #[derive(Debug)]
@@ -20,8 +23,8 @@ pub struct Index<'a> {
     pub catalog: &'a Catalog,
     pub now: Timestamp,
     kept: Vec<Kept<'a>>,
-    by_name: Vec<usize>,
-    by_tag: BTreeMap<&'a str, BTreeMap<&'a str, Vec<usize>>>,
+    names: Names,
+    by_tag: BTreeMap<&'a str, Tagged<'a>>,
     releases: BTreeMap<Flavour, Vec<(usize, String)>>,
     publishers: BTreeMap<Family, BTreeSet<AccountId>>,
     by_arn: BTreeMap<&'a str, &'a Parameter>,
@@ -38,6 +41,137 @@ pub struct Kept<'a> {
     pub withdrawn: Option<Withdrawn>,
     /// The release it claims to be.
     pub release: Option<(Flavour, String)>,
+    /// The version that its name tells, whatever its processor.
+    version: Option<&'a str>,
+    /// Read when somebody asks for it, which for most images nobody does.
+    kubelet: OnceLock<Option<Minor>>,
+}
+
+/// The images that have a tag, whatever its value, with the value.
+#[derive(Debug, Default)]
+struct Tagged<'a> {
+    all: Vec<(&'a str, usize)>,
+    /// Sorted when somebody asks for a value: most tags are never asked for, and some of them (a commit,
+    /// a build's number) are different on every image.
+    by_value: OnceLock<BTreeMap<String, Vec<usize>>>,
+}
+
+/// Images that a tag leads to, not yet put together: of several tags only one is followed.
+enum Images<'a> {
+    All(&'a [(&'a str, usize)]),
+    Of(Vec<&'a [usize]>),
+}
+
+impl Images<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::All(all) => all.len(),
+            Self::Of(parts) => parts.iter().map(|it| it.len()).sum(),
+        }
+    }
+
+    fn collect(self) -> Vec<usize> {
+        match self {
+            Self::All(all) => all.iter().map(|(_, at)| *at).collect(),
+            Self::Of(parts) => parts.concat(),
+        }
+    }
+}
+
+impl Tagged<'_> {
+    fn with(&self, wanted: Option<&NamePattern>) -> Images<'_> {
+        let Some(pattern) = wanted else { return Images::All(&self.all) };
+        let by_value = self.by_value.get_or_init(|| {
+            let mut by_value: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+            for (value, at) in &self.all {
+                match by_value.get_mut(*value) {
+                    Some(images) => images.push(*at),
+                    None => {
+                        by_value.insert((*value).to_owned(), vec![*at]);
+                    }
+                }
+            }
+            by_value
+        });
+        if !pattern.wild() {
+            // A pattern without wildcards is still a pattern: `a\*` means `a*`.
+            let images = by_value.get(&pattern.prefix());
+            return Images::Of(images.into_iter().map(Vec::as_slice).collect());
+        }
+        let matching = by_value.iter().filter(|(value, _)| pattern.matches(value));
+        Images::Of(matching.map(|(_, images)| images.as_slice()).collect())
+    }
+}
+
+/// All names in one text, sorted, so that a pattern that begins with a wildcard is sought in one go.
+#[derive(Debug)]
+struct Names {
+    text: String,
+    /// Where each name begins in the text, and whose it is.
+    starts: Vec<(usize, usize)>,
+}
+
+/// Stands behind each name.
+const END: char = '\0';
+
+impl Names {
+    fn new(sorted: &[(&str, usize)]) -> Self {
+        let bytes = sorted.iter().map(|(name, _)| name.len() + END.len_utf8()).sum();
+        let mut names =
+            Self { text: String::with_capacity(bytes), starts: Vec::with_capacity(sorted.len()) };
+        for (name, at) in sorted {
+            names.starts.push((names.text.len(), *at));
+            names.text.push_str(name);
+            names.text.push(END);
+        }
+        names
+    }
+
+    fn end(&self, place: usize) -> usize {
+        self.starts.get(place + 1).map_or(self.text.len(), |(start, _)| *start)
+    }
+
+    fn name(&self, place: usize) -> &str {
+        &self.text[self.starts[place].0..self.end(place) - END.len_utf8()]
+    }
+
+    fn matching(&self, pattern: &NamePattern) -> Vec<usize> {
+        let prefix = pattern.prefix();
+        let first = partition(0..self.starts.len(), |it| self.name(it) < prefix.as_str());
+        let last =
+            partition(first..self.starts.len(), |it| self.name(it).starts_with(prefix.as_str()));
+        let mut found = Vec::new();
+        let mut check = |place: usize| {
+            if pattern.matches(self.name(place)) {
+                found.push(self.starts[place].1);
+            }
+        };
+        let telling = pattern.longest_part();
+        // To look into few names is quicker than to look for them.
+        if telling.is_empty() || telling.contains(END) || last - first < 64 {
+            (first..last).for_each(check);
+            return found;
+        }
+        // Every name that matches has this part in it; what has it may still not match.
+        let end = self.starts.get(last).map_or(self.text.len(), |(start, _)| *start);
+        let mut from = self.starts[first].0;
+        while let Some(at) = self.text[from..end].find(telling.as_str()) {
+            let place = self.starts.partition_point(|(start, _)| *start <= from + at) - 1;
+            check(place);
+            from = self.end(place);
+        }
+        found
+    }
+}
+
+/// The first place that is not so, where all before it are.
+fn partition(places: std::ops::Range<usize>, so: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (places.start, places.end);
+    while low < high {
+        let middle = low.midpoint(high);
+        if so(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
 }
 
 impl<'a> Index<'a> {
@@ -49,13 +183,14 @@ impl<'a> Index<'a> {
             .map(|sighting| keep(catalog, sighting, &moved_back, now))
             .collect();
 
-        let mut by_name: Vec<usize> = (0..kept.len()).collect();
-        by_name.sort_by(|a, b| kept[*a].name().cmp(kept[*b].name()).then(a.cmp(b)));
+        let mut by_name: Vec<(&str, usize)> =
+            kept.iter().enumerate().map(|(at, it)| (it.sighting.image.name.as_str(), at)).collect();
+        by_name.sort_unstable();
 
-        let mut by_tag: BTreeMap<&str, BTreeMap<&str, Vec<usize>>> = BTreeMap::new();
+        let mut by_tag: BTreeMap<&str, Tagged<'_>> = BTreeMap::new();
         for (at, kept) in kept.iter().enumerate() {
             for (key, value) in &kept.sighting.image.tags {
-                by_tag.entry(key).or_default().entry(value).or_default().push(at);
+                by_tag.entry(key).or_default().all.push((value, at));
             }
         }
 
@@ -63,7 +198,7 @@ impl<'a> Index<'a> {
             catalog,
             now,
             kept,
-            by_name,
+            names: Names::new(&by_name),
             by_tag,
             releases: BTreeMap::new(),
             publishers: catalog.find_publishers(),
@@ -99,12 +234,17 @@ impl<'a> Index<'a> {
                 }
             }
         }
+        let mut releases: BTreeMap<Flavour, Vec<(usize, String)>> = BTreeMap::new();
         for (flavour, at, version) in found {
-            let line = self.releases.entry(flavour).or_default();
+            let line = releases.entry(flavour).or_default();
             if line.last().is_none_or(|(last, _)| *last != at) {
                 line.push((at, version));
             }
         }
+        for line in releases.values_mut() {
+            line.sort_by_key(|(at, _)| rank(&self.kept[*at]));
+        }
+        self.releases = releases;
     }
 
     pub fn len(&self) -> usize {
@@ -132,47 +272,26 @@ impl<'a> Index<'a> {
     }
 
     pub fn named(&self, pattern: &NamePattern) -> Vec<usize> {
-        let prefix = pattern.prefix();
-        let from = self.by_name.partition_point(|it| self.kept[*it].name() < prefix.as_str());
-        self.by_name[from..]
-            .iter()
-            .take_while(|it| self.kept[**it].name().starts_with(&prefix))
-            .filter(|it| pattern.matches(self.kept[**it].name()))
-            .copied()
-            .collect()
+        self.names.matching(pattern)
     }
 
     /// Images that have all the tags of a term, found by the tag that the fewest images have.
     pub fn tagged(&self, term: &Term) -> Vec<usize> {
-        let mut fewest: Option<Vec<usize>> = None;
+        let mut fewest: Option<Images<'_>> = None;
         for (key, wanted) in &term.tags {
-            let Some(values) = self.by_tag.get(key.as_str()) else { return Vec::new() };
-            let mut found: Vec<usize> = Vec::new();
-            match wanted {
-                Some(pattern) if !pattern.wild() => {
-                    // A pattern without wildcards is still a pattern: `a\*` means `a*`.
-                    let value = pattern.prefix();
-                    found.extend(values.get(value.as_str()).into_iter().flatten());
-                }
-                wanted => {
-                    for (value, images) in values {
-                        if wanted.as_ref().is_none_or(|it| it.matches(value)) {
-                            found.extend(images);
-                        }
-                    }
-                }
-            }
-            if fewest.as_ref().is_none_or(|it| found.len() < it.len()) {
-                fewest = Some(found);
+            let Some(tagged) = self.by_tag.get(key.as_str()) else { return Vec::new() };
+            let images = tagged.with(wanted.as_ref());
+            if fewest.as_ref().is_none_or(|it| images.len() < it.len()) {
+                fewest = Some(images);
             }
         }
-        let mut found = fewest.unwrap_or_default();
+        let mut found = fewest.map_or_else(Vec::new, Images::collect);
         found.retain(|it| term.tags_match(&self.kept[*it].sighting.image));
         found.sort_unstable();
         found
     }
 
-    /// Everything that is or claims to be a release of this flavour.
+    /// Everything that is or claims to be a release of this flavour, best first.
     pub fn releases(&self, flavour: &Flavour) -> &[(usize, String)] {
         self.releases.get(flavour).map_or(&[], Vec::as_slice)
     }
@@ -246,6 +365,15 @@ impl Kept<'_> {
         &self.sighting.image.id
     }
 
+    /// The kubelet's minor, where the image says it.
+    pub fn kubelet(&self) -> Option<Minor> {
+        *self.kubelet.get_or_init(|| lookup::kubelet_of(&self.sighting.image))
+    }
+
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        Subject { image: &self.sighting.image, version: self.version }
+    }
+
     fn version_or(&self, release: &Release) -> String {
         match (&self.release, release) {
             (Some((_, version)), _) | (None, Release::Version(version)) => version.clone(),
@@ -260,7 +388,7 @@ fn keep<'a>(
     moved_back: &BTreeMap<ImageId, Withdrawn>,
     now: Timestamp,
 ) -> Kept<'a> {
-    let known = catalog.dated(&sighting.image.id);
+    let known = catalog.dated_image(&sighting.image);
     let dated = known.filter(|it| *it <= now);
     let pointers = moved_back.get(&sighting.image.id).filter(|it| it.at.is_none_or(|at| at <= now));
     // What the pointers say now beats what was once noted about them.
@@ -277,11 +405,16 @@ fn keep<'a>(
         }
         (None, noted) => noted,
     };
+    let named = lookup::named(&sighting.image.name);
     Kept {
         sighting,
         dated,
         from_the_future: known.is_some() && dated.is_none(),
         withdrawn,
-        release: lookup::release_of(&sighting.image),
+        release: named
+            .filter(|(flavour, _)| flavour.processor.same_as(&sighting.image.architecture))
+            .map(|(flavour, version)| (flavour, version.to_owned())),
+        version: named.map(|(_, version)| version),
+        kubelet: OnceLock::new(),
     }
 }

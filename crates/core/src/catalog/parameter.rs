@@ -68,7 +68,7 @@ impl Parameter {
     }
 
     /// Oldest first.
-    pub fn values(&self) -> impl DoubleEndedIterator<Item = &ParameterValue> {
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &ParameterValue> + ExactSizeIterator {
         self.values.iter()
     }
 

@@ -10,6 +10,8 @@ use std::fmt;
 pub struct NamePattern {
     text: String,
     pieces: Vec<Piece>,
+    /// What stands before, between and behind the `*`, where there is no `?`.
+    plain: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,7 +46,8 @@ impl NamePattern {
                 _ => pieces.push(piece),
             }
         }
-        Self { text: text.to_owned(), pieces }
+        let plain = between_stars(&pieces);
+        Self { text: text.to_owned(), pieces, plain }
     }
 
     pub fn as_str(&self) -> &str {
@@ -67,24 +70,33 @@ impl NamePattern {
             .collect()
     }
 
+    /// The longest text without a wildcard that every matching name has in it.
+    pub(crate) fn longest_part(&self) -> String {
+        let parts = self.pieces.split(|it| !matches!(it, Piece::Exactly(_)));
+        let longest = parts.max_by_key(|it| it.len()).unwrap_or_default();
+        longest
+            .iter()
+            .filter_map(|it| match it {
+                Piece::Exactly(character) => Some(*character),
+                Piece::AtMostOne | Piece::Any => None,
+            })
+            .collect()
+    }
+
     pub fn matches(&self, name: &str) -> bool {
-        // The common forms need no table: a plain name, and `prefix*`.
-        match self.pieces.iter().position(|it| !matches!(it, Piece::Exactly(_))) {
-            None => {
-                let mut rest = name.chars();
-                self.pieces.iter().all(|it| match it {
-                    Piece::Exactly(wanted) => rest.next() == Some(*wanted),
-                    Piece::AtMostOne | Piece::Any => false,
-                }) && rest.next().is_none()
+        match self.plain.as_deref() {
+            Some([whole]) => name == whole,
+            Some([first, middle @ .., last]) => {
+                let name = name.as_bytes();
+                let Some(mut rest) = name.strip_prefix(first.as_bytes()) else { return false };
+                // The earliest place of each leaves the most for those behind it.
+                for part in middle {
+                    let Some(behind) = behind(rest, part.as_bytes()) else { return false };
+                    rest = behind;
+                }
+                rest.ends_with(last.as_bytes())
             }
-            Some(at) if at + 1 == self.pieces.len() && self.pieces[at] == Piece::Any => {
-                let mut rest = name.chars();
-                self.pieces[..at].iter().all(|it| match it {
-                    Piece::Exactly(wanted) => rest.next() == Some(*wanted),
-                    Piece::AtMostOne | Piece::Any => false,
-                })
-            }
-            Some(_) => self.walk(name),
+            Some([]) | None => self.walk(name),
         }
     }
 
@@ -94,32 +106,76 @@ impl NamePattern {
         let end = self.pieces.len();
         let mut here = vec![false; end + 1];
         here[0] = true;
-        self.skip_optional(&mut here);
+        // Nobody stands before `first`, nor behind `last`.
+        let (mut first, mut last) = (0, self.skip_optional(&mut here, 0, 0));
         for character in name.chars() {
-            let mut next = vec![false; end + 1];
-            for (at, piece) in self.pieces.iter().enumerate() {
+            // From behind, so that nobody is moved twice. Who stands at the end has nowhere to go.
+            for at in (first..=last).rev() {
                 if !here[at] {
                     continue;
                 }
-                match piece {
-                    Piece::Exactly(wanted) => next[at + 1] |= *wanted == character,
-                    Piece::AtMostOne => next[at + 1] = true,
-                    Piece::Any => next[at] = true,
+                let (stays, goes) = match self.pieces.get(at) {
+                    None => (false, false),
+                    Some(Piece::Exactly(wanted)) => (false, *wanted == character),
+                    Some(Piece::AtMostOne) => (false, true),
+                    Some(Piece::Any) => (true, false),
+                };
+                here[at] = stays;
+                if goes {
+                    here[at + 1] = true;
+                    last = last.max(at + 1);
                 }
             }
-            self.skip_optional(&mut next);
-            here = next;
+            match (first..=last).find(|it| here[*it]) {
+                None => return false,
+                Some(at) => first = at,
+            }
+            last = self.skip_optional(&mut here, first, last);
         }
         here[end]
     }
 
-    fn skip_optional(&self, here: &mut [bool]) {
-        for (at, piece) in self.pieces.iter().enumerate() {
+    /// Whoever may go on without a character stands there too. The last position that anybody stands at.
+    fn skip_optional(&self, here: &mut [bool], first: usize, mut last: usize) -> usize {
+        for (at, piece) in self.pieces.iter().enumerate().skip(first) {
+            if at > last {
+                break;
+            }
             if here[at] && matches!(piece, Piece::AtMostOne | Piece::Any) {
                 here[at + 1] = true;
+                last = last.max(at + 1);
             }
         }
+        last
     }
+}
+
+/// What follows the first place of a part. Names are short: to prepare a cleverer search would take
+/// longer than this one.
+fn behind<'a>(text: &'a [u8], part: &[u8]) -> Option<&'a [u8]> {
+    let Some((first, others)) = part.split_first() else { return Some(text) };
+    let mut rest = text;
+    loop {
+        let at = rest.iter().position(|it| it == first)?;
+        rest = &rest[at + 1..];
+        if let Some(behind) = rest.strip_prefix(others) {
+            return Some(behind);
+        }
+    }
+}
+
+fn between_stars(pieces: &[Piece]) -> Option<Vec<String>> {
+    pieces
+        .split(|it| *it == Piece::Any)
+        .map(|part| {
+            part.iter()
+                .map(|it| match it {
+                    Piece::Exactly(character) => Some(*character),
+                    Piece::AtMostOne | Piece::Any => None,
+                })
+                .collect()
+        })
+        .collect()
 }
 
 impl fmt::Display for NamePattern {
@@ -180,7 +236,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn matching_equals_its_definition(pattern in "[ab*?]{0,7}", name in "[ab]{0,7}") {
+        fn matching_equals_its_definition(pattern in "[ab*?]{0,9}", name in "[ab]{0,9}") {
             let slow = plainly(
                 &pattern.chars().collect::<Vec<_>>(),
                 &name.chars().collect::<Vec<_>>(),

@@ -3,6 +3,10 @@
 //! `catalog × term → candidates`, each with what it requires of a node and with what speaks against it
 //! so far (that it is not the release asked for). Policy and age come after.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 use nodemolt_fit::{Family, Requirement, Requirements, Vocabulary, Written, label};
 
 use super::{Problem, Refusal, Setting, Warning, refusal::OwnerRule};
@@ -13,13 +17,14 @@ use crate::lookup::{self, Flavour, Minor, Release};
 
 /// An image that a term matched.
 #[derive(Debug)]
-pub(super) struct Candidate {
+pub(super) struct Candidate<'a> {
     pub image: usize,
     pub term: usize,
-    /// What nodes it may become; two sets where one image serves two variants.
-    pub sets: Vec<Requirements>,
+    /// What nodes it may become; two sets where one image serves two variants. Most candidates of a term
+    /// have the same.
+    pub sets: Rc<[Requirements]>,
     /// The release it is, where the term speaks of releases.
-    pub version: Option<String>,
+    pub version: Option<Cow<'a, str>>,
     pub refusals: Vec<Refusal>,
     /// A deprecated image is the last choice here; in the history of an alias it is none at all.
     pub may_be_deprecated: bool,
@@ -32,8 +37,8 @@ pub(super) struct Candidate {
 
 /// Everything found out about one term.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub candidates: Vec<Candidate>,
+pub(super) struct Found<'a> {
+    pub candidates: Vec<Candidate<'a>>,
     pub problems: Vec<Problem>,
     pub warnings: Vec<Warning>,
 }
@@ -44,8 +49,8 @@ pub(super) struct Finder<'a> {
     pub vocabulary: &'a Vocabulary,
 }
 
-impl Finder<'_> {
-    pub(super) fn find(&self, at: usize, term: &Term) -> Found {
+impl<'a> Finder<'a> {
+    pub(super) fn find(&self, at: usize, term: &Term) -> Found<'a> {
         let mut found = Found::default();
         if let Some(alias) = &term.alias {
             self.find_alias(at, term, alias, &mut found);
@@ -54,26 +59,28 @@ impl Finder<'_> {
         } else if let Some(id) = &term.id {
             match self.index.position(id) {
                 Some(position) => {
-                    found.candidates.push(self.candidate(
-                        at,
-                        position,
-                        &[],
-                        term,
-                        None,
-                        &mut found.warnings,
-                    ));
+                    let mut needs = Needs::of(term);
+                    let candidate = self.candidate(at, position, &mut needs, &mut found.warnings);
+                    found.candidates.push(candidate);
                 }
                 None => found.problems.push(Problem::ImageUnknown { id: id.clone(), via: None }),
             }
         } else {
-            let positions = match &term.name {
+            // These were found by all that the term says.
+            let mut positions = match &term.name {
                 Some(name) => self.index.named(name),
                 None => self.index.tagged(term),
             };
+            if term.name.is_some() && !term.tags.is_empty() {
+                positions.retain(|it| term.tags_match(&self.index.at(*it).sighting.image));
+            }
+            let mut needs = Needs::of(term);
+            found.candidates.reserve(positions.len());
             for position in positions {
-                let candidate = self.candidate(at, position, &[], term, None, &mut found.warnings);
+                let candidate = self.candidate(at, position, &mut needs, &mut found.warnings);
                 found.candidates.push(candidate);
             }
+            return found;
         }
         // What a term says beside its way of finding is ANDed: what does not match was not found.
         found.candidates.retain(|it| self.also_matches(it, term));
@@ -83,14 +90,14 @@ impl Finder<'_> {
         found
     }
 
-    fn also_matches(&self, candidate: &Candidate, term: &Term) -> bool {
+    fn also_matches(&self, candidate: &Candidate<'_>, term: &Term) -> bool {
         let image = &self.index.at(candidate.image).sighting.image;
         term.id.as_ref().is_none_or(|it| *it == image.id)
             && term.name.as_ref().is_none_or(|it| it.matches(&image.name))
             && term.tags_match(image)
     }
 
-    fn find_alias(&self, at: usize, term: &Term, alias: &Alias, found: &mut Found) {
+    fn find_alias(&self, at: usize, term: &Term, alias: &Alias, found: &mut Found<'a>) {
         let Some(kubernetes) = self.setting.kubernetes else {
             found.problems.push(Problem::KubernetesUnknown);
             return;
@@ -137,7 +144,7 @@ impl Finder<'_> {
         term: &Term,
         flavour: Flavour,
         version: &AliasVersion,
-        found: &mut Found,
+        found: &mut Found<'a>,
     ) {
         match version {
             AliasVersion::Latest { back } => self.find_latest(at, term, flavour, *back, found),
@@ -152,7 +159,7 @@ impl Finder<'_> {
         term: &Term,
         flavour: Flavour,
         version: &str,
-        found: &mut Found,
+        found: &mut Found<'a>,
     ) {
         let path = flavour.pinned(version).unwrap_or_default();
         if let Some(parameter) = self.index.catalog.parameters.get(&path) {
@@ -166,32 +173,37 @@ impl Finder<'_> {
             found.problems.push(Problem::CouldNotAsk { what: path, outcome, since });
             return;
         }
+        let mut needs = Needs::of_flavour(term, flavour);
         for (image, known) in self.index.releases(&flavour) {
             if known != version {
                 continue;
             }
-            let mut candidate =
-                self.candidate(at, *image, &flavoured(flavour), term, None, &mut found.warnings);
-            candidate.version = Some(known.clone());
+            let mut candidate = self.candidate(at, *image, &mut needs, &mut found.warnings);
+            candidate.version = Some(Cow::Borrowed(known.as_str()));
             self.check_publisher(flavour, &mut candidate);
             found.candidates.push(candidate);
         }
     }
 
     /// The release that the pointer names, and those before it to fall back to.
-    fn find_latest(&self, at: usize, term: &Term, flavour: Flavour, back: u32, found: &mut Found) {
+    fn find_latest(
+        &self,
+        at: usize,
+        term: &Term,
+        flavour: Flavour,
+        back: u32,
+        found: &mut Found<'a>,
+    ) {
         let recommended = self.recommended(flavour, found);
-        let mut line: Vec<(usize, String)> = self.index.releases(&flavour).to_vec();
-        line.sort_by_key(|(image, _)| super::rank(self.index.at(*image)));
-
-        let mut candidates: Vec<Candidate> = Vec::new();
+        let mut needs = Needs::of_flavour(term, flavour);
+        let line = self.index.releases(&flavour);
+        let mut candidates: Vec<Candidate<'a>> = Vec::with_capacity(line.len());
         for (image, version) in line {
-            let mut candidate =
-                self.candidate(at, image, &flavoured(flavour), term, None, &mut found.warnings);
-            candidate.version = Some(version);
+            let mut candidate = self.candidate(at, *image, &mut needs, &mut found.warnings);
+            candidate.version = Some(Cow::Borrowed(version.as_str()));
             candidate.may_be_deprecated = false;
             self.check_publisher(flavour, &mut candidate);
-            let kept = self.index.at(image);
+            let kept = self.index.at(*image);
             let refusal = match recommended {
                 Recommended::Image(pointed)
                     if super::rank(kept) < super::rank(self.index.at(pointed)) =>
@@ -214,8 +226,10 @@ impl Finder<'_> {
     }
 
     /// `latest~1`: the release before, counted over releases that are published and not withdrawn.
-    fn step_back(&self, back: u32, candidates: &mut [Candidate]) {
-        let mut versions: Vec<String> = Vec::new();
+    fn step_back(&self, back: u32, candidates: &mut [Candidate<'a>]) {
+        let mut places: BTreeMap<Cow<'a, str>, usize> = BTreeMap::new();
+        let mut wanted: Option<Cow<'a, str>> = None;
+        let back_places = usize::try_from(back).unwrap_or(usize::MAX);
         for candidate in candidates.iter() {
             let kept = self.index.at(candidate.image);
             let standing = kept.sighting.standing(self.index.now);
@@ -224,26 +238,25 @@ impl Finder<'_> {
                 && candidate.refusals.is_empty()
                 && published
                 && kept.withdrawn.is_none()
-                && !versions.contains(version)
+                && !places.contains_key(version)
             {
-                versions.push(version.clone());
+                if places.len() == back_places {
+                    wanted = Some(version.clone());
+                }
+                places.insert(version.clone(), places.len());
             }
         }
-        let wanted = versions.get(usize::try_from(back).unwrap_or(usize::MAX));
         for candidate in candidates.iter_mut() {
-            let place = candidate
-                .version
-                .as_ref()
-                .and_then(|it| versions.iter().position(|version| version == it));
-            match (place, wanted) {
+            let place = candidate.version.as_ref().and_then(|it| places.get(it).copied());
+            match (place, &wanted) {
                 // What was asked for may boot although it is deprecated; what it falls back to may not.
                 (Some(_), Some(wanted)) if candidate.version.as_ref() == Some(wanted) => {
                     candidate.may_be_deprecated = true;
                 }
-                (Some(place), _) if place < usize::try_from(back).unwrap_or(usize::MAX) => {
+                (Some(place), _) if place < back_places => {
                     candidate.refusals.push(Refusal::NewerThanAsked {
                         asked: format!("latest~{back}"),
-                        version: wanted.cloned(),
+                        version: wanted.as_deref().map(str::to_owned),
                     });
                 }
                 _ => {}
@@ -251,7 +264,7 @@ impl Finder<'_> {
         }
     }
 
-    fn recommended(&self, flavour: Flavour, found: &mut Found) -> Recommended {
+    fn recommended(&self, flavour: Flavour, found: &mut Found<'_>) -> Recommended {
         let path = flavour.pointer();
         let Some(parameter) = self.index.catalog.parameters.get(&path) else {
             if let Some((outcome, since)) = self.index.unasked(&path) {
@@ -286,7 +299,7 @@ impl Finder<'_> {
         position.map_or(Recommended::Unknown, Recommended::Image)
     }
 
-    fn find_parameter(&self, at: usize, term: &Term, name: &ParameterName, found: &mut Found) {
+    fn find_parameter(&self, at: usize, term: &Term, name: &ParameterName, found: &mut Found<'a>) {
         // A known public path is its alias under another name, fallback included.
         if name.pick == crate::ask::Pick::Newest
             && let Some((flavour, release)) = lookup::read_path(name.name())
@@ -341,14 +354,8 @@ impl Finder<'_> {
                 found.problems.push(Problem::ImageUnknown { id: value.id, via: Some(shown) });
             }
             Some(position) => {
-                let candidate = self.candidate(
-                    at,
-                    position,
-                    &[],
-                    term,
-                    Some(&value.requirements),
-                    &mut found.warnings,
-                );
+                let mut needs = Needs { parameter: &value.requirements, ..Needs::of(term) };
+                let candidate = self.candidate(at, position, &mut needs, &mut found.warnings);
                 found.candidates.push(candidate);
             }
         }
@@ -363,7 +370,7 @@ impl Finder<'_> {
         parameter: &Parameter,
         now: &Value,
         shown: &str,
-        found: &mut Found,
+        found: &mut Found<'a>,
     ) {
         let mut seen = vec![now.id.clone()];
         for value in parameter.values().rev().filter_map(|it| read_value(&it.text).ok()) {
@@ -372,9 +379,8 @@ impl Finder<'_> {
             }
             seen.push(value.id.clone());
             let Some(position) = self.index.position(&value.id) else { continue };
-            let requirements = Some(value.requirements.as_slice());
-            let mut candidate =
-                self.candidate(at, position, &[], term, requirements, &mut found.warnings);
+            let mut needs = Needs { parameter: &value.requirements, ..Needs::of(term) };
+            let mut candidate = self.candidate(at, position, &mut needs, &mut found.warnings);
             candidate
                 .refusals
                 .push(Refusal::NoLongerNamed { parameter: shown.to_owned(), now: now.id.clone() });
@@ -383,7 +389,7 @@ impl Finder<'_> {
     }
 
     /// The newest value that can be read. A bad newer one is told, and changes nothing.
-    fn value_of(parameter: &Parameter, shown: &str, found: &mut Found) -> Option<Value> {
+    fn value_of(parameter: &Parameter, shown: &str, found: &mut Found<'_>) -> Option<Value> {
         if let Some(modified) = parameter.later().filter(|_| parameter.gap()) {
             let parameter = shown.to_owned();
             found.problems.push(Problem::NeedsHistory { parameter, modified });
@@ -426,22 +432,16 @@ impl Finder<'_> {
         version: Option<&str>,
         value: &Value,
         path: &str,
-        found: &mut Found,
+        found: &mut Found<'a>,
     ) {
         match self.index.position(&value.id) {
             None => found
                 .problems
                 .push(Problem::ImageUnknown { id: value.id.clone(), via: Some(path.to_owned()) }),
             Some(position) => {
-                let mut candidate = self.candidate(
-                    at,
-                    position,
-                    &flavoured(flavour),
-                    term,
-                    None,
-                    &mut found.warnings,
-                );
-                candidate.version = version.map(str::to_owned);
+                let mut needs = Needs::of_flavour(term, flavour);
+                let mut candidate = self.candidate(at, position, &mut needs, &mut found.warnings);
+                candidate.version = version.map(|it| Cow::Owned(it.to_owned()));
                 found.candidates.push(candidate);
             }
         }
@@ -449,7 +449,7 @@ impl Finder<'_> {
 
     /// A look-alike name is no release: its owner must be one whose images the family's public
     /// parameters have named. EC2's group `amazon` has other accounts too.
-    fn check_publisher(&self, flavour: Flavour, candidate: &mut Candidate) {
+    fn check_publisher(&self, flavour: Flavour, candidate: &mut Candidate<'_>) {
         let kept = self.index.at(candidate.image);
         if !self.index.published_by(flavour.family, kept) {
             candidate.refusals.push(wrong_owner(
@@ -462,39 +462,100 @@ impl Finder<'_> {
         }
     }
 
-    /// What the image requires of a node: what is inferred from it, narrowed by the term, or where the
-    /// term does not speak of a key by the parameter.
     fn candidate(
         &self,
         at: usize,
         position: usize,
-        variants: &[Vec<Written>],
-        term: &Term,
-        parameter: Option<&[Written]>,
+        needs: &mut Needs<'_>,
         warnings: &mut Vec<Warning>,
-    ) -> Candidate {
+    ) -> Candidate<'a> {
         let kept = self.index.at(position);
-        let mut extra = Requirements::read(&term.requirements, self.vocabulary);
-        if let Some(parameter) = parameter {
-            for (key, requirement) in Requirements::read(parameter, self.vocabulary).iter() {
-                if extra.get(key).is_none() {
-                    extra.set(key, requirement.clone());
-                }
+        let word = kept.sighting.image.architecture.kubernetes();
+        let as_release = !needs.variants.is_empty();
+        let read = needs.on(word, self.vocabulary);
+        warnings.extend(read.ignored.iter().map(|it| Warning::RequirementIgnored {
+            term: at,
+            image: kept.id().clone(),
+            key: it.key.clone(),
+            wanted: it.wanted.clone(),
+            inferred: it.inferred.clone(),
+        }));
+        Candidate {
+            image: position,
+            term: at,
+            sets: Rc::clone(&read.sets),
+            version: kept.release.as_ref().map(|(_, version)| Cow::Borrowed(version.as_str())),
+            refusals: Vec::new(),
+            may_be_deprecated: true,
+            as_release,
+            pinned_by_id: false,
+        }
+    }
+}
+
+/// What images require of a node: what is inferred from them, narrowed by the term, or where the term
+/// does not speak of a key by the parameter. Read once per architecture, which is all that images of one
+/// term differ in.
+struct Needs<'a> {
+    term: &'a Term,
+    variants: Vec<Vec<Written>>,
+    parameter: &'a [Written],
+    read: Vec<(Option<&'static str>, Read)>,
+}
+
+struct Read {
+    sets: Rc<[Requirements]>,
+    ignored: Vec<Ignored>,
+}
+
+/// A requirement of the term that contradicts what is inferred, in words.
+struct Ignored {
+    key: String,
+    wanted: String,
+    inferred: String,
+}
+
+impl<'a> Needs<'a> {
+    fn of(term: &'a Term) -> Self {
+        Self { term, variants: Vec::new(), parameter: &[], read: Vec::new() }
+    }
+
+    fn of_flavour(term: &'a Term, flavour: Flavour) -> Self {
+        let variants = flavour.variants().iter().map(|it| flavour.requirements(*it)).collect();
+        Self { variants, ..Self::of(term) }
+    }
+
+    fn on(&mut self, architecture: Option<&'static str>, vocabulary: &Vocabulary) -> &Read {
+        let known = self.read.iter().position(|(it, _)| *it == architecture);
+        let at = known.unwrap_or_else(|| {
+            let read = self.read_on(architecture, vocabulary);
+            self.read.push((architecture, read));
+            self.read.len() - 1
+        });
+        &self.read[at].1
+    }
+
+    fn read_on(&self, architecture: Option<&'static str>, vocabulary: &Vocabulary) -> Read {
+        let mut extra = Requirements::read(&self.term.requirements, vocabulary);
+        for (key, requirement) in Requirements::read(self.parameter, vocabulary).iter() {
+            if extra.get(key).is_none() {
+                extra.set(key, requirement.clone());
             }
         }
         let mut inferred = Requirements::new();
-        if let Some(word) = kept.sighting.image.architecture.kubernetes() {
-            let requirement = Requirement::exactly(self.vocabulary.value(word));
-            inferred.set(self.vocabulary.key(label::ARCH), requirement);
+        if let Some(word) = architecture {
+            let requirement = Requirement::exactly(vocabulary.value(word));
+            inferred.set(vocabulary.key(label::ARCH), requirement);
         }
-        let mut sets: Vec<Requirements> = if variants.is_empty() {
+        let mut sets: Vec<Requirements> = if self.variants.is_empty() {
             vec![inferred]
         } else {
-            variants
+            self.variants
                 .iter()
-                .map(|it| inferred.intersect(&Requirements::read(it, self.vocabulary)))
+                .map(|it| inferred.intersect(&Requirements::read(it, vocabulary)))
                 .collect()
         };
+        let mut ignored = Vec::new();
         for set in &mut sets {
             for (key, wanted) in extra.iter() {
                 let narrowed = set.get(key).map(|inferred| inferred.intersect(wanted));
@@ -503,12 +564,10 @@ impl Finder<'_> {
                     Some(narrowed) if !narrowed.nothing() => set.set(key, narrowed),
                     Some(_) => {
                         let inferred = set.get(key).cloned().unwrap_or_else(Requirement::anything);
-                        warnings.push(Warning::RequirementIgnored {
-                            term: at,
-                            image: kept.id().clone(),
-                            key: self.vocabulary.key_text(key).to_string(),
-                            wanted: super::machines::shown(wanted, self.vocabulary),
-                            inferred: super::machines::shown(&inferred, self.vocabulary),
+                        ignored.push(Ignored {
+                            key: vocabulary.key_text(key).to_string(),
+                            wanted: super::machines::shown(wanted, vocabulary),
+                            inferred: super::machines::shown(&inferred, vocabulary),
                         });
                     }
                 }
@@ -516,16 +575,7 @@ impl Finder<'_> {
         }
         sets.sort();
         sets.dedup();
-        Candidate {
-            image: position,
-            term: at,
-            sets,
-            version: kept.release.as_ref().map(|(_, version)| version.clone()),
-            refusals: Vec::new(),
-            may_be_deprecated: true,
-            as_release: !variants.is_empty(),
-            pinned_by_id: false,
-        }
+        Read { sets: sets.into(), ignored }
     }
 }
 
@@ -535,10 +585,6 @@ enum Recommended {
     /// There is no pointer in the catalog, but a history: the newest of it.
     Newest,
     Unknown,
-}
-
-fn flavoured(flavour: Flavour) -> Vec<Vec<Written>> {
-    flavour.variants().iter().map(|it| flavour.requirements(*it)).collect()
 }
 
 pub(super) fn wrong_owner(image: &Image, rule: OwnerRule) -> Refusal {

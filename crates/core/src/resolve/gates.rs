@@ -9,11 +9,10 @@ use super::candidates::{Candidate, wrong_owner};
 use super::refusal::{Counted, DeprecatedRule, OwnerRule, Refusal, UnknownDate};
 use crate::ask::{Ask, Owner, Term};
 use crate::catalog::{Appeared, Because, Index, Kept, Standing};
-use crate::lookup;
-use crate::policy::{AgeFrom, Ruling};
+use crate::policy::{AgeFrom, Ruling, Subject};
 
 pub(super) fn refuse(
-    candidate: &mut Candidate,
+    candidate: &mut Candidate<'_>,
     index: &Index<'_>,
     ask: &Ask,
     ruling: &Ruling<'_>,
@@ -21,6 +20,7 @@ pub(super) fn refuse(
 ) {
     let kept = index.at(candidate.image);
     let image = &kept.sighting.image;
+    let subject = kept.subject();
     let now = index.now;
     let term = &ask.terms[candidate.term];
     let mut refusals = std::mem::take(&mut candidate.refusals);
@@ -41,20 +41,21 @@ pub(super) fn refuse(
             refusals.push(Refusal::NotAllowedByPolicy { policy: rule.name.clone() });
         }
     }
-    for quarantine in ruling.quarantines(image, now) {
+    for quarantine in ruling.quarantines_of(&subject, now) {
         refusals.push(Refusal::Quarantined {
             by: quarantine.name.clone(),
             because: quarantine.reason.clone(),
             until: quarantine.expires_at,
         });
     }
-    if let (Some(kubelet), Some(api_server)) = (lookup::kubelet_of(image), setting.kubernetes)
+    if let Some(api_server) = setting.kubernetes
+        && let Some(kubelet) = kept.kubelet()
         && kubelet > api_server
     {
         refusals.push(Refusal::KubeletTooNew { kubelet, api_server });
     }
-    refusals.extend(withdrawn_or_deprecated(candidate, kept, ruling, index));
-    refusals.extend(age(candidate, kept, ask, ruling, index));
+    refusals.extend(withdrawn_or_deprecated(candidate, kept, &subject, ruling, index));
+    refusals.extend(age(candidate, kept, &subject, ask, ruling, index));
 
     refusals.sort_by_key(Refusal::gate);
     candidate.refusals = refusals;
@@ -71,8 +72,8 @@ fn owner(kept: &Kept<'_>, term: &Term, ruling: &Ruling<'_>, setting: &Setting<'_
             refusals.push(wrong_owner(image, OwnerRule::Term { owner: owner.to_string() }));
         }
         (None, Some(_)) => {
-            let amazon = Owner::Group("amazon".to_owned());
-            if !Owner::Own.owns(image, account) && !amazon.owns(image, account) {
+            let amazon = image.owner_alias.as_deref() == Some("amazon");
+            if !Owner::Own.owns(image, account) && !amazon {
                 let rule = OwnerRule::Default { account_known: account.is_some() };
                 refusals.push(wrong_owner(image, rule));
             }
@@ -94,14 +95,15 @@ fn owner(kept: &Kept<'_>, term: &Term, ruling: &Ruling<'_>, setting: &Setting<'_
 /// A withdrawn image boots nowhere, save by a dated exception. One that was only deprecated, however
 /// early, is the last choice of terms that look for ids, names and tags, as everywhere else.
 fn withdrawn_or_deprecated(
-    candidate: &Candidate,
+    candidate: &Candidate<'_>,
     kept: &Kept<'_>,
+    subject: &Subject<'_>,
     ruling: &Ruling<'_>,
     index: &Index<'_>,
 ) -> Vec<Refusal> {
     let image = &kept.sighting.image;
     let mut refusals = Vec::new();
-    let excepted = ruling.exception(image, index.now).is_some();
+    let excepted = ruling.exception_of(subject, index.now).is_some();
     if let Some(mark) = kept.withdrawn.as_ref().filter(|_| !excepted)
         && (mark.because != Because::DeprecatedEarly || candidate.as_release)
     {
@@ -120,14 +122,15 @@ fn withdrawn_or_deprecated(
 }
 
 fn age(
-    candidate: &Candidate,
+    candidate: &Candidate<'_>,
     kept: &Kept<'_>,
+    subject: &Subject<'_>,
     ask: &Ask,
     ruling: &Ruling<'_>,
     index: &Index<'_>,
 ) -> Option<Refusal> {
     let image = &kept.sighting.image;
-    let floor = ruling.age_floor(ask.minimum_age, image, index.now);
+    let floor = ruling.age_floor_of(ask.minimum_age, subject, index.now);
     if floor.age.none() || (candidate.pinned_by_id && ruling.pinned_ids_exempt()) {
         return None;
     }

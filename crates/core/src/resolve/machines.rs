@@ -17,6 +17,58 @@ use crate::image::{BootMode, Image, NamePattern};
 pub struct Machines {
     pub vocabulary: Vocabulary,
     machines: Vec<Machine>,
+    /// Who offers what: types are many, and the values that they have of a label are few.
+    offers: BTreeMap<Key, Offers>,
+    /// Types whose hardware is the same in all that an image can need of it, save their names.
+    alike: Vec<Which>,
+}
+
+/// What the machines offer of one label.
+#[derive(Debug)]
+struct Offers {
+    distinct: Vec<(Requirement, Which)>,
+    /// For each machine its place in `distinct`, if it has the label.
+    places: Vec<Option<usize>>,
+}
+
+/// Some of the machines, by their position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Which(Vec<u64>);
+
+impl Which {
+    fn none(of: usize) -> Self {
+        Self(vec![0; of.div_ceil(64)])
+    }
+
+    /// Also those that there are not; nobody asks for them.
+    fn all(of: usize) -> Self {
+        Self(vec![u64::MAX; of.div_ceil(64)])
+    }
+
+    fn insert(&mut self, at: usize) {
+        self.0[at / 64] |= 1 << (at % 64);
+    }
+
+    pub(super) fn contains(&self, at: usize) -> bool {
+        self.0[at / 64] & (1 << (at % 64)) != 0
+    }
+
+    fn add(&mut self, others: &Self) {
+        self.0.iter_mut().zip(&others.0).for_each(|(it, other)| *it |= other);
+    }
+
+    fn keep(&mut self, others: &Self) {
+        self.0.iter_mut().zip(&others.0).for_each(|(it, other)| *it &= other);
+    }
+
+    fn remove(&mut self, others: &Self) {
+        self.0.iter_mut().zip(&others.0).for_each(|(it, other)| *it &= !other);
+    }
+
+    fn first(&self) -> Option<usize> {
+        let word = self.0.iter().position(|it| *it != 0)?;
+        Some(word * 64 + self.0[word].trailing_zeros() as usize)
+    }
 }
 
 #[derive(Debug)]
@@ -35,8 +87,105 @@ pub struct Machine {
 impl Machines {
     pub fn new(types: &Types, family: Family) -> Self {
         let vocabulary = Vocabulary::new();
-        let machines = types.iter().map(|it| read(it, family, &vocabulary)).collect();
-        Self { vocabulary, machines }
+        let machines: Vec<Machine> = types.iter().map(|it| read(it, family, &vocabulary)).collect();
+        let number = machines.len();
+        let mut offers: BTreeMap<Key, BTreeMap<Requirement, Which>> = BTreeMap::new();
+        let mut alike: BTreeMap<_, Which> = BTreeMap::new();
+        for (at, machine) in machines.iter().enumerate() {
+            for (key, offered) in machine.offers.iter() {
+                let same = offers.entry(key).or_default().entry(offered.clone());
+                same.or_insert_with(|| Which::none(number)).insert(at);
+            }
+            alike.entry(machine.body()).or_insert_with(|| Which::none(number)).insert(at);
+        }
+        let alike = alike.into_values().collect();
+        let offers = offers
+            .into_iter()
+            .map(|(key, by_offer)| {
+                let distinct: Vec<(Requirement, Which)> = by_offer.into_iter().collect();
+                let place = |at| distinct.iter().position(|(_, those)| those.contains(at));
+                (key, Offers { places: (0..number).map(place).collect(), distinct })
+            })
+            .collect();
+        Self { vocabulary, machines, offers, alike }
+    }
+
+    /// On which machines an image boots: those that offer, with the pool, what it requires, and have the
+    /// hardware that it needs.
+    pub(super) fn fitting(
+        &self,
+        pool: Option<&Requirements>,
+        asked: &Requirements,
+        hardware: &Hardware,
+    ) -> Fitting {
+        let hardware = self.with_hardware(hardware);
+        let mut all = hardware.clone();
+        let mut labels = Vec::with_capacity(asked.iter().len());
+        for (key, asked) in asked.iter() {
+            // The type's label decides; a label that a type does not have is the pool's.
+            let otherwise = match pool.and_then(|it| it.get(key)) {
+                Some(offered) => offered.intersects(asked),
+                None => asked.admits_absent(),
+            };
+            let agreeing = self.agreeing(key, asked, otherwise);
+            all.keep(&agreeing);
+            labels.push(agreeing);
+        }
+        Fitting { all, labels, hardware }
+    }
+
+    /// Which machines the pool would launch at all.
+    pub(super) fn in_pool(&self, pool: &Requirements) -> Which {
+        let mut launched = Which::all(self.machines.len());
+        for (key, wanted) in pool.iter() {
+            launched.keep(&self.agreeing(key, wanted, true));
+        }
+        launched
+    }
+
+    /// Who offers what is asked for; who does not have the label is in or out as told.
+    fn agreeing(&self, key: Key, asked: &Requirement, otherwise: bool) -> Which {
+        let number = self.machines.len();
+        let offers = self.offers.get(&key).map_or(&[][..], |it| &it.distinct);
+        let mut agreeing = if otherwise { Which::all(number) } else { Which::none(number) };
+        for (offered, those) in offers {
+            match (offered.intersects(asked), otherwise) {
+                (true, false) => agreeing.add(those),
+                (false, true) => agreeing.remove(those),
+                (true, true) | (false, false) => {}
+            }
+        }
+        agreeing
+    }
+
+    /// Labels by which these requirements tell machines from each other.
+    pub(super) fn telling<'a>(
+        &'a self,
+        asked: impl Iterator<Item = &'a Requirements>,
+    ) -> Telling<'a> {
+        let mut keys: Vec<Key> = asked.flat_map(|it| it.iter().map(|(key, _)| key)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let columns = keys.iter().filter_map(|it| self.offers.get(it));
+        Telling { machines: self, columns: columns.map(|it| it.places.as_slice()).collect() }
+    }
+
+    fn with_hardware(&self, hardware: &Hardware) -> Which {
+        let mut fitting = Which::none(self.machines.len());
+        if hardware.names_types() {
+            for (at, machine) in self.machines.iter().enumerate() {
+                if hardware.misses(machine).is_empty() {
+                    fitting.insert(at);
+                }
+            }
+            return fitting;
+        }
+        for those in &self.alike {
+            if those.first().is_some_and(|it| hardware.misses(&self.machines[it]).is_empty()) {
+                fitting.add(those);
+            }
+        }
+        fitting
     }
 
     /// In order of their names.
@@ -50,6 +199,18 @@ impl Machines {
 
     pub fn is_empty(&self) -> bool {
         self.machines.is_empty()
+    }
+}
+
+impl Machine {
+    /// All that hardware decides by, save the name.
+    #[expect(clippy::type_complexity, reason = "nobody names it")]
+    fn body(
+        &self,
+    ) -> (&Option<Vec<String>>, Option<bool>, &Option<Vec<String>>, &Option<Vec<String>>, bool)
+    {
+        let Self { boot_modes, nitro_tpm, root_devices, virtualization, ena_required, .. } = self;
+        (boot_modes, *nitro_tpm, root_devices, virtualization, *ena_required)
     }
 }
 
@@ -121,18 +282,23 @@ impl Hardware {
 
     /// Whether this boots wherever the other does. Then the older of two images is of no use.
     pub fn covers(&self, other: &Self) -> bool {
-        let boot = self.boot == other.boot
-            || matches!(self.boot, None | Some(BootMode::UefiPreferred))
-                && !matches!(other.boot, Some(BootMode::Other(_)));
-        // An image that names nothing may be taken to need nothing.
-        let alike =
-            |ours: &Option<String>, theirs: &Option<String>| ours.is_none() || ours == theirs;
-        boot && alike(&self.tpm, &other.tpm)
-            && alike(&self.virtualization, &other.virtualization)
-            && alike(&self.root_device, &other.root_device)
-            && (!self.without_ena || other.without_ena)
-            && (self.supported.is_empty() || self.supported == other.supported)
-            && self.unsupported.iter().all(|it| other.unsupported.contains(it))
+        self.as_needed().covers(&other.as_needed())
+    }
+
+    pub(super) fn covers_image(&self, image: &Image) -> bool {
+        self.as_needed().covers(&Needed::by(image))
+    }
+
+    fn as_needed(&self) -> Needed<'_> {
+        Needed {
+            boot: self.boot.as_ref(),
+            tpm: self.tpm.as_deref(),
+            virtualization: self.virtualization.as_deref(),
+            root_device: self.root_device.as_deref(),
+            without_ena: self.without_ena,
+            supported: &self.supported,
+            unsupported: &self.unsupported,
+        }
     }
 
     /// For people: what it says it needs.
@@ -152,6 +318,11 @@ impl Hardware {
             needs.push(format!("instance types other than {}", all.join(", ")));
         }
         needs
+    }
+
+    /// Whether it needs more of a machine than what machines have in common: a name.
+    pub(super) fn names_types(&self) -> bool {
+        !self.supported.is_empty() || !self.unsupported.is_empty()
     }
 
     /// What of it the machine lacks. What the machine's description does not say is taken to be there.
@@ -199,6 +370,45 @@ impl Hardware {
     }
 }
 
+/// `Hardware`, where it stands.
+struct Needed<'a> {
+    boot: Option<&'a BootMode>,
+    tpm: Option<&'a str>,
+    virtualization: Option<&'a str>,
+    root_device: Option<&'a str>,
+    without_ena: bool,
+    supported: &'a [NamePattern],
+    unsupported: &'a [NamePattern],
+}
+
+impl<'a> Needed<'a> {
+    fn by(image: &'a Image) -> Self {
+        Self {
+            boot: image.boot_mode.as_ref(),
+            tpm: image.tpm.as_deref(),
+            virtualization: image.virtualization.as_deref(),
+            root_device: image.root_device.as_deref(),
+            without_ena: image.ena == Some(false),
+            supported: &image.supported_types,
+            unsupported: &image.unsupported_types,
+        }
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        let boot = self.boot == other.boot
+            || matches!(self.boot, None | Some(BootMode::UefiPreferred))
+                && !matches!(other.boot, Some(BootMode::Other(_)));
+        // An image that names nothing may be taken to need nothing.
+        let alike = |ours: Option<&str>, theirs: Option<&str>| ours.is_none() || ours == theirs;
+        boot && alike(self.tpm, other.tpm)
+            && alike(self.virtualization, other.virtualization)
+            && alike(self.root_device, other.root_device)
+            && (!self.without_ena || other.without_ena)
+            && (self.supported.is_empty() || self.supported == other.supported)
+            && self.unsupported.iter().all(|it| other.unsupported.contains(it))
+    }
+}
+
 /// One thing that an image needs and a node of this type would not have.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Miss {
@@ -211,11 +421,6 @@ impl fmt::Display for Miss {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}: image needs {}, type has {}", self.what, self.needs, self.has)
     }
-}
-
-/// Whether a node of this type from this pool satisfies what an image requires.
-pub(super) fn fits(machine: &Machine, pool: Option<&Requirements>, asked: &Requirements) -> bool {
-    asked.iter().all(|(key, asked)| admitted(machine, pool, key, asked))
 }
 
 /// The type's label decides; a label that types do not have is the pool's; else there is none.
@@ -232,11 +437,39 @@ pub(super) fn met(machine: &Machine, pool: Option<&Requirements>, asked: &Requir
         .count()
 }
 
-/// Whether the pool would launch this type at all.
-pub(super) fn in_pool(machine: &Machine, pool: &Requirements) -> bool {
-    pool.iter().all(|(key, wanted)| {
-        machine.offers.get(key).is_none_or(|offered| offered.intersects(wanted))
-    })
+/// See `Machines::fitting`: on the whole, by each label that is asked for, and by hardware.
+#[derive(Debug)]
+pub(super) struct Fitting {
+    all: Which,
+    labels: Vec<Which>,
+    hardware: Which,
+}
+
+impl Fitting {
+    pub(super) fn contains(&self, at: usize) -> bool {
+        self.all.contains(at)
+    }
+
+    /// How many things stand between the image and a type: as many as `misses` would tell.
+    pub(super) fn misses_number(&self, at: usize, machine: &Machine, hardware: &Hardware) -> usize {
+        let labels = self.labels.iter().filter(|it| !it.contains(at)).count();
+        if self.hardware.contains(at) { labels } else { labels + hardware.misses(machine).len() }
+    }
+}
+
+/// See `Machines::telling`.
+#[derive(Debug)]
+pub(super) struct Telling<'a> {
+    machines: &'a Machines,
+    columns: Vec<&'a [Option<usize>]>,
+}
+
+impl Telling<'_> {
+    /// Whether two machines offer the same, and have the same hardware save their names.
+    pub(super) fn alike(&self, one: usize, other: usize) -> bool {
+        self.columns.iter().all(|it| it[one] == it[other])
+            && self.machines.machines[one].body() == self.machines.machines[other].body()
+    }
 }
 
 /// All that stands between an image and a type.
