@@ -540,7 +540,7 @@ fn upcoming(
     than: Option<usize>,
 ) -> Option<Next> {
     let best = than.map(|it| &candidates[it]);
-    let hardware = |it: &Candidate<'_>| Hardware::of(&index.at(it.image).sighting.image);
+    let image = |it: &Candidate<'_>| &index.at(it.image).sighting.image;
     let order = |it: &Candidate<'_>| {
         let kept = index.at(it.image);
         (kept.sighting.image.deprecated_by(index.now), rank(kept))
@@ -548,28 +548,29 @@ fn upcoming(
     members
         .iter()
         .map(|it| &candidates[*it])
-        .filter(|it| {
-            best.is_none_or(|best| {
-                // An image in use that is still too young is succeeded by itself, or by what is better.
-                let better = !best.refusals.is_empty() || order(it) < order(best);
-                better && hardware(it).covers(&hardware(best))
-            })
-        })
-        // Nor will it be chosen while something better boots wherever it does.
-        .filter(|it| {
-            !winners.iter().any(|(winner, theirs)| {
-                let winner = &candidates[*winner];
-                winner.refusals.is_empty()
-                    && order(winner) <= order(it)
-                    && theirs.covers(&hardware(it))
-            })
-        })
+        // Few are only waiting; what follows is asked of those alone.
         .filter_map(|it| {
             let mut at = None;
             for refusal in &it.refusals {
                 at = at.max(Some(refusal.ends_at()?));
             }
             at.map(|at| (at, it))
+        })
+        .filter(|(_, it)| {
+            best.is_none_or(|best| {
+                // An image in use that is still too young is succeeded by itself, or by what is better.
+                let better = !best.refusals.is_empty() || order(it) < order(best);
+                better && machines::covers(image(it), image(best))
+            })
+        })
+        // Nor will it be chosen while something better boots wherever it does.
+        .filter(|(_, it)| {
+            !winners.iter().any(|(winner, theirs)| {
+                let winner = &candidates[*winner];
+                winner.refusals.is_empty()
+                    && order(winner) <= order(it)
+                    && theirs.covers_image(image(it))
+            })
         })
         .min_by_key(|(at, it)| (*at, order(it)))
         .map(|(at, it)| {

@@ -409,6 +409,11 @@ impl<'a> Needed<'a> {
     }
 }
 
+/// Whether one image boots wherever the other does.
+pub(super) fn covers(one: &Image, other: &Image) -> bool {
+    Needed::by(one).covers(&Needed::by(other))
+}
+
 /// One thing that an image needs and a node of this type would not have.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Miss {
