@@ -12,7 +12,7 @@ mod refusal;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use jiff::Timestamp;
@@ -670,9 +670,12 @@ struct Nearest<'a> {
     fitting: &'a [Fitting],
     telling: Telling<'a>,
     by_name: bool,
-    /// Sizes of one kind of machine follow each other and mostly miss the same.
-    last: Option<(usize, Option<(ImageId, Vec<Miss>)>)>,
+    /// What was found last: machines are many, and most miss the same as some other.
+    found: VecDeque<(usize, Option<(ImageId, Vec<Miss>)>)>,
 }
+
+/// To look through more than this takes longer than to find it again.
+const FOUND_MAX: usize = 16;
 
 impl<'a> Nearest<'a> {
     fn new(
@@ -683,18 +686,19 @@ impl<'a> Nearest<'a> {
     ) -> Self {
         let telling = machines.telling(choice.chosen.iter().map(|it| &it.requirements));
         let by_name = choice.chosen.iter().any(|it| it.hardware.names_types());
-        Self { choice, pool, machines, fitting, telling, by_name, last: None }
+        Self { choice, pool, machines, fitting, telling, by_name, found: VecDeque::new() }
     }
 
     fn of(&mut self, at: usize, machine: &Machine) -> Option<(ImageId, Vec<Miss>)> {
-        if let Some((last, answer)) = &self.last
-            && !self.by_name
-            && self.telling.alike(*last, at)
+        if !self.by_name
+            && let Some((_, answer)) =
+                self.found.iter().find(|(found, _)| self.telling.alike(*found, at))
         {
             return answer.clone();
         }
         let answer = self.find(at, machine);
-        self.last = Some((at, answer.clone()));
+        self.found.truncate(FOUND_MAX - 1);
+        self.found.push_front((at, answer.clone()));
         answer
     }
 
