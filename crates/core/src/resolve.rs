@@ -349,8 +349,7 @@ impl Resolution {
 pub(crate) fn rank<'a>(
     kept: &Kept<'a>,
 ) -> (Reverse<Option<Timestamp>>, Reverse<&'a str>, &'a ImageId) {
-    let image = &kept.sighting.image;
-    (Reverse(kept.dated), Reverse(image.name.as_str()), &image.id)
+    (Reverse(kept.dated), Reverse(kept.name()), kept.id())
 }
 
 pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<'_>) -> Resolution {
@@ -411,7 +410,6 @@ struct Choice {
 
 /// Per requirement set the best image.
 fn choose(index: &Index<'_>, candidates: &[Candidate<'_>], setting: &Setting<'_>) -> Choice {
-    let now = index.now;
     let mut sets: BTreeMap<&Requirements, Vec<usize>> = BTreeMap::new();
     for (at, candidate) in candidates.iter().enumerate() {
         for set in candidate.sets.iter() {
@@ -428,7 +426,7 @@ fn choose(index: &Index<'_>, candidates: &[Candidate<'_>], setting: &Setting<'_>
         members.sort_by_cached_key(|it| {
             let candidate = &candidates[*it];
             let kept = index.at(candidate.image);
-            let deprecated = kept.sighting.image.deprecated_by(now);
+            let deprecated = kept.brief.deprecated;
             (deprecated, !candidate.refusals.is_empty(), rank(kept), candidate.term)
         });
         let mut winners: Vec<(usize, Hardware)> = Vec::new();
@@ -476,7 +474,7 @@ fn choose(index: &Index<'_>, candidates: &[Candidate<'_>], setting: &Setting<'_>
                 requirements: requirements.clone(),
                 hardware: hardware.clone(),
                 terms,
-                deprecated: kept.sighting.image.deprecated_by(now),
+                deprecated: kept.brief.deprecated,
                 only_in_use: !candidate.refusals.is_empty(),
                 next: next(Some(*at)),
             });
