@@ -230,10 +230,20 @@ impl fmt::Display for Owner {
 impl Owner {
     /// Whether the image is this owner's, by what the answer says and not by what was asked.
     pub fn owns(&self, image: &Image, account: Option<&AccountId>) -> bool {
+        self.is(image.owner.as_ref(), image.owner_alias.as_deref(), account)
+    }
+
+    /// The same, of an image's owner and of EC2's name for the owner's group.
+    pub(crate) fn is(
+        &self,
+        owner: Option<&AccountId>,
+        group: Option<&str>,
+        account: Option<&AccountId>,
+    ) -> bool {
         match self {
-            Self::Own => account.is_some() && image.owner.as_ref() == account,
-            Self::Group(group) => image.owner_alias.as_deref() == Some(group),
-            Self::Account(owner) => image.owner.as_ref() == Some(owner),
+            Self::Own => account.is_some() && owner == account,
+            Self::Group(wanted) => group == Some(wanted),
+            Self::Account(wanted) => owner == Some(wanted),
         }
     }
 }

@@ -72,7 +72,11 @@ pub struct AllowedImages {
 
 impl AllowedImages {
     pub fn admits(&self, image: &Image) -> bool {
-        self.ids.contains(&image.id) || self.names.iter().any(|it| it.matches(&image.name))
+        self.admits_so_called(&image.id, &image.name)
+    }
+
+    pub(crate) fn admits_so_called(&self, id: &ImageId, name: &str) -> bool {
+        self.ids.contains(id) || self.names.iter().any(|it| it.matches(name))
     }
 }
 
@@ -120,8 +124,8 @@ impl Which {
 
     fn speaks_of(&self, subject: &Subject<'_>) -> bool {
         match self {
-            Self::Id(id) => *id == subject.image.id,
-            Self::Name(pattern) => pattern.matches(&subject.image.name),
+            Self::Id(id) => id == subject.id,
+            Self::Name(pattern) => pattern.matches(subject.name),
             Self::Version(pattern) => subject.version.is_some_and(|version| {
                 // Both spellings of a Bottlerocket version are in use.
                 let bare = version.trim_start_matches('v');
@@ -136,16 +140,18 @@ impl Which {
     }
 }
 
-/// An image and the version that its name tells, read once for all who ask.
+/// What an image is called, and the version that its name tells, read once for all who ask.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {
-    pub(crate) image: &'a Image,
+    pub(crate) id: &'a ImageId,
+    pub(crate) name: &'a str,
     pub(crate) version: Option<&'a str>,
 }
 
 impl<'a> Subject<'a> {
     pub(crate) fn of(image: &'a Image) -> Self {
-        Self { image, version: lookup::named(&image.name).map(|(_, version)| version) }
+        let version = lookup::named(&image.name).map(|(_, version)| version);
+        Self { id: &image.id, name: &image.name, version }
     }
 }
 

@@ -12,7 +12,7 @@ mod refusal;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use jiff::Timestamp;
@@ -349,8 +349,7 @@ impl Resolution {
 pub(crate) fn rank<'a>(
     kept: &Kept<'a>,
 ) -> (Reverse<Option<Timestamp>>, Reverse<&'a str>, &'a ImageId) {
-    let image = &kept.sighting.image;
-    (Reverse(kept.dated), Reverse(image.name.as_str()), &image.id)
+    (Reverse(kept.dated), Reverse(kept.name()), kept.id())
 }
 
 pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<'_>) -> Resolution {
@@ -429,7 +428,6 @@ struct Choice {
 
 /// Per requirement set the best image.
 fn choose(index: &Index<'_>, candidates: &[Candidate<'_>], setting: &Setting<'_>) -> Choice {
-    let now = index.now;
     let mut sets: BTreeMap<&Requirements, Vec<usize>> = BTreeMap::new();
     for (at, candidate) in candidates.iter().enumerate() {
         for set in candidate.sets.iter() {
@@ -446,7 +444,7 @@ fn choose(index: &Index<'_>, candidates: &[Candidate<'_>], setting: &Setting<'_>
         members.sort_by_cached_key(|it| {
             let candidate = &candidates[*it];
             let kept = index.at(candidate.image);
-            let deprecated = kept.sighting.image.deprecated_by(now);
+            let deprecated = kept.brief.deprecated;
             // Whoever is refused for age comes last, whatever else speaks for it: it stays only where
             // nothing else may boot.
             (!candidate.refusals.is_empty(), deprecated, rank(kept), candidate.term)
@@ -500,7 +498,7 @@ fn choose(index: &Index<'_>, candidates: &[Candidate<'_>], setting: &Setting<'_>
                 requirements: requirements.clone(),
                 hardware: hardware.clone(),
                 terms,
-                deprecated: kept.sighting.image.deprecated_by(now),
+                deprecated: kept.brief.deprecated,
                 only_in_use: !candidate.refusals.is_empty(),
                 next: next(Some(*at)),
             });
@@ -720,9 +718,12 @@ struct Nearest<'a> {
     fitting: &'a [Fitting],
     telling: Telling<'a>,
     by_name: bool,
-    /// Sizes of one kind of machine follow each other and mostly miss the same.
-    last: Option<(usize, Option<(ImageId, Vec<Miss>)>)>,
+    /// What was found last: machines are many, and most miss the same as some other.
+    found: VecDeque<(usize, Option<(ImageId, Vec<Miss>)>)>,
 }
+
+/// To look through more than this takes longer than to find it again.
+const FOUND_MAX: usize = 16;
 
 impl<'a> Nearest<'a> {
     fn new(
@@ -733,18 +734,19 @@ impl<'a> Nearest<'a> {
     ) -> Self {
         let telling = machines.telling(choice.chosen.iter().map(|it| &it.requirements));
         let by_name = choice.chosen.iter().any(|it| it.hardware.names_types());
-        Self { choice, pool, machines, fitting, telling, by_name, last: None }
+        Self { choice, pool, machines, fitting, telling, by_name, found: VecDeque::new() }
     }
 
     fn of(&mut self, at: usize, machine: &Machine) -> Option<(ImageId, Vec<Miss>)> {
-        if let Some((last, answer)) = &self.last
-            && !self.by_name
-            && self.telling.alike(*last, at)
+        if !self.by_name
+            && let Some((_, answer)) =
+                self.found.iter().find(|(found, _)| self.telling.alike(*found, at))
         {
             return answer.clone();
         }
         let answer = self.find(at, machine);
-        self.last = Some((at, answer.clone()));
+        self.found.truncate(FOUND_MAX - 1);
+        self.found.push_front((at, answer.clone()));
         answer
     }
 

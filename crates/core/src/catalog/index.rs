@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 use jiff::Timestamp;
 use nodemolt_fit::Family;
 
-use super::{Because, Catalog, Outcome, Parameter, Query, Sighting, Withdrawn};
+use super::{Because, Catalog, Outcome, Parameter, Presence, Query, Sighting, Withdrawn};
 use crate::ask::{ParameterName, Term};
-use crate::image::{AccountId, ImageId, NamePattern};
+use crate::image::{AccountId, ImageId, NamePattern, State};
 use crate::lookup::{self, Flavour, Minor, Release};
 use crate::policy::Subject;
 use crate::resolve::rank;
@@ -41,8 +41,9 @@ pub struct Kept<'a> {
     pub withdrawn: Option<Withdrawn>,
     /// The release it claims to be.
     pub release: Option<(Flavour, String)>,
-    /// The version that its name tells, whatever its processor.
-    version: Option<&'a str>,
+    /// What every question begins with, out of the image itself: an image is large and lies anywhere,
+    /// these lie beside each other.
+    pub(crate) brief: Brief<'a>,
     /// Read when somebody asks for it, which for most images nobody does.
     kubelet: OnceLock<Option<Minor>>,
 }
@@ -174,13 +175,32 @@ fn partition(places: std::ops::Range<usize>, so: impl Fn(usize) -> bool) -> usiz
     low
 }
 
+/// Some of what an image says.
+#[derive(Debug)]
+pub(crate) struct Brief<'a> {
+    pub(crate) id: ImageId,
+    pub(crate) name: &'a str,
+    /// The version that its name tells, whatever its processor.
+    pub(crate) version: Option<&'a str>,
+    pub(crate) owner: Option<AccountId>,
+    pub(crate) owner_alias: Option<&'a str>,
+    /// Kubernetes' word.
+    pub(crate) architecture: Option<&'static str>,
+    pub(crate) allowed: Option<bool>,
+    /// Its standing is one in which images boot.
+    pub(crate) bootable: bool,
+    pub(crate) deprecated: bool,
+}
+
 impl<'a> Index<'a> {
     pub(super) fn new(catalog: &'a Catalog, now: Timestamp) -> Self {
         let moved_back = catalog.moves_back();
+        // Many images and few words: each is read where it was first seen.
+        let mut aliases: BTreeSet<&'a str> = BTreeSet::new();
         let kept: Vec<Kept<'a>> = catalog
             .images
             .values()
-            .map(|sighting| keep(catalog, sighting, &moved_back, now))
+            .map(|sighting| keep(catalog, sighting, &moved_back, &mut aliases, now))
             .collect();
 
         let mut by_name: Vec<(&str, usize)> =
@@ -264,7 +284,7 @@ impl<'a> Index<'a> {
     }
 
     pub fn position(&self, id: &ImageId) -> Option<usize> {
-        self.kept.binary_search_by(|it| it.sighting.image.id.cmp(id)).ok()
+        self.kept.binary_search_by(|it| it.brief.id.cmp(id)).ok()
     }
 
     pub fn get(&self, id: &ImageId) -> Option<&Kept<'a>> {
@@ -298,8 +318,7 @@ impl<'a> Index<'a> {
 
     /// Whether the image's owner has published releases of this family.
     pub fn published_by(&self, family: Family, kept: &Kept<'_>) -> bool {
-        kept.sighting
-            .image
+        kept.brief
             .owner
             .as_ref()
             .is_some_and(|it| self.publishers.get(&family).is_some_and(|all| all.contains(it)))
@@ -356,12 +375,12 @@ impl Index<'_> {
     }
 }
 
-impl Kept<'_> {
-    pub fn name(&self) -> &str {
-        &self.sighting.image.name
+impl<'a> Kept<'a> {
+    pub fn name(&self) -> &'a str {
+        self.brief.name
     }
 
-    pub fn id(&self) -> &ImageId {
+    pub fn id(&self) -> &'a ImageId {
         &self.sighting.image.id
     }
 
@@ -371,7 +390,7 @@ impl Kept<'_> {
     }
 
     pub(crate) fn subject(&self) -> Subject<'_> {
-        Subject { image: &self.sighting.image, version: self.version }
+        Subject { id: &self.brief.id, name: self.brief.name, version: self.brief.version }
     }
 
     fn version_or(&self, release: &Release) -> String {
@@ -386,6 +405,7 @@ fn keep<'a>(
     catalog: &'a Catalog,
     sighting: &'a Sighting,
     moved_back: &BTreeMap<ImageId, Withdrawn>,
+    aliases: &mut BTreeSet<&'a str>,
     now: Timestamp,
 ) -> Kept<'a> {
     let known = catalog.dated_image(&sighting.image);
@@ -405,16 +425,34 @@ fn keep<'a>(
         }
         (None, noted) => noted,
     };
-    let named = lookup::named(&sighting.image.name);
+    let image = &sighting.image;
+    let named = lookup::named(&image.name);
+    let owner_alias = image.owner_alias.as_deref().map(|alias| {
+        aliases.get(alias).copied().unwrap_or_else(|| {
+            aliases.insert(alias);
+            alias
+        })
+    });
+    let brief = Brief {
+        id: image.id.clone(),
+        name: &image.name,
+        version: named.map(|(_, version)| version),
+        owner: image.owner.clone(),
+        owner_alias,
+        architecture: image.architecture.kubernetes(),
+        allowed: image.allowed,
+        bootable: sighting.presence == Presence::Listed && image.state == State::Available,
+        deprecated: image.deprecated_by(now),
+    };
     Kept {
         sighting,
         dated,
         from_the_future: known.is_some() && dated.is_none(),
         withdrawn,
         release: named
-            .filter(|(flavour, _)| flavour.processor.same_as(&sighting.image.architecture))
+            .filter(|(flavour, _)| flavour.processor.same_as(&image.architecture))
             .map(|(flavour, version)| (flavour, version.to_owned())),
-        version: named.map(|(_, version)| version),
+        brief,
         kubelet: OnceLock::new(),
     }
 }

@@ -470,9 +470,8 @@ impl<'a> Finder<'a> {
         warnings: &mut Vec<Warning>,
     ) -> Candidate<'a> {
         let kept = self.index.at(position);
-        let word = kept.sighting.image.architecture.kubernetes();
         let as_release = !needs.variants.is_empty();
-        let read = needs.on(word, self.vocabulary);
+        let read = needs.on(kept.brief.architecture, self.vocabulary);
         warnings.extend(read.ignored.iter().map(|it| Warning::RequirementIgnored {
             term: at,
             image: kept.id().clone(),

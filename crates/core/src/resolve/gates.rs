@@ -8,7 +8,7 @@ use super::Setting;
 use super::candidates::{Candidate, wrong_owner};
 use super::refusal::{Counted, DeprecatedRule, OwnerRule, Refusal, UnknownDate};
 use crate::ask::{Ask, Owner, Term};
-use crate::catalog::{Appeared, Because, Index, Kept, Standing};
+use crate::catalog::{Appeared, Because, Index, Kept};
 use crate::policy::{AgeFrom, Ruling, Subject};
 
 pub(super) fn refuse(
@@ -19,25 +19,24 @@ pub(super) fn refuse(
     setting: &Setting<'_>,
 ) {
     let kept = index.at(candidate.image);
-    let image = &kept.sighting.image;
+    let (image, brief) = (&kept.sighting.image, &kept.brief);
     let subject = kept.subject();
     let now = index.now;
     let term = &ask.terms[candidate.term];
     let mut refusals = std::mem::take(&mut candidate.refusals);
 
     refusals.extend(owner(kept, term, ruling, setting));
-    if image.allowed == Some(false) {
+    if brief.allowed == Some(false) {
         refusals.push(Refusal::NotAllowedByAccount);
     }
-    let standing = kept.sighting.standing(now);
-    if !matches!(standing, Standing::Available | Standing::Deprecated { .. }) {
-        refusals.push(Refusal::NotBootable(standing));
+    if !brief.bootable {
+        refusals.push(Refusal::NotBootable(kept.sighting.standing(now)));
     }
-    if image.architecture.kubernetes().is_none() {
+    if brief.architecture.is_none() {
         refusals.push(Refusal::UnsupportedArchitecture(image.architecture.as_str().to_owned()));
     }
     for rule in &ruling.rules {
-        if rule.allowed.as_ref().is_some_and(|it| !it.admits(image)) {
+        if rule.allowed.as_ref().is_some_and(|it| !it.admits_so_called(&brief.id, brief.name)) {
             refusals.push(Refusal::NotAllowedByPolicy { policy: rule.name.clone() });
         }
     }
@@ -65,24 +64,23 @@ pub(super) fn refuse(
 /// owner one's own and Amazon's, and every policy's list.
 fn owner(kept: &Kept<'_>, term: &Term, ruling: &Ruling<'_>, setting: &Setting<'_>) -> Vec<Refusal> {
     let image = &kept.sighting.image;
+    let (owner, group) = (kept.brief.owner.as_ref(), kept.brief.owner_alias);
     let account = setting.account.as_ref();
+    let is = |it: &Owner| it.is(owner, group, account);
     let mut refusals = Vec::new();
     match (&term.owner, &term.name) {
-        (Some(owner), _) if !owner.owns(image, account) => {
+        (Some(owner), _) if !is(owner) => {
             refusals.push(wrong_owner(image, OwnerRule::Term { owner: owner.to_string() }));
         }
-        (None, Some(_)) => {
-            let amazon = image.owner_alias.as_deref() == Some("amazon");
-            if !Owner::Own.owns(image, account) && !amazon {
-                let rule = OwnerRule::Default { account_known: account.is_some() };
-                refusals.push(wrong_owner(image, rule));
-            }
+        (None, Some(_)) if !is(&Owner::Own) && group != Some("amazon") => {
+            let rule = OwnerRule::Default { account_known: account.is_some() };
+            refusals.push(wrong_owner(image, rule));
         }
-        (Some(_), _) | (None, None) => {}
+        (Some(_), _) | (None, _) => {}
     }
     for rule in &ruling.rules {
         if let Some(owners) = &rule.owners
-            && !owners.iter().any(|it| it.owns(image, account))
+            && !owners.iter().any(is)
         {
             let owners = owners.iter().map(ToString::to_string).collect();
             let rule = OwnerRule::Policy { name: rule.name.clone(), owners };
@@ -101,7 +99,6 @@ fn withdrawn_or_deprecated(
     ruling: &Ruling<'_>,
     index: &Index<'_>,
 ) -> Vec<Refusal> {
-    let image = &kept.sighting.image;
     let mut refusals = Vec::new();
     let excepted = ruling.exception_of(subject, index.now).is_some();
     if let Some(mark) = kept.withdrawn.as_ref().filter(|_| !excepted)
@@ -109,8 +106,8 @@ fn withdrawn_or_deprecated(
     {
         refusals.push(Refusal::Withdrawn(mark.clone()));
     }
-    if image.deprecated_by(index.now) {
-        let since = image.deprecated.at();
+    if kept.brief.deprecated {
+        let since = kept.sighting.image.deprecated.at();
         if let Some(name) = ruling.forbids_deprecated() {
             let because = DeprecatedRule::Policy { name: name.to_owned() };
             refusals.push(Refusal::Deprecated { since, because });

@@ -21,6 +21,8 @@ pub struct Machines {
     offers: BTreeMap<Key, Offers>,
     /// Types whose hardware is the same in all that an image can need of it, save their names.
     alike: Vec<Which>,
+    /// For each machine its place in `alike`.
+    bodies: Vec<Option<usize>>,
 }
 
 /// What the machines offer of one label.
@@ -98,7 +100,9 @@ impl Machines {
             }
             alike.entry(machine.body()).or_insert_with(|| Which::none(number)).insert(at);
         }
-        let alike = alike.into_values().collect();
+        let alike: Vec<Which> = alike.into_values().collect();
+        let body = |at| alike.iter().position(|it| it.contains(at));
+        let bodies = (0..number).map(body).collect();
         let offers = offers
             .into_iter()
             .map(|(key, by_offer)| {
@@ -107,7 +111,7 @@ impl Machines {
                 (key, Offers { places: (0..number).map(place).collect(), distinct })
             })
             .collect();
-        Self { vocabulary, machines, offers, alike }
+        Self { vocabulary, machines, offers, alike, bodies }
     }
 
     /// On which machines an image boots: those that offer, with the pool, what it requires, and have the
@@ -158,7 +162,7 @@ impl Machines {
         agreeing
     }
 
-    /// Labels by which these requirements tell machines from each other.
+    /// By what these requirements, and hardware, tell machines from each other.
     pub(super) fn telling<'a>(
         &'a self,
         asked: impl Iterator<Item = &'a Requirements>,
@@ -166,8 +170,9 @@ impl Machines {
         let mut keys: Vec<Key> = asked.flat_map(|it| it.iter().map(|(key, _)| key)).collect();
         keys.sort_unstable();
         keys.dedup();
-        let columns = keys.iter().filter_map(|it| self.offers.get(it));
-        Telling { machines: self, columns: columns.map(|it| it.places.as_slice()).collect() }
+        let mut columns = vec![self.bodies.as_slice()];
+        columns.extend(keys.iter().filter_map(|it| self.offers.get(it)).map(|it| &it.places[..]));
+        Telling { columns }
     }
 
     fn with_hardware(&self, hardware: &Hardware) -> Which {
@@ -465,7 +470,6 @@ impl Fitting {
 /// See `Machines::telling`.
 #[derive(Debug)]
 pub(super) struct Telling<'a> {
-    machines: &'a Machines,
     columns: Vec<&'a [Option<usize>]>,
 }
 
@@ -473,7 +477,6 @@ impl Telling<'_> {
     /// Whether two machines offer the same, and have the same hardware save their names.
     pub(super) fn alike(&self, one: usize, other: usize) -> bool {
         self.columns.iter().all(|it| it[one] == it[other])
-            && self.machines.machines[one].body() == self.machines.machines[other].body()
     }
 }
 
