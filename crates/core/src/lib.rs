@@ -9,5 +9,6 @@ pub mod lookup;
 pub mod ask;
 pub mod policy;
 pub mod resolve;
+pub mod bootstrap;
 
 pub use nodemolt_fit as fit;
