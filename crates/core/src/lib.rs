@@ -10,5 +10,6 @@ pub mod ask;
 pub mod policy;
 pub mod resolve;
 pub mod bootstrap;
+pub mod launch;
 
 pub use nodemolt_fit as fit;
