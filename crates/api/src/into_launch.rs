@@ -422,6 +422,13 @@ impl Known {
                 terms.map(|it| it.id.as_deref()?.parse().ok()).collect();
             known.security_groups = ids.unwrap_or_default();
         }
+        if known.reservations.is_empty() {
+            let terms = class.spec.capacity_reservation_selector_terms.iter().flatten();
+            let ids: Option<Vec<ReservationId>> =
+                terms.map(|it| it.id.as_deref()?.parse().ok()).collect();
+            let plain = |id: ReservationId| (id.clone(), Reservation { id, market: None });
+            known.reservations = ids.into_iter().flatten().map(plain).collect();
+        }
         known
     }
 }
