@@ -16,6 +16,7 @@ pub mod v1beta1;
 
 pub mod answers;
 pub mod into_core;
+pub mod into_launch;
 
 mod owner;
 mod time;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use nodemolt_core::ask::Age;
 use nodemolt_core::catalog::{Outcome, Query};
 use nodemolt_core::image::{AccountId, ImageId};
+use nodemolt_core::launch::{CapacityType, ReservationId, SecurityGroupId, Tenancy};
 use nodemolt_core::lookup::Minor;
 
 /// Keeps every Kubernetes node on AWS on the right machine image.
@@ -48,6 +49,7 @@ pub(crate) enum Verb {
     Resolve(Resolve),
     Images(Images),
     Types(Types),
+    Launch(Launch),
     Completion(Completion),
 }
 
@@ -370,6 +372,126 @@ pub(crate) struct TypesGet {
     /// How to print
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Table)]
     pub output: Format,
+}
+
+/// Say how nodes would be started: the launch template of a class
+#[derive(Debug, Args)]
+pub(crate) struct Launch {
+    #[command(subcommand)]
+    pub verb: LaunchVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LaunchVerb {
+    Render(LaunchRender),
+}
+
+/// Print what `aws ec2 create-launch-template --cli-input-json` takes
+///
+/// What the class or its status knows is taken from there. What they do not know is a flag; what is then
+/// still missing is listed, and nothing is rendered. Equal content has an equal name.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # the template of a class; what it does not know is asked for
+  nodemolt launch render -f class.yaml --image ami-0123456789abcdef0 --instance-profile nodes \\
+      --security-group sg-0a --cluster-name blue --nodepool web --user-data user-data.txt > template.json
+  aws ec2 create-launch-template --cli-input-json file://template.json
+
+  # a node in a capacity block
+  nodemolt launch render -f class.yaml … --capacity-type reserved --capacity-reservation cr-0a --capacity-reservation-type capacity-block
+
+Exit codes:     0 rendered, 1 something is missing or refused, 64 mistyped
+")]
+pub(crate) struct LaunchRender {
+    /// The class, as YAML or JSON; a pool beside it that refers to it gives its name; `-` is standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// Which class, where the files hold several
+    #[arg(long, value_name = "NAME")]
+    pub class: Option<String>,
+
+    /// The image to boot
+    #[arg(long, value_name = "AMI")]
+    pub image: Option<ImageId>,
+
+    /// The instance profile, where the class names a role and its status no profile
+    #[arg(long, value_name = "NAME")]
+    pub instance_profile: Option<String>,
+
+    /// The security groups, where the class selects them by tag or name and its status lists none
+    #[arg(long = "security-group", value_name = "SG")]
+    pub security_groups: Vec<SecurityGroupId>,
+
+    /// What the node is told at boot, already rendered; a Custom class has its own
+    #[arg(long, value_name = "FILE")]
+    pub user_data: Option<PathBuf>,
+
+    /// The cluster's name, for the tags
+    #[arg(long, value_name = "NAME")]
+    pub cluster_name: Option<String>,
+
+    /// The pool's name, for the tags
+    #[arg(long, value_name = "NAME")]
+    pub nodepool: Option<String>,
+
+    /// on-demand, spot or reserved
+    #[arg(long, value_name = "TYPE", default_value_t = CapacityType::OnDemand)]
+    pub capacity_type: CapacityType,
+
+    /// The reservation to start in, for reserved capacity
+    #[arg(long, value_name = "CR")]
+    pub capacity_reservation: Option<ReservationId>,
+
+    /// What kind of reservation it is, where the class's status does not say
+    #[arg(long, value_enum, value_name = "TYPE")]
+    pub capacity_reservation_type: Option<ReservationType>,
+
+    /// Let on-demand nodes use open reservations that match; they keep off them otherwise
+    #[arg(long)]
+    pub open_reservations: bool,
+
+    /// How many EFA interfaces; spec.networkInterfaces stands over it
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=32))]
+    pub efa: u32,
+
+    /// The cluster uses IPv6
+    #[arg(long)]
+    pub ipv6: bool,
+
+    /// default or dedicated; not given, the network decides
+    #[arg(long, value_name = "TENANCY")]
+    pub tenancy: Option<Tenancy>,
+
+    /// The partition of the placement group
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=7))]
+    pub partition: Option<u32>,
+
+    /// Nodes run Nitro enclaves
+    #[arg(long)]
+    pub enclave: bool,
+
+    /// The region, for what some regions do not know
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = DocumentFormat::Json)]
+    pub output: DocumentFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReservationType {
+    Default,
+    CapacityBlock,
+    Interruptible,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DocumentFormat {
+    Json,
+    Yaml,
 }
 
 /// Print a completion script for a shell

@@ -9,6 +9,8 @@ mod output;
 mod resolve;
 mod images;
 mod types;
+mod launch;
+mod base64;
 mod completion;
 
 use std::io::Write;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         cli::Verb::Resolve(verb) => resolve::run(verb, look),
         cli::Verb::Images(verb) => images::run(verb, look),
         cli::Verb::Types(verb) => types::run(verb, look),
+        cli::Verb::Launch(verb) => launch::run(verb, look),
         cli::Verb::Completion(verb) => Ok(completion::run(verb)),
     };
     match result {
