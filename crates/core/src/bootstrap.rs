@@ -18,7 +18,7 @@ pub const USER_DATA_BYTES_MAX: usize = 16_384;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub cluster: Cluster,
-    /// Ours and the pool's. Those that NodeRestriction would refuse are left out when rendering.
+    /// Ours and the pool's. Those that `NodeRestriction` would refuse are left out when rendering.
     pub labels: BTreeMap<String, String>,
     /// Ours, the pool's and the pool's startup taints.
     pub taints: Vec<Taint>,
