@@ -77,7 +77,7 @@ pub fn read(bytes: &[u8]) -> Result<Answer, ReadAnswerError> {
     // `--query Images[]` leaves only the list.
     if bytes.iter().find(|it| !it.is_ascii_whitespace()) == Some(&b'[') {
         // serde reads structs from lists, too; an image is an object.
-        if bytes.iter().filter(|it| !it.is_ascii_whitespace()).nth(1) != Some(&b'{') {
+        if bytes.iter().filter(|it| !it.is_ascii_whitespace()).nth(1) == Some(&b'[') {
             return Err(ReadAnswerError::NotACatalog);
         }
         let wire: Vec<images::WireImage> = parse(bytes)?;
