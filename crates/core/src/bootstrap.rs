@@ -11,6 +11,10 @@ use std::net::IpAddr;
 
 use nodemolt_fit::Family;
 
+pub mod identity;
+pub mod kubelet;
+mod remark;
+
 /// EC2's limit on user data, before base64.
 pub const USER_DATA_BYTES_MAX: usize = 16_384;
 
@@ -18,7 +22,7 @@ pub const USER_DATA_BYTES_MAX: usize = 16_384;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub cluster: Cluster,
-    /// Ours and the pool's. Those that NodeRestriction would refuse are left out when rendering.
+    /// Ours and the pool's. Those that `NodeRestriction` would refuse are left out when rendering.
     pub labels: BTreeMap<String, String>,
     /// Ours, the pool's and the pool's startup taints.
     pub taints: Vec<Taint>,
