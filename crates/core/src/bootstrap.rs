@@ -14,6 +14,8 @@ use nodemolt_fit::Family;
 pub mod identity;
 pub mod kubelet;
 mod remark;
+mod toml_text;
+pub mod bottlerocket;
 
 /// EC2's limit on user data, before base64.
 pub const USER_DATA_BYTES_MAX: usize = 16_384;
@@ -181,5 +183,24 @@ pub fn bootstrapped_as(family: Family) -> &'static str {
         Family::Bottlerocket => "bottlerocket",
         Family::Windows2019 | Family::Windows2022 | Family::Windows2025 => "windows",
         Family::Custom => "custom",
+    }
+}
+
+/// The class's kubelet settings as they will be on the node: where the class leaves reserved resources,
+/// eviction thresholds or the number of pods open, the user's own part may say them. What a node can
+/// allocate follows from these. Only Bottlerocket's and AL2023's user data can be read so.
+pub fn effective_reservations(
+    family: Family,
+    class: &Kubelet,
+    user: UserPart<'_>,
+) -> Result<Kubelet, MergeConflict> {
+    match family {
+        Family::Bottlerocket => bottlerocket::reservations(class, user),
+        Family::Al2023
+        | Family::Al2
+        | Family::Windows2019
+        | Family::Windows2022
+        | Family::Windows2025
+        | Family::Custom => Ok(class.clone()),
     }
 }
