@@ -5,6 +5,9 @@
 //! The user's own part is merged with ours, one file per family, and nothing of theirs is lost. The same
 //! input gives the same bytes. What cannot be merged is refused before anything launches, with its line.
 
+pub mod mime;
+pub mod quote;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -18,7 +21,7 @@ pub const USER_DATA_BYTES_MAX: usize = 16_384;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub cluster: Cluster,
-    /// Ours and the pool's. Those that NodeRestriction would refuse are left out when rendering.
+    /// Ours and the pool's. Those that `NodeRestriction` would refuse are left out when rendering.
     pub labels: BTreeMap<String, String>,
     /// Ours, the pool's and the pool's startup taints.
     pub taints: Vec<Taint>,
@@ -152,6 +155,17 @@ pub enum Place {
     Whole,
 }
 
+impl Remark {
+    pub fn new(place: Place, message: impl Into<String>) -> Self {
+        Self { place, message: message.into(), hint: None }
+    }
+
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
 impl fmt::Display for Remark {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
@@ -178,4 +192,10 @@ pub fn bootstrapped_as(family: Family) -> &'static str {
         Family::Windows2019 | Family::Windows2022 | Family::Windows2025 => "windows",
         Family::Custom => "custom",
     }
+}
+
+/// Two digits for each byte.
+fn hex(bytes: &[u8]) -> String {
+    let digit = |it: u8| char::from_digit(it.into(), 16).unwrap_or('0');
+    bytes.iter().flat_map(|it| [digit(it >> 4), digit(it & 15)]).collect()
 }
