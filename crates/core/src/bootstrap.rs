@@ -5,17 +5,19 @@
 //! The user's own part is merged with ours, one file per family, and nothing of theirs is lost. The same
 //! input gives the same bytes. What cannot be merged is refused before anything launches, with its line.
 
+pub mod identity;
+pub mod kubelet;
+mod remark;
+pub mod mime;
+pub mod quote;
+mod toml_text;
+pub mod bottlerocket;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
 use nodemolt_fit::Family;
-
-pub mod identity;
-pub mod kubelet;
-mod remark;
-mod toml_text;
-pub mod bottlerocket;
 
 /// EC2's limit on user data, before base64.
 pub const USER_DATA_BYTES_MAX: usize = 16_384;
@@ -158,6 +160,17 @@ pub enum Place {
     Whole,
 }
 
+impl Remark {
+    pub fn new(place: Place, message: impl Into<String>) -> Self {
+        Self { place, message: message.into(), hint: None }
+    }
+
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
 impl fmt::Display for Remark {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
@@ -203,4 +216,10 @@ pub fn effective_reservations(
         | Family::Windows2025
         | Family::Custom => Ok(class.clone()),
     }
+}
+
+/// Two digits for each byte.
+fn hex(bytes: &[u8]) -> String {
+    let digit = |it: u8| char::from_digit(it.into(), 16).unwrap_or('0');
+    bytes.iter().flat_map(|it| [digit(it >> 4), digit(it & 15)]).collect()
 }

@@ -21,19 +21,9 @@ impl Place {
 }
 
 impl Remark {
-    pub fn new(place: Place, message: impl Into<String>) -> Self {
-        Self { place, message: message.into(), hint: None }
-    }
-
     /// About a field of the class, the pool or the cluster.
     pub fn of_field(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Place::Field(field.into()), message)
-    }
-
-    #[must_use]
-    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
     }
 }
 
