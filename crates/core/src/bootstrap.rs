@@ -10,8 +10,11 @@ pub mod kubelet;
 mod remark;
 pub mod mime;
 pub mod quote;
+mod base64;
+mod yaml;
 mod toml_text;
 pub mod bottlerocket;
+pub mod al2023;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -209,8 +212,8 @@ pub fn effective_reservations(
 ) -> Result<Kubelet, MergeConflict> {
     match family {
         Family::Bottlerocket => bottlerocket::reservations(class, user),
-        Family::Al2023
-        | Family::Al2
+        Family::Al2023 => al2023::reservations(class, user),
+        Family::Al2
         | Family::Windows2019
         | Family::Windows2022
         | Family::Windows2025
