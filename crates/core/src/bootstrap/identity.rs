@@ -139,7 +139,13 @@ fn word(text: &str) -> bool {
 /// What a person typed, fit for one line of a message.
 pub(crate) fn shown(text: &str) -> String {
     const CHARS_MAX: usize = 80;
-    let mut shown: String = text.chars().take(CHARS_MAX).flat_map(char::escape_debug).collect();
+    let mut shown = String::new();
+    for char in text.chars().take(CHARS_MAX) {
+        match char {
+            '"' | '\'' | '\\' => shown.push(char),
+            _ => shown.extend(char.escape_debug()),
+        }
+    }
     if text.chars().nth(CHARS_MAX).is_some() {
         shown.push('…');
     }

@@ -351,7 +351,9 @@ impl Theirs {
         for (path, value, source) in ours {
             let parts = path.iter().map(String::as_str).collect::<Vec<_>>();
             let Some((node, lines)) = self.find(&parts) else { continue };
-            if node.value() == *value {
+            // An empty map of ours adds nothing and takes nothing away.
+            let silent = value.as_object().is_some_and(serde_json::Map::is_empty);
+            if node.value() == *value || value.is_null() || silent {
                 continue;
             }
             let (who, hint) = match source {
