@@ -158,7 +158,7 @@ fn tidy(config: &mut Value) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 700, ..ProptestConfig::default() })]
 
     #[test]
     fn nodeadm_sees_what_the_model_says(

@@ -116,7 +116,8 @@ fn write(document: &Table, style: Style) -> String {
         }
         Style::Dotted => dotted(document, "", &mut lines),
     }
-    let line = |(index, line): (usize, &String)| format!("# note {index}.\n{line}\n");
+    let line =
+        |(index, line): (usize, &String)| format!("# note {index}.\n{line} # end {index}.\n");
     lines.iter().enumerate().map(line).collect()
 }
 
@@ -225,8 +226,10 @@ fn check_merge(user: &Table, settings: &Settings, style: Style) -> Result<(), Te
     prop_assert_eq!(taken_taints(&mut seen), taints, "{}", rendered.text);
     prop_assert_eq!(seen, expected, "{}\n----\n{}", text, rendered.text);
 
-    for line in text.lines().filter(|it| it.starts_with("# note ")) {
-        prop_assert!(rendered.text.contains(line), "{line} is lost:\n{}", rendered.text);
+    for index in 0..text.matches("# note ").count() {
+        for comment in [format!("# note {index}."), format!("# end {index}.")] {
+            prop_assert!(rendered.text.contains(&comment), "{comment} is lost:\n{}", rendered.text);
+        }
     }
     // Merging again changes no byte, and finds nothing to say about what is ours.
     let again = render(Family::Bottlerocket, settings, &rendered.text).unwrap();
@@ -236,7 +239,7 @@ fn check_merge(user: &Table, settings: &Settings, style: Style) -> Result<(), Te
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
 
     #[test]
     fn merged_toml_is_what_the_model_says(
@@ -247,6 +250,34 @@ proptest! {
         check_merge(&user, &settings, style)?;
     }
 }
+
+/// Whole lines: these often make a document.
+const LINES: [&str; 24] = [
+    "[settings]\n",
+    "[settings.kubernetes]\n",
+    "[settings.kubernetes.node-labels]\n",
+    "[settings.kubernetes.node-taints]\n",
+    "[settings.bootstrap-commands.000-mount-instance-storage]\n",
+    "[[settings.x]]\n",
+    "[[settings.x.y]]\n",
+    "[settings.x.y]\n",
+    "[other]\n",
+    "settings.kubernetes.max-pods = 3 # c\n",
+    "settings.kubernetes = { max-pods = 3 }\n",
+    "settings = { kubernetes.node-labels.a = 'c' }\n",
+    "kubernetes.node-taints.a = 'x:NoSchedule'\r\n",
+    "kubernetes = {}\n",
+    "max-pods = 0x1F\n",
+    "node-labels = { a = 'b' }\n",
+    "node-labels.c = \"\"\"d\"\"\"\n",
+    "a = [ # c\n  'x:NoExecute', 'x:NoSchedule', # c\n]\n",
+    "cluster-name = '\'\n",
+    "x = [{ y = 1 }, { y.z = 2 }]\n",
+    "mode = 'off'\n",
+    "\n",
+    "  # c\n",
+    "\t\"\" = 1979-05-27T07:32:00Z\n",
+];
 
 const SCRAPS: [&str; 40] = [
     "[settings]\n",
@@ -295,7 +326,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_text_makes_bottlerocket_stumble(text in scraps(&SCRAPS)) {
+    fn no_text_makes_bottlerocket_stumble(
+        text in prop_oneof![3 => scraps(&SCRAPS), 1 => vec(select(&LINES[..]), 0..7).prop_map(|it| it.concat())],
+    ) {
         let settings = read_settings(
             r#"{"raid0": true, "labels": {"a": "b"}, "taints": ["a:NoSchedule"], "kubelet": {"maxPods": 9}}"#,
         );
