@@ -145,8 +145,8 @@ failed=0
 {call} || failed=$?
 # It enables the kubelet near its end. What fails after that (clocks of a GPU) stops no node.
 if systemctl is-enabled --quiet kubelet; then
-  cp /etc/kubernetes/kubelet/kubelet-config.json /run/nodemolt/kubelet-config.json
   touch /run/nodemolt/bootstrapped
+  cp /etc/kubernetes/kubelet/kubelet-config.json /run/nodemolt/kubelet-config.json
 fi
 exit \"$failed\"
 "

@@ -40,6 +40,8 @@ pub fn check_cluster(cluster: &Cluster) -> Vec<Remark> {
     let word = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);
     let name = &cluster.name;
     let endpoint = &cluster.endpoint;
+    let host = endpoint.strip_prefix("https://").unwrap_or_default();
+    let host_begins = |it: char| it.is_ascii_alphanumeric() || it == '[';
     let address = |it: char| word(it) || ":/[]".contains(it);
     let base64 = |it: char| it.is_ascii_alphanumeric() || "+/=".contains(it);
     let authority = &cluster.certificate_authority;
@@ -51,7 +53,7 @@ pub fn check_cluster(cluster: &Cluster) -> Vec<Remark> {
                 .with_hint("letters, digits, `-`, `_` and `.`, beginning with a letter or digit"),
         );
     }
-    if !endpoint.starts_with("https://") || !endpoint.chars().all(address) {
+    if !host.starts_with(host_begins) || !host.chars().all(address) {
         let message = format!("`{}` is no address of an API server", shown(endpoint));
         refused.push(
             Remark::of_field("cluster.endpoint", message)
@@ -98,8 +100,16 @@ mod tests {
                 "{name}"
             );
         }
-        for endpoint in ["", "http://x", "https://x,e", "https://x y", "https://x&", "https://x\n"]
-        {
+        for endpoint in [
+            "",
+            "https://",
+            "https://-x",
+            "http://x",
+            "https://x,e",
+            "https://x y",
+            "https://x&",
+            "https://x\n",
+        ] {
             let cluster = Cluster { endpoint: endpoint.into(), ..sound.clone() };
             assert_eq!(check_cluster(&cluster).len(), 1, "{endpoint}");
         }

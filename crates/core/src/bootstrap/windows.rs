@@ -156,7 +156,7 @@ fn check_user(text: &str, refused: &mut Vec<Remark>, remarks: &mut Vec<Remark>) 
             let Place::UserPart { line, .. } = Place::of_byte(text, start) else { break };
             let place = Place::UserPart { line: line + number - 1, column: 1 };
             let message = "`exit` ends the script before ours, and the node would not join";
-            remarks.push(Remark::new(place, message).with_hint("use `return` in a function"));
+            remarks.push(Remark::new(place, message).with_hint("let the script run to its end"));
         }
     }
 }
