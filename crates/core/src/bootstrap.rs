@@ -11,19 +11,76 @@ mod remark;
 pub mod mime;
 pub mod quote;
 mod base64;
-mod yaml;
+pub mod user_part;
+pub mod flags;
+pub mod al2;
 mod toml_text;
 pub mod bottlerocket;
+mod yaml;
 pub mod al2023;
+pub mod windows;
+pub mod custom;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
 use nodemolt_fit::Family;
+use sha2::{Digest, Sha256};
 
 /// EC2's limit on user data, before base64.
 pub const USER_DATA_BYTES_MAX: usize = 16_384;
+
+/// From here on a person is told how little room is left. Karpenter's number.
+const USER_DATA_BYTES_NOTED: usize = USER_DATA_BYTES_MAX / 10 * 9;
+
+/// What a node of this family is told, or everything that speaks against it.
+pub fn render(
+    family: Family,
+    settings: &Settings,
+    user: UserPart<'_>,
+) -> Result<UserData, MergeConflict> {
+    check_placement(family, settings)?;
+    let mut user_data = match family {
+        Family::Al2 => al2::render(settings, user)?,
+        Family::Al2023 => al2023::render(settings, user)?,
+        Family::Bottlerocket => bottlerocket::render(settings, user)?,
+        Family::Windows2019 | Family::Windows2022 | Family::Windows2025 => {
+            windows::render(family, settings, user)?
+        }
+        Family::Custom => custom::render(settings, user),
+    };
+    let (bytes, theirs) = (user_data.text.len(), user.0.len());
+    if bytes > USER_DATA_BYTES_MAX {
+        let message = format!("is {bytes} bytes long, and EC2 takes {USER_DATA_BYTES_MAX}");
+        let hint = format!(
+            "{theirs} of them are yours: fetch what is long from elsewhere, and keep the command here"
+        );
+        return Err(Remark::new(Place::Whole, message).with_hint(hint).into());
+    }
+    if bytes >= USER_DATA_BYTES_NOTED {
+        let message = format!("is {bytes} bytes long, of {USER_DATA_BYTES_MAX} that EC2 takes");
+        user_data.remarks.push(Remark::new(Place::Whole, message));
+    }
+    Ok(user_data)
+}
+
+fn check_placement(family: Family, settings: &Settings) -> Result<(), MergeConflict> {
+    if settings.placement == Placement::BeforeBootstrap || family == Family::Al2 {
+        return Ok(());
+    }
+    let why = match family {
+        Family::Al2 => "",
+        Family::Al2023 => "nodeadm configures the kubelet from one document; put settings there",
+        Family::Bottlerocket => "it runs no scripts between its settings and the kubelet",
+        Family::Windows2019 | Family::Windows2022 | Family::Windows2025 => {
+            "its bootstrap script starts the kubelet itself"
+        }
+        Family::Custom => "there is no part of ours to stand between",
+    };
+    let message = format!("BetweenBootstrapAndKubelet is for AL2, not {}", family.name());
+    Err(Remark::of_field("spec.userDataPlacement", message).with_hint(why).into())
+}
 
 /// Everything that we tell a node, whatever its family.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,6 +187,13 @@ pub struct UserData {
     pub remarks: Vec<Remark>,
 }
 
+impl UserData {
+    /// Equal text, equal digest. The version changes with the way it is made.
+    pub fn digest(&self) -> String {
+        format!("nodemolt-userdata/v1:{}", hex(&Sha256::digest(&self.text)))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provenance {
     /// `part 2 (text/x-shellscript)`, `settings.kubernetes.max-pods`, `spec.kubelet.config.maxPods`.
@@ -189,6 +253,12 @@ impl fmt::Display for Remark {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeConflict {
     pub remarks: Vec<Remark>,
+}
+
+impl From<Remark> for MergeConflict {
+    fn from(remark: Remark) -> Self {
+        Self { remarks: vec![remark] }
+    }
 }
 
 /// Which family's file renders.

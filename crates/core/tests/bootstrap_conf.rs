@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use nodemolt_core::bootstrap::{
-    Cluster, IpFamily, Kubelet, MergeConflict, Placement, Remark, Settings, Taint, UserData,
-    UserPart, al2023, bottlerocket, effective_reservations,
+    self, Cluster, IpFamily, Kubelet, MergeConflict, Placement, Remark, Settings, Taint, UserData,
+    UserPart, effective_reservations,
 };
 use nodemolt_fit::Family;
 use serde_json::{Value, json};
@@ -60,15 +60,7 @@ fn check(case: &str, file: &str, actual: &str) {
 }
 
 fn render(family: Family, settings: &Settings, user: &str) -> Result<UserData, MergeConflict> {
-    match family {
-        Family::Al2023 => al2023::render(settings, UserPart(user)),
-        Family::Bottlerocket
-        | Family::Al2
-        | Family::Windows2019
-        | Family::Windows2022
-        | Family::Windows2025
-        | Family::Custom => bottlerocket::render(settings, UserPart(user)),
-    }
+    bootstrap::render(family, settings, UserPart(user))
 }
 
 /// What is rendered, and what is said about it.

@@ -8,8 +8,8 @@
 
 use sha2::{Digest, Sha256};
 
+use super::identity::shown;
 use super::{Place, Remark, hex};
-use crate::image::shorten;
 
 pub const SHELL: &str = "text/x-shellscript";
 
@@ -107,7 +107,7 @@ pub fn read(text: &str) -> Result<Multipart, Remark> {
             .with_hint("add `Content-Type: multipart/mixed; boundary=\"…\"`"));
     };
     if !head.multipart() {
-        let found = shorten(media_type(&content_type));
+        let found = shown(media_type(&content_type));
         let message = format!("is MIME of type `{found}`, not multipart");
         return Err(Remark::new(reader.place_of("content-type"), message).with_hint(
             "write the script alone, without headers, or as a part of multipart/mixed",
@@ -123,6 +123,18 @@ pub fn read(text: &str) -> Result<Multipart, Remark> {
     };
     let (parts, remarks) = reader.parts(&boundary)?;
     Ok(Multipart { content_type: head.content_type(), parts, remarks })
+}
+
+/// The parts of a multipart within, with lines counted in its body. Nothing where it is no multipart.
+pub fn read_within(part: &Part) -> Option<Result<Multipart, Remark>> {
+    let content_type = part.header("Content-Type").filter(|_| part.multipart())?;
+    let boundary = parameter(&content_type, "boundary").map(|it| it.trim_end().to_owned());
+    let Some(boundary) = boundary.filter(|it| !it.is_empty()) else {
+        return Some(Err(Remark::new(Place::Whole, "is multipart without a boundary")));
+    };
+    let parts = Reader { lines: lines(&part.body), at: 0 }.parts(&boundary);
+    let content_type = part.content_type();
+    Some(parts.map(|(parts, remarks)| Multipart { content_type, parts, remarks }))
 }
 
 /// Writes a multipart document. The same parts give the same bytes.
@@ -307,7 +319,7 @@ impl<'a> Reader<'a> {
             // Karpenter's own examples end so: a delimiter that opens, and nothing behind it.
             let rest = &self.lines[self.at..];
             if !parts.is_empty() && rest.iter().all(|it| it.text.trim().is_empty()) {
-                let hint = format!("end the document with `--{}--`", shorten(boundary));
+                let hint = format!("end the document with `--{}--`", shown(boundary));
                 remarks.push(opened.remark("opens a part that never comes").with_hint(hint));
                 return Ok((parts, remarks));
             }
@@ -351,7 +363,7 @@ impl<'a> Reader<'a> {
             column: it.text.chars().count() + 1,
         });
         Remark::new(place, format!("stops short {where_}")).with_hint(match boundary {
-            Some(it) => format!("end the document with the line `--{}--`", shorten(it)),
+            Some(it) => format!("end the document with the line `--{}--`", shown(it)),
             None => "end the headers with a blank line".to_owned(),
         })
     }
@@ -368,7 +380,7 @@ impl<'a> Reader<'a> {
 }
 
 fn no_header(line: Line<'_>, of: &str, first: bool) -> Remark {
-    let seen = shorten(line.text);
+    let seen = shown(line.text);
     if first {
         line.remark(format!("`{seen}` is no header, and {of} begins with headers"))
             .with_hint("write `Name: value`, or a blank line where there are no headers")

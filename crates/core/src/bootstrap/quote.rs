@@ -1,14 +1,12 @@
 //! How does a value stay a value, whatever it holds?
 //!
-//! `value → quoted word`, and `label or taint → refused, and why`
+//! `value → quoted word`, or refused
 //!
-//! Nothing is formatted into a script but through here. What Kubernetes would refuse is refused before
-//! that: a label that no node can carry has no business in a boot text either.
+//! Nothing is formatted into a script but through here. Labels and taints come checked (`identity`); the
+//! cluster's own words are checked here, because AL2's bootstrap.sh hands them on to `sed` without quotes.
 
-use std::collections::BTreeMap;
-
-use super::{Place, Remark, Taint};
-use crate::image::shorten;
+use super::identity::shown;
+use super::{Cluster, Remark};
 
 /// Neither shell nor PowerShell can hold it in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -37,93 +35,87 @@ fn without_nul(text: &str) -> Result<&str, HasNul> {
     if text.contains('\0') { Err(HasNul) } else { Ok(text) }
 }
 
-/// Labels as Kubernetes has them; the API server would refuse the node, or the kubelet its own flag.
-pub fn check_labels(labels: &BTreeMap<String, String>) -> Vec<Remark> {
-    let mut remarks = Vec::new();
-    for (key, value) in labels {
-        let place = || Place::Field("labels".to_owned());
-        if let Some(why) = refuse_key(key) {
-            remarks.push(Remark::new(place(), format!("the key `{}` {why}", shorten(key))));
-        }
-        if let Some(why) = refuse_value(value) {
-            let (key, value) = (shorten(key), shorten(value));
-            remarks.push(Remark::new(place(), format!("the value `{value}` of `{key}` {why}")));
-        }
-    }
-    remarks
-}
-
-/// Taints as Kubernetes has them. The kubelet stops at two of the same key and effect.
-pub fn check_taints(taints: &[Taint]) -> Vec<Remark> {
-    let mut remarks = Vec::new();
-    let mut seen: BTreeMap<(&str, &str), &Taint> = BTreeMap::new();
-    for taint in taints {
-        let shown = shorten(&taint.to_string());
-        let mut refuse = |why: String| {
-            remarks.push(Remark::new(Place::Field("taints".to_owned()), why));
-        };
-        if let Some(why) = refuse_key(&taint.key) {
-            refuse(format!("the key of `{shown}` {why}"));
-        }
-        if let Some(why) = taint.value.as_deref().and_then(refuse_value) {
-            refuse(format!("the value of `{shown}` {why}"));
-        }
-        if !EFFECTS.contains(&taint.effect.as_str()) {
-            refuse(format!("the effect of `{shown}` is none of {}", EFFECTS.join(", ")));
-        }
-        match seen.insert((&taint.key, &taint.effect), taint) {
-            Some(other) if other.value != taint.value => {
-                refuse(format!(
-                    "`{}` and `{shown}` have one key and effect",
-                    shorten(&other.to_string())
-                ));
-            }
-            _ => {}
-        }
-    }
-    remarks
-}
-
-pub const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-
-/// Why Kubernetes would refuse this key of a label or a taint: a name of at most 63 characters, and
-/// before it, if at all, a domain and a slash.
-pub fn refuse_key(key: &str) -> Option<String> {
-    let (domain, name) = match key.split_once('/') {
-        Some((domain, name)) => (Some(domain), name),
-        None => (None, key),
-    };
-    if let Some(domain) = domain
-        && (domain.is_empty() || domain.len() > 253 || !domain.split('.').all(dns_label))
-    {
-        return Some(
-            "has no domain before its `/`: lower-case letters, digits, `-` and `.`, at most 253"
-                .to_owned(),
+/// What in the cluster's own words no bootstrap script could be told.
+pub fn check_cluster(cluster: &Cluster) -> Vec<Remark> {
+    let word = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);
+    let name = &cluster.name;
+    let endpoint = &cluster.endpoint;
+    let host = endpoint.strip_prefix("https://").unwrap_or_default();
+    let host_begins = |it: char| it.is_ascii_alphanumeric() || it == '[';
+    let address = |it: char| word(it) || ":/[]".contains(it);
+    let base64 = |it: char| it.is_ascii_alphanumeric() || "+/=".contains(it);
+    let authority = &cluster.certificate_authority;
+    let mut refused = Vec::new();
+    if !name.starts_with(|it: char| it.is_ascii_alphanumeric()) || !name.chars().all(word) {
+        let message = format!("`{}` is no name of a cluster", shown(name));
+        refused.push(
+            Remark::of_field("cluster.name", message)
+                .with_hint("letters, digits, `-`, `_` and `.`, beginning with a letter or digit"),
         );
     }
-    if name.is_empty() { Some("has no name".to_owned()) } else { refuse_name(name) }
-}
-
-/// Why Kubernetes would refuse this value of a label or a taint. Empty is a value.
-pub fn refuse_value(value: &str) -> Option<String> {
-    if value.is_empty() { None } else { refuse_name(value) }
-}
-
-fn refuse_name(name: &str) -> Option<String> {
-    let inner = |it: u8| it.is_ascii_alphanumeric() || b"-_.".contains(&it);
-    let ends = |it: Option<u8>| it.is_some_and(|it| it.is_ascii_alphanumeric());
-    if name.len() > 63 {
-        Some(format!("is {} characters long, and 63 are allowed", name.len()))
-    } else if let Some(wrong) = name.chars().find(|it| !it.is_ascii() || !inner(*it as u8)) {
-        Some(format!("has {wrong:?}; letters, digits, `-`, `_` and `.` are allowed"))
-    } else if !ends(name.bytes().next()) || !ends(name.bytes().last()) {
-        Some("must begin and end with a letter or a digit".to_owned())
-    } else {
-        None
+    if !host.starts_with(host_begins) || !host.chars().all(address) {
+        let message = format!("`{}` is no address of an API server", shown(endpoint));
+        refused.push(
+            Remark::of_field("cluster.endpoint", message)
+                .with_hint("write it as `aws eks describe-cluster` prints it: `https://…`"),
+        );
     }
+    if authority.is_empty() || !authority.chars().all(base64) {
+        refused.push(
+            Remark::of_field("cluster.certificateAuthority", "is not base64")
+                .with_hint("write it as `aws eks describe-cluster` prints it, on one line"),
+        );
+    }
+    refused
 }
 
-fn dns_label(text: &str) -> bool {
-    let inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
-    !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bootstrap::IpFamily;
+
+    #[test]
+    fn a_quote_ends_nothing() {
+        assert_eq!(shell("a'b; $(c)").unwrap(), r"'a'\''b; $(c)'");
+        assert_eq!(powershell("a'b’c$d").unwrap(), "'a''b’’c$d'");
+        assert_eq!(shell("\0"), Err(HasNul));
+        assert_eq!(powershell("a\0"), Err(HasNul));
+    }
+
+    #[test]
+    fn a_clusters_words_cannot_reach_sed() {
+        let sound = Cluster {
+            name: "prod-1".into(),
+            endpoint: "https://ABC.gr7.eu-west-1.eks.amazonaws.com".into(),
+            certificate_authority: "Y2EtYnVuZGxlCg==".into(),
+            service_cidr: None,
+            dns: vec![],
+            ip_family: IpFamily::V4,
+        };
+        assert_eq!(check_cluster(&sound), []);
+        for name in ["", "-x", "--help", "a,e", "a b", "a\n", "a&b"] {
+            assert_eq!(
+                check_cluster(&Cluster { name: name.into(), ..sound.clone() }).len(),
+                1,
+                "{name}"
+            );
+        }
+        for endpoint in [
+            "",
+            "https://",
+            "https://-x",
+            "http://x",
+            "https://x,e",
+            "https://x y",
+            "https://x&",
+            "https://x\n",
+        ] {
+            let cluster = Cluster { endpoint: endpoint.into(), ..sound.clone() };
+            assert_eq!(check_cluster(&cluster).len(), 1, "{endpoint}");
+        }
+        for authority in ["", "a b", "-----BEGIN"] {
+            let cluster = Cluster { certificate_authority: authority.into(), ..sound.clone() };
+            assert_eq!(check_cluster(&cluster).len(), 1, "{authority}");
+        }
+    }
 }

@@ -239,7 +239,7 @@ fn check_merge(user: &Table, settings: &Settings, style: Style) -> Result<(), Te
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 700, ..ProptestConfig::default() })]
 
     #[test]
     fn merged_toml_is_what_the_model_says(
