@@ -248,7 +248,7 @@ fn remarks_on(found: &Found) -> Vec<Remark> {
 }
 
 /// What it would be, where the text is base64 of something that a node could read.
-fn looks_like_base64(text: &str) -> Option<&'static str> {
+pub fn looks_like_base64(text: &str) -> Option<&'static str> {
     let bytes = from_base64(text).filter(|it| it.len() >= 12)?;
     if bytes.starts_with(&[0x1f, 0x8b]) {
         return Some("gzip");
