@@ -644,8 +644,8 @@ impl Catalog {
         // What parameters name now, and how many of them each.
         let mut named_now: BTreeMap<ImageId, usize> = BTreeMap::new();
         let own = |parameter: &Parameter| !public(&parameter.name);
-        let names_now = |parameter: &Parameter| parameter.newest().and_then(ParameterValue::image);
-        for id in self.parameters.values().filter_map(names_now) {
+        let points_at = |parameter: &Parameter| parameter.newest().and_then(ParameterValue::image);
+        for id in self.parameters.values().filter_map(points_at) {
             *named_now.entry(id).or_default() += 1;
         }
         for parameter in self.parameters.values() {
@@ -664,7 +664,7 @@ impl Catalog {
                 }
                 let back_again =
                     images.iter().any(|(later, id)| id == from && later.follows(value));
-                let by_itself = usize::from(names_now(parameter).as_ref() == Some(from));
+                let by_itself = usize::from(points_at(parameter).as_ref() == Some(from));
                 let still_named =
                     own(parameter) && named_now.get(from).is_some_and(|number| *number > by_itself);
                 if !back_again && !still_named {

@@ -710,6 +710,9 @@ fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
     answers
 }
 
+/// The image, and all that stands between.
+type NearestImage = Option<(ImageId, Vec<Miss>)>;
+
 /// Of the chosen images the first of those of which the least stands between.
 struct Nearest<'a> {
     choice: &'a Choice,
@@ -719,7 +722,7 @@ struct Nearest<'a> {
     telling: Telling<'a>,
     by_name: bool,
     /// What was found last: machines are many, and most miss the same as some other.
-    found: VecDeque<(usize, Option<(ImageId, Vec<Miss>)>)>,
+    found: VecDeque<(usize, NearestImage)>,
 }
 
 /// To look through more than this takes longer than to find it again.

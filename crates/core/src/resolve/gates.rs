@@ -76,7 +76,7 @@ fn owner(kept: &Kept<'_>, term: &Term, ruling: &Ruling<'_>, setting: &Setting<'_
             let rule = OwnerRule::Default { account_known: account.is_some() };
             refusals.push(wrong_owner(image, rule));
         }
-        (Some(_), _) | (None, _) => {}
+        (Some(_) | None, _) => {}
     }
     for rule in &ruling.rules {
         if let Some(owners) = &rule.owners
