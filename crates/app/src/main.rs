@@ -45,11 +45,16 @@ fn main() -> ExitCode {
             talk(&answer.talk);
             // Whoever reads us may stop reading; that is no failure of ours.
             let mut stdout = anstream::AutoStream::new(std::io::stdout(), look.choice());
-            let _ = stdout.write_all(answer.data.as_bytes()).and_then(|()| stdout.flush());
-            answer.exit.into()
+            match stdout.write_all(answer.data.as_bytes()).and_then(|()| stdout.flush()) {
+                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                    talk(&format!("error: could not write the answer: {error}\n"));
+                    Exit::Failed.into()
+                }
+                Ok(()) | Err(_) => answer.exit.into(),
+            }
         }
         Err(failure) => {
-            talk(&failure.talk);
+            talk(&look.plain(&failure.talk));
             failure.exit.into()
         }
     }

@@ -266,6 +266,11 @@ pub fn merge(known: Catalog, seen: Observation) -> (Catalog, Vec<Change>) {
                 sighting.seen_by.insert(asked_as.clone());
             }
             sighting.mark_if_disabled(seen_at);
+            if let Some(since) =
+                catalog.lacked_since(&sighting.image, &asked, seen_at, account.as_ref())
+            {
+                sighting.vanish(since);
+            }
             catalog.images.insert(sighting.image.id.clone(), sighting);
         }
     }
@@ -397,6 +402,10 @@ impl Catalog {
         // Who publishes a family was so before, too, though the image that proves it is younger.
         self.publishers = self.find_publishers();
         self.images.retain(|_, it| {
+            // What came before our eyes later was not to be had then, whatever its own date says.
+            if it.appeared == Appeared::Later && it.first_seen.is_some_and(|seen| seen > at) {
+                return false;
+            }
             // One without a date was there when it was first seen, for all we know.
             it.image.created.at().or(it.first_seen).is_none_or(|since| since <= at)
         });
@@ -487,6 +496,25 @@ impl Catalog {
         if lacked { Appeared::Later } else { Appeared::WithFirstAnswer }
     }
 
+    /// Whether a later complete answer than the one that lists it lacked it: answers may come late.
+    fn lacked_since(
+        &self,
+        image: &Image,
+        asked: &Query,
+        seen_at: Option<Timestamp>,
+        account: Option<&AccountId>,
+    ) -> Option<Timestamp> {
+        let seen_at = seen_at?;
+        let later = self.answers.iter().filter_map(|(query, answered)| {
+            let Query::Images(query) = query else { return None };
+            let at = answered.last_complete.filter(|it| *it > seen_at)?;
+            let lacked =
+                query.region.as_deref() == asked.region() && query.would_list(image, account, at);
+            lacked.then_some(at)
+        });
+        later.min()
+    }
+
     fn see_again(
         &mut self,
         image: Image,
@@ -566,6 +594,14 @@ impl Catalog {
             Query::Untold => {}
             Query::Images(query) => {
                 for (id, sighting) in &mut self.images {
+                    // It came after this answer, which would have listed it.
+                    if !listed.contains(id)
+                        && sighting.first_seen.is_some_and(|it| it > at)
+                        && sighting.seen_in(query.region.as_deref())
+                        && query.would_list(&sighting.image, account, at)
+                    {
+                        sighting.appeared = Appeared::Later;
+                    }
                     let absent = sighting.presence == Presence::Listed
                         && !listed.contains(id)
                         && sighting.seen_in(query.region.as_deref())
@@ -724,6 +760,14 @@ fn public(parameter: &str) -> bool {
 }
 
 impl Sighting {
+    /// It was lacking in a complete answer of that time.
+    fn vanish(&mut self, since: Timestamp) {
+        self.presence = Presence::NotListed { since };
+        if self.withdrawn.is_none() && self.image.created.at().is_some_and(|it| early(it, since)) {
+            self.withdrawn = Some(Withdrawn { at: Some(since), because: Because::UnsharedEarly });
+        }
+    }
+
     /// Marks an image that was disabled soon after its creation. True if that is news.
     fn mark_if_disabled(&mut self, seen_at: Option<Timestamp>) -> bool {
         let (State::Disabled, Some(at), Some(created), None) =

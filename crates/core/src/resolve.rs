@@ -275,9 +275,10 @@ impl fmt::Display for Warning {
             }
             Self::TermsOverlap { terms: (a, b), types, example } => write!(
                 out,
-                "terms {} and {} overlap on {types} instance types, for example {example}; the first of the chosen images wins there",
+                "terms {} and {} overlap on {types} instance type{}, for example {example}; the first of the chosen images wins there",
                 a + 1,
-                b + 1
+                b + 1,
+                if *types == 1 { "" } else { "s" }
             ),
             Self::LastGoodValue { parameter, error, id } => write!(
                 out,

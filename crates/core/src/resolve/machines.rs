@@ -513,6 +513,7 @@ pub fn shown(requirement: &Requirement, vocabulary: &Vocabulary) -> String {
         .written("", vocabulary)
         .into_iter()
         .map(|it| match it.operator {
+            Operator::In if it.values.is_empty() => "what nothing can be".to_owned(),
             Operator::In => it.values.join(" or "),
             Operator::NotIn => format!("not {}", it.values.join(" nor ")),
             Operator::Exists => "any".to_owned(),
