@@ -327,7 +327,7 @@ proptest! {
 
     #[test]
     fn no_text_makes_bottlerocket_stumble(
-        text in prop_oneof![3 => scraps(&SCRAPS), 1 => vec(select(&LINES[..]), 0..7).prop_map(|it| it.concat())],
+        text in prop_oneof![7 => scraps(&SCRAPS), 1 => vec(select(&LINES[..]), 0..7).prop_map(|it| it.concat())],
     ) {
         let settings = read_settings(
             r#"{"raid0": true, "labels": {"a": "b"}, "taints": ["a:NoSchedule"], "kubelet": {"maxPods": 9}}"#,
