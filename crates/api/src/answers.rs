@@ -7,6 +7,7 @@
 
 pub mod images;
 pub mod instance_types;
+pub mod cluster;
 pub mod lock;
 pub mod parameters;
 

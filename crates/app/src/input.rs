@@ -141,7 +141,7 @@ pub(crate) struct Objects {
 
 /// Reads all files, or says all that is wrong with them.
 pub(crate) fn read_objects(paths: &[PathBuf]) -> Result<Objects, Failure> {
-    read_objects_for(paths, "resolved", |_| Vec::new())
+    read_objects_for(paths, "resolved", |_, _| Vec::new())
 }
 
 /// The same for a verb that asks more of an object than that it can be resolved. `done` is what did not
@@ -149,7 +149,7 @@ pub(crate) fn read_objects(paths: &[PathBuf]) -> Result<Objects, Failure> {
 pub(crate) fn read_objects_for(
     paths: &[PathBuf],
     done: &str,
-    mut ask_more: impl FnMut(&Object) -> Vec<Finding>,
+    mut ask_more: impl FnMut(&Located<Object>, &Source) -> Vec<Finding>,
 ) -> Result<Objects, Failure> {
     let mut objects = Objects::default();
     let mut problems: Vec<(Problem, String)> = Vec::new();
@@ -179,7 +179,7 @@ pub(crate) fn read_objects_for(
                 continue;
             }
             let mut findings = take(object, &mut objects);
-            findings.extend(ask_more(&object.value));
+            findings.extend(ask_more(object, &source));
             for finding in findings {
                 problems.push((object.problem(finding), source.text.clone()));
             }

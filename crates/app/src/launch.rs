@@ -30,8 +30,8 @@ pub(crate) fn run(verb: &cli::Launch, look: Look) -> Result<Answer, Failure> {
 fn render(verb: &cli::LaunchRender, look: Look) -> Result<Answer, Failure> {
     check_usage(verb)?;
     let mut read = Vec::new();
-    let objects = input::read_objects_for(&verb.files, "rendered", |object| {
-        let Object::Class(class) = object else { return Vec::new() };
+    let objects = input::read_objects_for(&verb.files, "rendered", |object, _| {
+        let Object::Class(class) = &object.value else { return Vec::new() };
         if verb.class.as_ref().is_some_and(|it| *it != class.metadata.name) {
             return Vec::new();
         }

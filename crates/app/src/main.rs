@@ -10,6 +10,7 @@ mod resolve;
 mod images;
 mod types;
 mod launch;
+mod userdata;
 mod base64;
 mod completion;
 
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         cli::Verb::Images(verb) => images::run(verb, look),
         cli::Verb::Types(verb) => types::run(verb, look),
         cli::Verb::Launch(verb) => launch::run(verb, look),
+        cli::Verb::Userdata(verb) => userdata::run(verb, look),
         cli::Verb::Completion(verb) => Ok(completion::run(verb)),
     };
     match result {

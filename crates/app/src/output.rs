@@ -17,6 +17,7 @@ use crate::cli::{Arguments, Colour, Format};
 pub(crate) enum Exit {
     Done,
     Failed,
+    Differs,
     HeldBack,
     Usage,
 }
@@ -26,6 +27,7 @@ impl From<Exit> for ExitCode {
         Self::from(match exit {
             Exit::Done => 0,
             Exit::Failed => 1,
+            Exit::Differs => 2,
             Exit::HeldBack => 3,
             Exit::Usage => 64,
         })

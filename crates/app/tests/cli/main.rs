@@ -23,6 +23,11 @@ fn launch_renders_as_expected() {
     check("launch");
 }
 
+#[test]
+fn user_data_is_rendered_compared_and_linted_as_expected() {
+    check("userdata");
+}
+
 /// A `console` block of the README is a command and what it prints. They are run here, so that what a
 /// new user reads first is true.
 #[test]
