@@ -10,10 +10,13 @@ pub mod kubelet;
 mod remark;
 pub mod mime;
 pub mod quote;
+mod base64;
+mod yaml;
+mod toml_text;
 pub mod user_part;
 pub mod flags;
 pub mod al2;
-mod toml_text;
+pub mod al2023;
 pub mod bottlerocket;
 pub mod windows;
 pub mod custom;
@@ -40,14 +43,12 @@ pub fn render(
     check_placement(family, settings)?;
     let mut user_data = match family {
         Family::Al2 => al2::render(settings, user)?,
+        Family::Al2023 => al2023::render(settings, user)?,
         Family::Bottlerocket => bottlerocket::render(settings, user)?,
         Family::Windows2019 | Family::Windows2022 | Family::Windows2025 => {
             windows::render(family, settings, user)?
         }
         Family::Custom => custom::render(settings, user),
-        Family::Al2023 => {
-            return Err(Remark::new(Place::Whole, "AL2023 is not rendered yet").into());
-        }
     };
     let (bytes, theirs) = (user_data.text.len(), user.0.len());
     if bytes > USER_DATA_BYTES_MAX {
@@ -281,8 +282,8 @@ pub fn effective_reservations(
 ) -> Result<Kubelet, MergeConflict> {
     match family {
         Family::Bottlerocket => bottlerocket::reservations(class, user),
-        Family::Al2023
-        | Family::Al2
+        Family::Al2023 => al2023::reservations(class, user),
+        Family::Al2
         | Family::Windows2019
         | Family::Windows2022
         | Family::Windows2025

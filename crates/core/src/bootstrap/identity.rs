@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Remark, Settings, Taint};
+use super::{Cluster, Remark, Settings, Taint, base64};
 
 /// Domains in which a kubelet may not label its own node. Karpenter leaves all of them out.
 const RESTRICTED_DOMAINS: [&str; 2] = ["kubernetes.io", "k8s.io"];
@@ -31,9 +31,9 @@ pub fn restricted(key: &str) -> bool {
     })
 }
 
-/// Every label and taint of ours that Kubernetes would refuse.
+/// Every label and taint of ours that Kubernetes would refuse, and what cannot be a cluster's.
 pub fn check(settings: &Settings) -> Vec<Remark> {
-    let mut refused = Vec::new();
+    let mut refused = cluster_problems(&settings.cluster);
     for (key, value) in &settings.labels {
         if let Some(problem) = label_key_problem(key).or_else(|| label_value_problem(value)) {
             refused.push(Remark::of_field(format!("labels[{}]", shown(key)), problem));
@@ -49,6 +49,35 @@ pub fn check(settings: &Settings) -> Vec<Remark> {
         }
     }
     refused
+}
+
+fn cluster_problems(cluster: &Cluster) -> Vec<Remark> {
+    let name_fits = cluster.name.len() <= 100
+        && cluster.name.starts_with(|it: char| it.is_ascii_alphanumeric())
+        && cluster.name.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_'));
+    let endpoint = &cluster.endpoint;
+    let host = endpoint.strip_prefix("https://").or_else(|| endpoint.strip_prefix("http://"));
+    let endpoint_fits = host.is_some_and(|it| {
+        let plain = |it: u8| it.is_ascii_alphanumeric() || b"-._:/[]~%".contains(&it);
+        !it.is_empty() && it.bytes().all(plain)
+    });
+    let certificate = &cluster.certificate_authority;
+    let certificate_fits = !certificate.is_empty() && base64::decode(certificate).is_some();
+    [
+        ("cluster.name", name_fits, cluster.name.as_str(), "no name of a cluster"),
+        ("cluster.endpoint", endpoint_fits, endpoint, "no address of an API server"),
+        ("cluster.certificateAuthority", certificate_fits, certificate, "no base64"),
+    ]
+    .into_iter()
+    .filter(|(_, fits, _, _)| !fits)
+    .map(|(field, _, text, what)| {
+        let message = match text {
+            "" => "is missing".to_owned(),
+            _ => format!("`{}` is {what}", shown(text)),
+        };
+        Remark::of_field(field, message)
+    })
+    .collect()
 }
 
 impl Taint {
@@ -110,7 +139,13 @@ fn word(text: &str) -> bool {
 /// What a person typed, fit for one line of a message.
 pub(crate) fn shown(text: &str) -> String {
     const CHARS_MAX: usize = 80;
-    let mut shown: String = text.chars().take(CHARS_MAX).flat_map(char::escape_debug).collect();
+    let mut shown = String::new();
+    for char in text.chars().take(CHARS_MAX) {
+        match char {
+            '"' | '\'' | '\\' => shown.push(char),
+            _ => shown.extend(char.escape_debug()),
+        }
+    }
     if text.chars().nth(CHARS_MAX).is_some() {
         shown.push('…');
     }

@@ -62,6 +62,7 @@ pub(super) fn check(
     refused: &mut Vec<Remark>,
     remarks: &mut Vec<Remark>,
 ) {
+    let before = refused.len();
     for (name, _) in document.iter().filter(|(name, _)| *name != "settings") {
         let message = format!("`{}` is outside of `settings`", dotted(&[name]));
         let hint = "Bottlerocket reads nothing outside of `settings`";
@@ -95,6 +96,7 @@ pub(super) fn check(
             }
         }
     }
+    refused[before..].sort_by(|a, b| a.place.cmp(&b.place));
     warn_of_guarded_labels(document, remarks);
 }
 
