@@ -7,6 +7,7 @@
 
 pub mod images;
 pub mod instance_types;
+pub mod cluster;
 pub mod lock;
 pub mod parameters;
 
@@ -76,6 +77,10 @@ pub fn read(bytes: &[u8]) -> Result<Answer, ReadAnswerError> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     // `--query Images[]` leaves only the list.
     if bytes.iter().find(|it| !it.is_ascii_whitespace()) == Some(&b'[') {
+        // serde reads structs from lists, too; an image is an object.
+        if bytes.iter().filter(|it| !it.is_ascii_whitespace()).nth(1) == Some(&b'[') {
+            return Err(ReadAnswerError::NotACatalog);
+        }
         let wire: Vec<images::WireImage> = parse(bytes)?;
         let images = read_images(wire, "")?;
         let plain = Plain { images, about_images: true, complete: true, ..Plain::default() };
@@ -112,7 +117,11 @@ pub fn read(bytes: &[u8]) -> Result<Answer, ReadAnswerError> {
 }
 
 fn read_images(wire: Vec<images::WireImage>, list: &str) -> Result<Vec<Image>, ReadAnswerError> {
-    wire.into_iter().enumerate().map(|(at, it)| it.read(&format!("{list}[{at}]"))).collect()
+    wire.into_iter()
+        .enumerate()
+        .filter(|(_, it)| it.boots_machines())
+        .map(|(at, it)| it.read(&format!("{list}[{at}]")))
+        .collect()
 }
 
 /// JSON with the place of what is wrong in it.

@@ -369,10 +369,38 @@ open_struct! {
 }
 
 open_struct! {
-    /// What a controller answered. Only the images are read; the rest is kept.
+    /// What a controller answered. What a launch needs is read; the rest is kept.
     pub struct EC2NodeClassStatus {
         /// The images that nodes may boot.
         amis: Vec<StatusAmi> = "amis",
+        /// The security groups that the selectors found.
+        security_groups: Vec<StatusSecurityGroup> = "securityGroups",
+        /// The instance profile that was made for the role.
+        instance_profile: String = "instanceProfile",
+        /// The capacity reservations that the selectors found.
+        capacity_reservations: Vec<StatusCapacityReservation> = "capacityReservations",
+    }
+}
+
+open_struct! {
+    /// One security group that was found.
+    pub struct StatusSecurityGroup {
+        /// The group.
+        id: String = "id",
+        /// Its name.
+        name: String = "name",
+    }
+}
+
+open_struct! {
+    /// One capacity reservation that was found.
+    pub struct StatusCapacityReservation {
+        /// The reservation.
+        id: String = "id",
+        /// `default` or `capacity-block`.
+        reservation_type: String = "reservationType",
+        /// Whether its owner may take it back at any time.
+        interruptible: bool = "interruptible",
     }
 }
 

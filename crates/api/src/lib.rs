@@ -16,6 +16,8 @@ pub mod v1beta1;
 
 pub mod answers;
 pub mod into_core;
+pub mod into_launch;
+pub mod into_bootstrap;
 
 mod owner;
 mod time;

@@ -778,8 +778,8 @@ fn a_policy_is_read_and_checked() {
         f.yaml:24:12: spec.ageFrom: `creation` is not known here
           did you mean `Creation`?
         f.yaml:26:7: spec.exceptions[0]: `reason` is missing
-        f.yaml:32:3: spec.owners: cannot be empty
-          remove it to allow any owner, or name those you trust
+        warning: f.yaml:32:3: spec.owners: an empty list allows nobody's images
+          name the owners you trust, or remove it to leave owners to the classes
         f.yaml:33:25: spec.allowedImages.ids[0]: `al2023-*` is not the id of an image
           an id starts with `ami-`; patterns belong under `names`
         f.yaml:35:25: spec.exceptions[0].reason: cannot be empty

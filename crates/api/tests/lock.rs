@@ -242,10 +242,12 @@ fn answered() -> impl Strategy<Value = Answered> {
 
 fn catalog() -> impl Strategy<Value = Catalog> {
     (vec(sighting(), 0..6), vec(parameter(), 0..4), btree_map(query(), answered(), 0..4)).prop_map(
-        |(sightings, parameters, answers)| Catalog {
-            images: sightings.into_iter().map(|it| (it.image.id.clone(), it)).collect(),
-            parameters: parameters.into_iter().map(|it| (it.name.clone(), it)).collect(),
-            answers,
+        |(sightings, parameters, answers)| {
+            let mut catalog = Catalog::default();
+            catalog.images = sightings.into_iter().map(|it| (it.image.id.clone(), it)).collect();
+            catalog.parameters = parameters.into_iter().map(|it| (it.name.clone(), it)).collect();
+            catalog.answers = answers;
+            catalog
         },
     )
 }

@@ -1,5 +1,6 @@
 //! What can be typed?
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -7,7 +8,9 @@ use jiff::Timestamp;
 use nodemolt_core::ask::Age;
 use nodemolt_core::catalog::{Outcome, Query};
 use nodemolt_core::image::{AccountId, ImageId};
+use nodemolt_core::launch::{CapacityType, ReservationId, SecurityGroupId, Tenancy};
 use nodemolt_core::lookup::Minor;
+use nodemolt_fit::Family;
 
 /// Keeps every Kubernetes node on AWS on the right machine image.
 ///
@@ -38,7 +41,8 @@ pub(crate) enum Colour {
 const EXIT_CODES: &str = "\
 Exit codes:
   0   done; for `resolve`: every instance type that was asked for has an image
-  1   failed; for `resolve`: no image matches
+  1   failed; for `resolve`: no image matches; for `userdata lint`: something was found
+  2   for `userdata diff --detailed-exitcode`: there are differences
   3   held back by policy, quarantine, age or withdrawal
   64  mistyped
 ";
@@ -48,6 +52,8 @@ pub(crate) enum Verb {
     Resolve(Resolve),
     Images(Images),
     Types(Types),
+    Launch(Launch),
+    Userdata(Userdata),
     Completion(Completion),
 }
 
@@ -370,6 +376,297 @@ pub(crate) struct TypesGet {
     /// How to print
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Table)]
     pub output: Format,
+}
+
+/// Say how nodes would be started: the launch template of a class
+#[derive(Debug, Args)]
+pub(crate) struct Launch {
+    #[command(subcommand)]
+    pub verb: LaunchVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LaunchVerb {
+    Render(LaunchRender),
+}
+
+/// Print what `aws ec2 create-launch-template --cli-input-json` takes
+///
+/// What the class or its status knows is taken from there. What they do not know is a flag; what is then
+/// still missing is listed, and nothing is rendered. Equal content has an equal name.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # the template of a class; what it does not know is asked for
+  nodemolt launch render -f class.yaml --image ami-0123456789abcdef0 --instance-profile nodes \\
+      --security-group sg-0a --cluster-name blue --nodepool web --user-data user-data.txt > template.json
+  aws ec2 create-launch-template --cli-input-json file://template.json
+
+  # a node in a capacity block
+  nodemolt launch render -f class.yaml … --capacity-type reserved --capacity-reservation cr-0a --capacity-reservation-type capacity-block
+
+Exit codes:     0 rendered, 1 something is missing or refused, 64 mistyped
+")]
+pub(crate) struct LaunchRender {
+    /// The class, as YAML or JSON; a pool beside it that refers to it gives its name; `-` is standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// Which class, where the files hold several
+    #[arg(long, value_name = "NAME")]
+    pub class: Option<String>,
+
+    /// The image to boot
+    #[arg(long, value_name = "AMI")]
+    pub image: Option<ImageId>,
+
+    /// The instance profile, where the class names a role and its status no profile
+    #[arg(long, value_name = "NAME")]
+    pub instance_profile: Option<String>,
+
+    /// The security groups, where the class selects them by tag or name and its status lists none
+    #[arg(long = "security-group", value_name = "SG")]
+    pub security_groups: Vec<SecurityGroupId>,
+
+    /// What the node is told at boot, already rendered; a Custom class has its own
+    #[arg(long, value_name = "FILE")]
+    pub user_data: Option<PathBuf>,
+
+    /// The cluster's name, for the tags
+    #[arg(long, value_name = "NAME")]
+    pub cluster_name: Option<String>,
+
+    /// The pool's name, for the tags
+    #[arg(long, value_name = "NAME")]
+    pub nodepool: Option<String>,
+
+    /// on-demand, spot or reserved
+    #[arg(long, value_name = "TYPE", default_value_t = CapacityType::OnDemand)]
+    pub capacity_type: CapacityType,
+
+    /// The reservation to start in, for reserved capacity
+    #[arg(long, value_name = "CR")]
+    pub capacity_reservation: Option<ReservationId>,
+
+    /// What kind of reservation it is, where the class's status does not say
+    #[arg(long, value_enum, value_name = "TYPE")]
+    pub capacity_reservation_type: Option<ReservationType>,
+
+    /// Let on-demand nodes use open reservations that match; they keep off them otherwise
+    #[arg(long)]
+    pub open_reservations: bool,
+
+    /// How many EFA interfaces; spec.networkInterfaces stands over it
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=32))]
+    pub efa: u32,
+
+    /// The cluster uses IPv6
+    #[arg(long)]
+    pub ipv6: bool,
+
+    /// default or dedicated; not given, the network decides
+    #[arg(long, value_name = "TENANCY")]
+    pub tenancy: Option<Tenancy>,
+
+    /// The partition of the placement group
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=7))]
+    pub partition: Option<u32>,
+
+    /// Nodes run Nitro enclaves
+    #[arg(long)]
+    pub enclave: bool,
+
+    /// The region, for what some regions do not know
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = DocumentFormat::Json)]
+    pub output: DocumentFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReservationType {
+    Default,
+    CapacityBlock,
+    Interruptible,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DocumentFormat {
+    Json,
+    Yaml,
+}
+
+/// Say what nodes are told at boot: render it, compare it, look for mistakes
+#[derive(Debug, Args)]
+pub(crate) struct Userdata {
+    #[command(subcommand)]
+    pub verb: UserdataVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UserdataVerb {
+    Render(UserdataRender),
+    Diff(UserdataDiff),
+    Lint(UserdataLint),
+}
+
+/// What a class does not know of the node and its cluster.
+#[derive(Debug, Args)]
+pub(crate) struct Boot {
+    /// The pool whose labels and taints the node has
+    #[arg(long = "pool", value_name = "FILE")]
+    pub pools: Vec<PathBuf>,
+
+    /// Which pool, where the files hold several
+    #[arg(long, value_name = "NAME")]
+    pub nodepool: Option<String>,
+
+    /// Which class, where the files hold several
+    #[arg(long, value_name = "NAME")]
+    pub class: Option<String>,
+
+    /// The cluster: the JSON of `aws eks describe-cluster`; the flags below stand over it
+    #[arg(long, value_name = "FILE")]
+    pub cluster: Option<PathBuf>,
+
+    /// The cluster's name
+    #[arg(long, value_name = "NAME")]
+    pub cluster_name: Option<String>,
+
+    /// The address of the API server, `https://…`
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
+
+    /// The cluster's certificate authority, in base64
+    #[arg(long, value_name = "BASE64")]
+    pub ca: Option<String>,
+
+    /// The addresses of services, such as `10.100.0.0/16`
+    #[arg(long, value_name = "CIDR")]
+    pub service_cidr: Option<String>,
+
+    /// The cluster's DNS; not given, the tenth address of the services, where EKS puts it
+    #[arg(long, value_name = "ADDRESS")]
+    pub dns: Vec<IpAddr>,
+
+    /// ipv4 or ipv6; not given, as the services' addresses are
+    #[arg(long, value_enum, value_name = "FAMILY")]
+    pub ip_family: Option<IpFamilyName>,
+
+    /// The instance type, for the number of pods where the class names none
+    #[arg(long, value_name = "NAME")]
+    pub instance_type: Option<String>,
+
+    #[command(flatten)]
+    pub types: TypeFiles,
+
+    /// What if the class were of this family? AL2, AL2023, Bottlerocket, Windows2019, Windows2022,
+    /// Windows2025 or Custom
+    #[arg(long, value_name = "NAME")]
+    pub family: Option<Family>,
+
+    /// on-demand, spot or reserved, for the node's label
+    #[arg(long, value_name = "TYPE")]
+    pub capacity_type: Option<CapacityType>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IpFamilyName {
+    Ipv4,
+    Ipv6,
+}
+
+/// Print what a node of a class is told: the class's user data merged with ours
+///
+/// What is missing is listed with its flag; what cannot be merged is refused with its line. Nothing is
+/// printed then.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  aws eks describe-cluster --name blue > cluster.json
+  nodemolt userdata render -f class.yaml --pool pool.yaml --cluster cluster.json --instance-type m7g.large
+
+  # who said what?
+  nodemolt userdata render -f class.yaml --cluster cluster.json --provenance
+
+  # what if it were Bottlerocket?
+  nodemolt userdata render -f class.yaml --cluster cluster.json --family Bottlerocket
+
+Exit codes:     0 rendered, 1 something is missing or refused, 64 mistyped
+")]
+pub(crate) struct UserdataRender {
+    /// The class, as YAML or JSON; a pool beside it that refers to it is taken; `-` is standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub boot: Boot,
+
+    /// Print each part or key with who said it, in place of the text
+    #[arg(long)]
+    pub provenance: bool,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = TextFormat::Text)]
+    pub output: TextFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TextFormat {
+    Text,
+    Base64,
+    Json,
+}
+
+/// Say what differs between what two nodes are told: parts and keys first, then the text
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # two classes, rendered with the same flags
+  nodemolt userdata diff before.yaml after.yaml --cluster cluster.json
+
+  # two texts that were rendered before
+  nodemolt userdata diff running.txt wanted.txt --detailed-exitcode
+
+Exit codes:     0 compared, 1 one of the two cannot be rendered, 2 they differ and --detailed-exitcode, 64 mistyped
+")]
+pub(crate) struct UserdataDiff {
+    /// A class, or a rendered text
+    #[arg(value_name = "BEFORE")]
+    pub before: PathBuf,
+
+    /// A class, or a rendered text
+    #[arg(value_name = "AFTER")]
+    pub after: PathBuf,
+
+    #[command(flatten)]
+    pub boot: Boot,
+
+    /// Exit with 2 where they differ
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+}
+
+/// Look for mistakes in a class's user data: what rendering would refuse or remark, and secrets
+///
+/// Without a cluster, one of the usual size stands in for it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nodemolt userdata lint -f class.yaml
+  nodemolt userdata lint -f class.yaml --pool pool.yaml --cluster cluster.json
+
+Exit codes:     0 clean, 1 something was found, 64 mistyped
+")]
+pub(crate) struct UserdataLint {
+    /// The class, as YAML or JSON; `-` is standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub boot: Boot,
 }
 
 /// Print a completion script for a shell

@@ -141,6 +141,16 @@ pub(crate) struct Objects {
 
 /// Reads all files, or says all that is wrong with them.
 pub(crate) fn read_objects(paths: &[PathBuf]) -> Result<Objects, Failure> {
+    read_objects_for(paths, "resolved", |_, _| Vec::new())
+}
+
+/// The same for a verb that asks more of an object than that it can be resolved. `done` is what did not
+/// happen where it cannot answer.
+pub(crate) fn read_objects_for(
+    paths: &[PathBuf],
+    done: &str,
+    mut ask_more: impl FnMut(&Located<Object>, &Source) -> Vec<Finding>,
+) -> Result<Objects, Failure> {
     let mut objects = Objects::default();
     let mut problems: Vec<(Problem, String)> = Vec::new();
     let mut seen: BTreeMap<(&'static str, String), String> = BTreeMap::new();
@@ -168,7 +178,9 @@ pub(crate) fn read_objects(paths: &[PathBuf]) -> Result<Objects, Failure> {
                 problems.push((problem, source.text.clone()));
                 continue;
             }
-            for finding in take(object, &mut objects) {
+            let mut findings = take(object, &mut objects);
+            findings.extend(ask_more(object, &source));
+            for finding in findings {
                 problems.push((object.problem(finding), source.text.clone()));
             }
             if let Object::Class(class) = &object.value {
@@ -188,7 +200,7 @@ pub(crate) fn read_objects(paths: &[PathBuf]) -> Result<Objects, Failure> {
         let errors = problems.iter().filter(|(it, _)| it.severity == Severity::Error).count();
         let mut talk = objects.talk;
         let noun = if errors == 1 { "error" } else { "errors" };
-        let _ = writeln!(talk, "{errors} {noun}; nothing was resolved");
+        let _ = writeln!(talk, "{errors} {noun}; nothing was {done}");
         return Err(Failure { talk, exit: crate::output::Exit::Failed });
     }
     Ok(objects)

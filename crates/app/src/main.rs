@@ -9,6 +9,9 @@ mod output;
 mod resolve;
 mod images;
 mod types;
+mod launch;
+mod userdata;
+mod base64;
 mod completion;
 
 use std::io::Write;
@@ -33,6 +36,8 @@ fn main() -> ExitCode {
         cli::Verb::Resolve(verb) => resolve::run(verb, look),
         cli::Verb::Images(verb) => images::run(verb, look),
         cli::Verb::Types(verb) => types::run(verb, look),
+        cli::Verb::Launch(verb) => launch::run(verb, look),
+        cli::Verb::Userdata(verb) => userdata::run(verb, look),
         cli::Verb::Completion(verb) => Ok(completion::run(verb)),
     };
     match result {
@@ -40,11 +45,16 @@ fn main() -> ExitCode {
             talk(&answer.talk);
             // Whoever reads us may stop reading; that is no failure of ours.
             let mut stdout = anstream::AutoStream::new(std::io::stdout(), look.choice());
-            let _ = stdout.write_all(answer.data.as_bytes()).and_then(|()| stdout.flush());
-            answer.exit.into()
+            match stdout.write_all(answer.data.as_bytes()).and_then(|()| stdout.flush()) {
+                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                    talk(&format!("error: could not write the answer: {error}\n"));
+                    Exit::Failed.into()
+                }
+                Ok(()) | Err(_) => answer.exit.into(),
+            }
         }
         Err(failure) => {
-            talk(&failure.talk);
+            talk(&look.plain(&failure.talk));
             failure.exit.into()
         }
     }

@@ -17,6 +17,7 @@ use crate::cli::{Arguments, Colour, Format};
 pub(crate) enum Exit {
     Done,
     Failed,
+    Differs,
     HeldBack,
     Usage,
 }
@@ -26,6 +27,7 @@ impl From<Exit> for ExitCode {
         Self::from(match exit {
             Exit::Done => 0,
             Exit::Failed => 1,
+            Exit::Differs => 2,
             Exit::HeldBack => 3,
             Exit::Usage => 64,
         })
@@ -226,7 +228,25 @@ pub(crate) fn length(duration: SignedDuration) -> String {
 }
 
 pub(crate) fn age(dated: Option<Timestamp>, now: Timestamp) -> String {
-    dated.map_or_else(|| "?".to_owned(), |it| length(now.duration_since(it)))
+    match dated.map(|it| now.duration_since(it)) {
+        None => "?".to_owned(),
+        // It is not there yet, by its own account.
+        Some(age) if age.is_negative() => format!("-{}", length(age)),
+        Some(age) => length(age),
+    }
+}
+
+/// What others wrote, without what would move the cursor, paint the screen or begin a new row.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
 }
 
 /// `in 4d` or `4d ago`.

@@ -11,7 +11,9 @@ use nodemolt_api::into_core::PoolOfClass;
 use nodemolt_api::problem::Severity;
 use nodemolt_core::ask::Ask;
 use nodemolt_core::image::ImageId;
-use nodemolt_core::resolve::{Answer, Machines, Pool, Setting, TypesAsked, resolve};
+use nodemolt_core::resolve::{
+    Answer, Boots, Machines, Pool, Setting, TypeAnswer, TypesAsked, resolve,
+};
 use nodemolt_fit::{Family, Operator, Types, label};
 
 use crate::cli::{self, Format};
@@ -44,7 +46,13 @@ pub(crate) fn run(verb: &cli::Resolve, look: Look) -> Result<output::Answer, Fai
     let now = input::moment(verb.at);
     // Without --at the catalog is what it is: an image from the future is then an oddity and not a
     // later one.
+    let known = read.catalog.images.len();
     let catalog = if verb.at.is_some() { read.catalog.as_of(now) } else { read.catalog };
+    let later = known - catalog.images.len();
+    if later > 0 {
+        warnings
+            .push(format!("{later} images of the catalog are later than --at, and did not exist"));
+    }
     let index = catalog.index(now);
 
     let mut machines: BTreeMap<Family, Machines> = BTreeMap::new();
@@ -54,6 +62,14 @@ pub(crate) fn run(verb: &cli::Resolve, look: Look) -> Result<output::Answer, Fai
 
     let mut worst = Answer::Found;
     let mut items = Vec::new();
+    for pool in &objects.pools {
+        if !objects.classes.iter().any(|(class, _)| refers(pool, class)) {
+            warnings.push(format!(
+                "pool `{}` refers to class `{}` of {}, which was not given",
+                pool.pool.name, pool.class_name, pool.class_group
+            ));
+        }
+    }
     for (class, ask) in &objects.classes {
         let mut ask = ask.clone();
         if let Some(age) = verb.min_age {
@@ -61,7 +77,7 @@ pub(crate) fn run(verb: &cli::Resolve, look: Look) -> Result<output::Answer, Fai
         }
         let Some(machines) = machines.get(&ask.family) else { continue };
         let pools = pools_of(class, &objects.pools);
-        let asked = types_asked(&verb.instance_types, &pools, &types, &mut warnings);
+        let asked = types_asked(&verb.instance_types, &pools, &types)?;
         let setting = Setting {
             kubernetes: verb.kubernetes,
             account: verb.account.clone(),
@@ -71,7 +87,9 @@ pub(crate) fn run(verb: &cli::Resolve, look: Look) -> Result<output::Answer, Fai
             in_use: in_use(class, &verb.in_use, &mut warnings),
         };
         let resolution = resolve(&index, &ask, &objects.policy, &setting);
-        let answer = resolution.answer(&asked);
+        let in_no_pool = in_no_pool(&asked, &resolution.types);
+        let answer =
+            strictly(resolution.answer(&asked), &setting.pools, &resolution.types, &in_no_pool);
         worst = worst.max(answer);
         let question = view::Question {
             ask: &ask,
@@ -79,6 +97,7 @@ pub(crate) fn run(verb: &cli::Resolve, look: Look) -> Result<output::Answer, Fai
             setting: &setting,
             index: &index,
             overridden: verb.min_age.is_some(),
+            in_no_pool,
             answer,
         };
         items.push(view::view(&question, &resolution));
@@ -182,49 +201,76 @@ fn typed_class(words: &[String]) -> Result<(EC2NodeClass, Ask), Failure> {
     }
 }
 
-/// The pools that refer to this very class: two groups may hold one name.
-fn pools_of(class: &EC2NodeClass, pools: &[PoolOfClass]) -> Vec<Pool> {
+/// Whether a pool refers to this very class: two groups may hold one name.
+fn refers(pool: &PoolOfClass, class: &EC2NodeClass) -> bool {
     let group = class.api_version.split('/').next().unwrap_or_default();
-    pools
+    pool.class_name == class.metadata.name && pool.class_group == group
+}
+
+fn pools_of(class: &EC2NodeClass, pools: &[PoolOfClass]) -> Vec<Pool> {
+    pools.iter().filter(|it| refers(it, class)).map(|it| it.pool.clone()).collect()
+}
+
+/// The instance types that a pool names.
+fn named_by(pool: &Pool) -> impl Iterator<Item = &String> {
+    pool.requirements
         .iter()
-        .filter(|it| it.class_name == class.metadata.name && it.class_group == group)
-        .map(|it| it.pool.clone())
-        .collect()
+        .filter(|it| {
+            label::normalise(&it.key) == label::INSTANCE_TYPE && it.operator == Operator::In
+        })
+        .flat_map(|it| &it.values)
+}
+
+/// What was asked for by name, and no pool would launch.
+fn in_no_pool(asked: &TypesAsked, answers: &[TypeAnswer]) -> Vec<String> {
+    let TypesAsked::Named(names) = asked else { return Vec::new() };
+    let answered: BTreeSet<&str> = answers.iter().map(|it| &*it.instance_type).collect();
+    names.iter().filter(|it| !answered.contains(it.as_str())).cloned().collect()
+}
+
+/// A type that was named, by hand or by a pool, must have an image, whatever other pools leave open.
+fn strictly(
+    answer: Answer,
+    pools: &[Pool],
+    answers: &[TypeAnswer],
+    in_no_pool: &[String],
+) -> Answer {
+    let named: BTreeSet<(&str, &str)> = pools
+        .iter()
+        .flat_map(|pool| named_by(pool).map(|name| (pool.name.as_str(), name.as_str())))
+        .collect();
+    let missing = answers.iter().any(|it| {
+        let pool = it.pool.as_deref().unwrap_or_default();
+        matches!(it.boots, Boots::Nothing { .. }) && named.contains(&(pool, &*it.instance_type))
+    });
+    if answer == Answer::Found && (missing || !in_no_pool.is_empty()) {
+        Answer::NoMatch
+    } else {
+        answer
+    }
 }
 
 /// What was named on the command line, or else what every pool names; anything, if some pool names none.
-fn types_asked(
-    named: &[String],
-    pools: &[Pool],
-    types: &Types,
-    warnings: &mut Vec<String>,
-) -> TypesAsked {
+fn types_asked(named: &[String], pools: &[Pool], types: &Types) -> Result<TypesAsked, Failure> {
+    for pool in pools {
+        for name in named_by(pool) {
+            types
+                .find(name)
+                .map_err(|unknown| Failure::new(format!("pool `{}`: {unknown}", pool.name)))?;
+        }
+    }
     if !named.is_empty() {
-        return TypesAsked::Named(named.iter().cloned().collect());
+        return Ok(TypesAsked::Named(named.iter().cloned().collect()));
     }
     let mut all = BTreeSet::new();
     for pool in pools {
-        let listed: Vec<&String> = pool
-            .requirements
-            .iter()
-            .filter(|it| {
-                label::normalise(&it.key) == label::INSTANCE_TYPE && it.operator == Operator::In
-            })
-            .flat_map(|it| &it.values)
-            .collect();
-        if listed.is_empty() {
-            return TypesAsked::Any;
-        }
-        for name in listed {
-            match types.find(name) {
-                Ok(_) => {
-                    all.insert(name.clone());
-                }
-                Err(unknown) => warnings.push(format!("pool `{}`: {unknown}", pool.name)),
-            }
+        let before = all.len();
+        all.extend(named_by(pool).cloned());
+        if named_by(pool).next().is_none() && all.len() == before {
+            return Ok(TypesAsked::Any);
         }
     }
-    if all.is_empty() { TypesAsked::Any } else { TypesAsked::Named(all) }
+    Ok(if all.is_empty() { TypesAsked::Any } else { TypesAsked::Named(all) })
 }
 
 /// What the command line and the class's status say is running.

@@ -266,6 +266,11 @@ pub fn merge(known: Catalog, seen: Observation) -> (Catalog, Vec<Change>) {
                 sighting.seen_by.insert(asked_as.clone());
             }
             sighting.mark_if_disabled(seen_at);
+            if let Some(since) =
+                catalog.lacked_since(&sighting.image, &asked, seen_at, account.as_ref())
+            {
+                sighting.vanish(since);
+            }
             catalog.images.insert(sighting.image.id.clone(), sighting);
         }
     }
@@ -397,6 +402,10 @@ impl Catalog {
         // Who publishes a family was so before, too, though the image that proves it is younger.
         self.publishers = self.find_publishers();
         self.images.retain(|_, it| {
+            // What came before our eyes later was not to be had then, whatever its own date says.
+            if it.appeared == Appeared::Later && it.first_seen.is_some_and(|seen| seen > at) {
+                return false;
+            }
             // One without a date was there when it was first seen, for all we know.
             it.image.created.at().or(it.first_seen).is_none_or(|since| since <= at)
         });
@@ -487,6 +496,25 @@ impl Catalog {
         if lacked { Appeared::Later } else { Appeared::WithFirstAnswer }
     }
 
+    /// Whether a later complete answer than the one that lists it lacked it: answers may come late.
+    fn lacked_since(
+        &self,
+        image: &Image,
+        asked: &Query,
+        seen_at: Option<Timestamp>,
+        account: Option<&AccountId>,
+    ) -> Option<Timestamp> {
+        let seen_at = seen_at?;
+        let later = self.answers.iter().filter_map(|(query, answered)| {
+            let Query::Images(query) = query else { return None };
+            let at = answered.last_complete.filter(|it| *it > seen_at)?;
+            let lacked =
+                query.region.as_deref() == asked.region() && query.would_list(image, account, at);
+            lacked.then_some(at)
+        });
+        later.min()
+    }
+
     fn see_again(
         &mut self,
         image: Image,
@@ -566,6 +594,14 @@ impl Catalog {
             Query::Untold => {}
             Query::Images(query) => {
                 for (id, sighting) in &mut self.images {
+                    // It came after this answer, which would have listed it.
+                    if !listed.contains(id)
+                        && sighting.first_seen.is_some_and(|it| it > at)
+                        && sighting.seen_in(query.region.as_deref())
+                        && query.would_list(&sighting.image, account, at)
+                    {
+                        sighting.appeared = Appeared::Later;
+                    }
                     let absent = sighting.presence == Presence::Listed
                         && !listed.contains(id)
                         && sighting.seen_in(query.region.as_deref())
@@ -644,8 +680,8 @@ impl Catalog {
         // What parameters name now, and how many of them each.
         let mut named_now: BTreeMap<ImageId, usize> = BTreeMap::new();
         let own = |parameter: &Parameter| !public(&parameter.name);
-        let names_now = |parameter: &Parameter| parameter.newest().and_then(ParameterValue::image);
-        for id in self.parameters.values().filter_map(names_now) {
+        let points_at = |parameter: &Parameter| parameter.newest().and_then(ParameterValue::image);
+        for id in self.parameters.values().filter_map(points_at) {
             *named_now.entry(id).or_default() += 1;
         }
         for parameter in self.parameters.values() {
@@ -664,7 +700,7 @@ impl Catalog {
                 }
                 let back_again =
                     images.iter().any(|(later, id)| id == from && later.follows(value));
-                let by_itself = usize::from(names_now(parameter).as_ref() == Some(from));
+                let by_itself = usize::from(points_at(parameter).as_ref() == Some(from));
                 let still_named =
                     own(parameter) && named_now.get(from).is_some_and(|number| *number > by_itself);
                 if !back_again && !still_named {
@@ -724,6 +760,14 @@ fn public(parameter: &str) -> bool {
 }
 
 impl Sighting {
+    /// It was lacking in a complete answer of that time.
+    fn vanish(&mut self, since: Timestamp) {
+        self.presence = Presence::NotListed { since };
+        if self.withdrawn.is_none() && self.image.created.at().is_some_and(|it| early(it, since)) {
+            self.withdrawn = Some(Withdrawn { at: Some(since), because: Because::UnsharedEarly });
+        }
+    }
+
     /// Marks an image that was disabled soon after its creation. True if that is news.
     fn mark_if_disabled(&mut self, seen_at: Option<Timestamp>) -> bool {
         let (State::Disabled, Some(at), Some(created), None) =

@@ -9,5 +9,7 @@ pub mod lookup;
 pub mod ask;
 pub mod policy;
 pub mod resolve;
+pub mod bootstrap;
+pub mod launch;
 
 pub use nodemolt_fit as fit;

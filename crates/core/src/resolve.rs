@@ -276,9 +276,10 @@ impl fmt::Display for Warning {
             }
             Self::TermsOverlap { terms: (a, b), types, example } => write!(
                 out,
-                "terms {} and {} overlap on {types} instance types, for example {example}; the first of the chosen images wins there",
+                "terms {} and {} overlap on {types} instance type{}, for example {example}; the first of the chosen images wins there",
                 a + 1,
-                b + 1
+                b + 1,
+                if *types == 1 { "" } else { "s" }
             ),
             Self::LastGoodValue { parameter, error, id } => write!(
                 out,
@@ -715,6 +716,9 @@ fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
     answers
 }
 
+/// The image, and all that stands between.
+type NearestImage = Option<(ImageId, Arc<[Miss]>)>;
+
 /// Of the chosen images the first of those of which the least stands between.
 struct Nearest<'a> {
     choice: &'a Choice,
@@ -724,7 +728,7 @@ struct Nearest<'a> {
     telling: Telling<'a>,
     by_name: bool,
     /// What was found last: machines are many, and most miss the same as some other.
-    found: VecDeque<(usize, Option<(ImageId, Arc<[Miss]>)>)>,
+    found: VecDeque<(usize, NearestImage)>,
 }
 
 /// To look through more than this takes longer than to find it again.

@@ -348,7 +348,8 @@ fn an_earlier_answer_that_comes_late_changes_only_when_it_was_first_seen() {
         9d owner=self = complete:
         9d parameter=/golden = complete:
         ",
-        "0a Available",
+        // It does tell that the image was not there yet.
+        "0a Available, appeared 2026-07-27",
     );
 }
 
@@ -897,7 +898,11 @@ proptest! {
         for seen in last {
             if seen.outcome != Outcome::Complete || seen.seen_at.is_none() || seen.asked == Query::Untold {
                 let listed = |it: &Catalog| {
-                    let absent = it.images.values().filter(|it| it.presence != nodemolt_core::catalog::Presence::Listed);
+                    // One that is new to us may have vanished before we heard of it.
+                    let absent = it.images.values().filter(|it| {
+                        it.presence != nodemolt_core::catalog::Presence::Listed
+                            && known.images.contains_key(&it.image.id)
+                    });
                     let gone = it.parameters.values().filter(|it| it.gone.is_some());
                     (absent.count(), gone.count(), it.images.len())
                 };
@@ -952,4 +957,22 @@ fn an_answer_from_before_it_vanished_does_not_bring_an_image_back() {
         ";
     let catalog = Story::read(story).merged().0;
     assert_eq!(shown(&catalog, now()), "0a NotVisible, unshared early\n");
+}
+
+#[test]
+fn an_answer_that_comes_late_does_not_revive_what_a_later_one_lacked() {
+    ends(
+        "
+        image 01 golden-1 self x86_64 300d
+        image 02 golden-2 self x86_64 30d
+        image 03 golden-3 self x86_64 20d
+        5d owner=self = complete: 01 03
+        9d owner=self = complete: 01 02
+        ",
+        "
+        01 Available
+        02 NotVisible, unshared early
+        03 Available, appeared 2026-07-27
+        ",
+    );
 }

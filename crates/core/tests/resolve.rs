@@ -881,7 +881,7 @@ fn not_deprecated_counts_across_requirement_sets() {
         0a chosen, deprecated
         type m5.large boots 0b
         warning: 0a is deprecated since 2026-07-30 and was chosen for want of another
-        warning: terms 1 and 2 overlap on 1 instance types, for example m5.large; the first of the chosen images wins there
+        warning: terms 1 and 2 overlap on 1 instance type, for example m5.large; the first of the chosen images wins there
         ",
     );
 }
@@ -1586,7 +1586,7 @@ fn terms_that_overlap_by_what_a_pool_adds_are_told_too() {
         0a chosen
         0b chosen
         type db/m5.large boots 0a
-        warning: terms 1 and 2 overlap on 1 instance types, for example m5.large; the first of the chosen images wins there
+        warning: terms 1 and 2 overlap on 1 instance type, for example m5.large; the first of the chosen images wins there
         ",
     );
 }

@@ -22,6 +22,9 @@ pub struct WireImage {
     name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     description: Option<String>,
+    /// `machine`, or one of the two kinds that boot nothing by themselves.
+    #[serde(default, skip_serializing)]
+    image_type: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     owner_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,6 +91,11 @@ struct WireTypes {
 }
 
 impl WireImage {
+    /// Kernels and RAM disks are listed among the images, and are none.
+    pub(super) fn boots_machines(&self) -> bool {
+        self.image_type.as_deref().is_none_or(|it| it == "machine")
+    }
+
     /// Checks what must hold and leaves nothing to guess. `place` is where it stands in the answer.
     pub fn read(self, place: &str) -> Result<Image, ReadAnswerError> {
         let error = |member: &str, message: String| ReadAnswerError::Member {
@@ -164,6 +172,7 @@ impl WireImage {
         let parameters: Vec<String> = image.public_parameters.iter().cloned().collect();
         Self {
             image_id: image.id.to_string(),
+            image_type: None,
             name: Some(image.name.clone()),
             description: image.description.clone(),
             owner_id: image.owner.as_ref().map(ToString::to_string),

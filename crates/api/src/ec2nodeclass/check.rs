@@ -45,11 +45,45 @@ pub fn check(class: &EC2NodeClass) -> Vec<Finding> {
         let field = format!("spec.amiSelectorTerms[{index}].alias");
         found.push(Finding::error(field, message).hint("keep the alias or the other terms"));
     }
+    // The map is open, for AL2023 passes on what it does not know; a slip of the pen it is not open to.
+    for key in spec.kubelet.iter().flat_map(|it| it.rest.keys()) {
+        if let Some(near) = misspelt(key) {
+            let message = format!("{} is no setting of a kubelet", quoted(key));
+            let finding = Finding::error(format!("spec.kubelet.{key}"), message);
+            found.push(finding.hint(format!("did you mean `{near}`?")));
+        }
+    }
     if spec.role.is_some() && spec.instance_profile.is_some() {
         let message = "must specify exactly one of ['role', 'instanceProfile']";
         found.push(Finding::note("spec.role", message));
     }
     found
+}
+
+/// The managed setting of which this differs by the case of its letters, or by hardly more.
+fn misspelt(key: &str) -> Option<&'static str> {
+    const MANAGED: [&str; 12] = [
+        "clusterDNS",
+        "maxPods",
+        "podsPerCore",
+        "systemReserved",
+        "kubeReserved",
+        "evictionHard",
+        "evictionSoft",
+        "evictionSoftGracePeriod",
+        "evictionMaxPodGracePeriod",
+        "imageGCHighThresholdPercent",
+        "imageGCLowThresholdPercent",
+        "cpuCFSQuota",
+    ];
+    // These are settings of their own, and near to none by mistake.
+    const OTHERS: [&str; 2] = ["cpuCFSQuotaPeriod", "reservedSystemCPUs"];
+    if OTHERS.contains(&key) {
+        return None;
+    }
+    MANAGED.into_iter().find(|it| {
+        it.eq_ignore_ascii_case(key) || (key.len() > 5 && strsim::damerau_levenshtein(it, key) == 1)
+    })
 }
 
 fn family(family: &str) -> Option<Finding> {

@@ -22,12 +22,12 @@ pub fn check(policy: &ImagePolicy) -> Vec<Finding> {
             requirement,
         ));
     }
-    // An empty list would forbid every image, an absent one none. Whoever writes `[]` means
-    // neither for certain.
+    // An empty list forbids every image, an absent one none: never the other way round.
     if let Some(owners) = owners {
         if owners.is_empty() {
-            let finding = Finding::error("spec.owners", "cannot be empty");
-            found.push(finding.hint("remove it to allow any owner, or name those you trust"));
+            let message = "an empty list allows nobody's images";
+            let hint = "name the owners you trust, or remove it to leave owners to the classes";
+            found.push(Finding::warning("spec.owners", message).hint(hint));
         }
         for (index, it) in owners.iter().enumerate() {
             found.extend(owner::check(&format!("spec.owners[{index}]"), it));
@@ -35,9 +35,8 @@ pub fn check(policy: &ImagePolicy) -> Vec<Finding> {
     }
     if let Some(allowed) = allowed_images {
         if allowed.ids.is_empty() && allowed.names.is_empty() {
-            let finding =
-                Finding::error("spec.allowedImages", "expected at least one of ids and names");
-            found.push(finding.hint("remove it to allow any image"));
+            let message = "no image is named, so any image of the allowed owners is allowed";
+            found.push(Finding::note("spec.allowedImages", message));
         }
         for (index, id) in allowed.ids.iter().enumerate() {
             if !id.starts_with("ami-") {

@@ -108,15 +108,7 @@ pub(super) fn age(kept: &Kept<'_>, now: Timestamp) -> String {
 
 /// What others wrote, without what would move the cursor or paint the screen.
 pub(super) fn printable(text: &str, look: Look) -> String {
-    let escaped: String = text
-        .chars()
-        .flat_map(|it| {
-            let (plain, escape) =
-                if it.is_control() { (None, Some(it.escape_default())) } else { (Some(it), None) };
-            plain.into_iter().chain(escape.into_iter().flatten())
-        })
-        .collect();
-    look.plain(&escaped)
+    look.plain(&crate::output::printable(text))
 }
 
 /// `602401143452 (amazon)`.

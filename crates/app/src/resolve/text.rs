@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::view::{
     CandidateView, ClassView, ImageView, RefusalView, ResolutionList, TypeView, short_key,
 };
-use crate::output::{Look, Mark, Table, age, minute, relative};
+use crate::output::{Look, Mark, Table, age, minute, printable, relative};
 
 /// The ids of what was chosen, each once, in the order in which they are tried.
 pub(super) fn names(list: &ResolutionList) -> String {
@@ -41,7 +41,7 @@ pub(super) fn table(
         }
     }
     let mut text = table.print(headers);
-    if show_types || wide {
+    if show_types || wide || list.items.iter().any(|it| it.types_asked_by_name) {
         text.push('\n');
         text.push_str(&types_table(list, look, headers));
     }
@@ -53,7 +53,7 @@ fn class_rows(class: &ClassView, now: Timestamp, look: Look, wide: bool) -> Vec<
         vec![
             class.class.clone(),
             image.id.clone(),
-            image.name.clone(),
+            printable(&image.name),
             image.architecture.clone(),
             created(image),
             age(image.created, now),
@@ -125,7 +125,7 @@ fn types_table(list: &ResolutionList, look: Look, headers: bool) -> String {
 fn type_cells(answer: &TypeView, now: Timestamp, look: Look) -> (String, String, String) {
     let dash = || "-".to_owned();
     if let Some(image) = &answer.image {
-        let name = answer.image_name.clone().unwrap_or_else(dash);
+        let name = answer.image_name.as_deref().map_or_else(dash, printable);
         return (image.clone(), name, look.mark(Mark::Good, "boots"));
     }
     if let Some(held) = &answer.held_back {
@@ -135,6 +135,9 @@ fn type_cells(answer: &TypeView, now: Timestamp, look: Look) -> (String, String,
 }
 
 fn misses(answer: &TypeView) -> String {
+    if answer.in_no_pool {
+        return "no pool of the class would launch this type".to_owned();
+    }
     let Some(nearest) = &answer.nearest else { return "none was chosen".to_owned() };
     let misses: Vec<String> = nearest
         .misses
@@ -154,10 +157,8 @@ fn verdict(refusal: &RefusalView, now: Timestamp, look: Look) -> String {
         (_, true, None) => look.mark(Mark::Refused, "held"),
         (_, false, _) => look.mark(Mark::Refused, "refused"),
     };
-    let message = match refusal.message.strip_prefix("superseded ") {
-        Some(rest) => rest.to_owned(),
-        None => refusal.message.clone(),
-    };
+    let message = refusal.message.strip_prefix("superseded ").unwrap_or(&refusal.message);
+    let message = printable(message);
     match refusal.until {
         Some(until) => format!("{mark} {message} ({})", relative(until, now)),
         None => format!("{mark} {message}"),
@@ -226,7 +227,7 @@ fn explain_class(text: &mut String, class: &ClassView, now: Timestamp, look: Loo
 
     explain_types(text, class, now, look, wide);
     for warning in &class.warnings {
-        let _ = writeln!(text, "{} {warning}", look.mark(Mark::Careful, "careful:"));
+        let _ = writeln!(text, "{} {}", look.mark(Mark::Careful, "careful:"), printable(warning));
     }
     let _ = writeln!(text, "{}", next_line(class, now));
 }
@@ -298,11 +299,22 @@ fn candidate_row(
     let image = &candidate.image;
     let told = match &candidate.refusal {
         None => {
-            let reason =
-                class.chosen.iter().find(|it| it.image.id == image.id && it.only_in_use).map_or(
-                    "newest that passes every rule",
-                    |_| "in use: too young, and nothing else may boot",
-                );
+            let chosen = class.chosen.iter().find(|it| it.image.id == image.id);
+            let exception = chosen.and_then(|it| it.exception.as_ref());
+            let reason = match (chosen, exception) {
+                (Some(chosen), _) if chosen.only_in_use => {
+                    "in use: not old enough, and nothing else may boot".to_owned()
+                }
+                (_, Some(exception)) => {
+                    let until = relative(exception.until, now);
+                    let reason = printable(&exception.reason);
+                    format!("by exception until {} ({until}): {reason}", exception.until)
+                }
+                (Some(chosen), None) if chosen.deprecated => {
+                    "deprecated, and nothing better for its set".to_owned()
+                }
+                (_, None) => "newest that passes every rule".to_owned(),
+            };
             format!("{} {reason}", look.mark(Mark::Good, "CHOSEN"))
         }
         Some(refusal) => {
@@ -320,7 +332,7 @@ fn candidate_row(
         image.flavour.clone().unwrap_or_else(|| image.architecture.clone()),
         image.release.clone().unwrap_or_else(|| "-".to_owned()),
         image.id.clone(),
-        image.name.clone(),
+        printable(&image.name),
         created(image),
         age(image.created, now),
         told,
@@ -376,7 +388,7 @@ fn next_line(class: &ClassView, now: Timestamp) -> String {
         (Some(next), _) => format!(
             "next: {} ({}) becomes eligible at {} ({})",
             next.id,
-            next.name,
+            printable(&next.name),
             next.eligible_at,
             relative(next.eligible_at, now)
         ),
@@ -401,7 +413,7 @@ pub(super) fn talk(list: &ResolutionList, explained: bool) -> String {
                 }
             }
             for warning in &class.warnings {
-                let _ = writeln!(text, "warning: class `{}`: {warning}", class.class);
+                let _ = writeln!(text, "warning: class `{}`: {}", class.class, printable(warning));
             }
             if class.answer != "Found" || class.chosen.iter().any(|it| it.next.is_some()) {
                 let _ = writeln!(text, "class `{}`: {}", class.class, next_line(class, list.at));

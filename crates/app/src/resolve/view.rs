@@ -193,6 +193,9 @@ pub(super) struct TypeView {
     /// The chosen image that comes nearest, and what stands between.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<NearestView>,
+    /// It was asked for by name, and no pool of the class would launch it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_no_pool: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -225,6 +228,8 @@ pub(super) struct Question<'a> {
     pub setting: &'a Setting<'a>,
     pub index: &'a Index<'a>,
     pub overridden: bool,
+    /// Types that were asked for by name and that no pool would launch.
+    pub in_no_pool: Vec<String>,
     pub answer: Answer,
 }
 
@@ -331,7 +336,20 @@ pub(super) fn view(question: &Question<'_>, resolution: &Resolution) -> ClassVie
             })
             .collect(),
         types_asked_by_name: matches!(question.setting.types, TypesAsked::Named(_)),
-        instance_types: resolution.types.iter().map(|it| type_view(it, resolution)).collect(),
+        instance_types: resolution
+            .types
+            .iter()
+            .map(|it| type_view(it, resolution))
+            .chain(question.in_no_pool.iter().map(|it| TypeView {
+                name: it.clone(),
+                pool: None,
+                image: None,
+                image_name: None,
+                held_back: None,
+                nearest: None,
+                in_no_pool: true,
+            }))
+            .collect(),
         warnings: resolution.warnings.iter().map(ToString::to_string).collect(),
     }
 }
@@ -409,6 +427,7 @@ fn type_view(answer: &TypeAnswer, resolution: &Resolution) -> TypeView {
         image_name: None,
         held_back: None,
         nearest: None,
+        in_no_pool: false,
     };
     match &answer.boots {
         Boots::Image(at) => {

@@ -18,6 +18,16 @@ fn resolve_answers_as_expected() {
     check("resolve");
 }
 
+#[test]
+fn launch_renders_as_expected() {
+    check("launch");
+}
+
+#[test]
+fn user_data_is_rendered_compared_and_linted_as_expected() {
+    check("userdata");
+}
+
 /// A `console` block of the README is a command and what it prints. They are run here, so that what a
 /// new user reads first is true.
 #[test]
@@ -79,8 +89,11 @@ fn check(folder: &str) {
 
 /// One command or several, one to a line; a line may end in `> FILE`, below a folder of its own.
 fn run(case: &Path) -> String {
-    let scratch =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli").join(case.file_name().unwrap());
+    // Folders run beside each other, and two may have a case of one name.
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("cli")
+        .join(case.parent().and_then(Path::file_name).unwrap())
+        .join(case.file_name().unwrap());
     let _ = std::fs::remove_dir_all(&scratch);
     std::fs::create_dir_all(&scratch).unwrap();
     for entry in std::fs::read_dir(case).unwrap() {

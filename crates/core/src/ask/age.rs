@@ -130,7 +130,13 @@ fn explain(text: &str) -> ParseAgeError {
     if trimmed.bytes().all(|it| it.is_ascii_digit()) {
         return error("it has no unit", Some(format!("{trimmed}d")));
     }
+    if trimmed.contains(['.', ',']) {
+        return error("fractions are not taken", None);
+    }
     let parts = numbers_and_words(&lower);
+    if parts.iter().any(|(number, _)| *number > MINUTES_MAX) {
+        return error("it is longer than a century", None);
+    }
     if parts.iter().any(|(_, word)| word.starts_with("mo") || word.starts_with('y'))
         || (trimmed.contains('M') && !lower.starts_with('p'))
     {

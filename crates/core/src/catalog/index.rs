@@ -278,8 +278,20 @@ impl<'a> Index<'a> {
         let mut releases: BTreeMap<Flavour, Vec<(usize, String)>> = BTreeMap::new();
         for (flavour, at, version) in found {
             let line = releases.entry(flavour).or_default();
-            if line.last().is_none_or(|(last, _)| *last != at) {
-                line.push((at, version));
+            match line.last_mut() {
+                // A version says more than a name that stands for one.
+                Some((last, known)) if *last == at => {
+                    if *known == self.kept[at].brief.name {
+                        *known = version;
+                    }
+                }
+                Some(_) | None => line.push((at, version)),
+            }
+        }
+        // What a public parameter names is a release, whatever the image is called.
+        for (flavour, line) in &releases {
+            for (at, version) in line {
+                self.kept[*at].release.get_or_insert_with(|| (*flavour, version.clone()));
             }
         }
         for line in releases.values_mut() {
@@ -407,11 +419,17 @@ impl<'a> Kept<'a> {
 
     /// The kubelet's minor, where the image says it.
     pub fn kubelet(&self) -> Option<Minor> {
-        *self.kubelet.get_or_init(|| lookup::kubelet_of(&self.sighting.image))
+        *self.kubelet.get_or_init(|| {
+            let known = || self.release.as_ref().map(|(flavour, _)| flavour.kubernetes);
+            lookup::kubelet_of(&self.sighting.image).or_else(known)
+        })
     }
 
     pub(crate) fn subject(&self) -> Subject<'_> {
-        Subject { id: &self.brief.id, name: self.brief.name, version: self.brief.version }
+        // A release may be known by its parameter alone.
+        let known = || self.release.as_ref().map(|(_, version)| version.as_str());
+        let version = self.brief.version.or_else(known);
+        Subject { id: &self.brief.id, name: self.brief.name, version }
     }
 
     fn version_or(&self, release: &Release) -> String {

@@ -209,6 +209,9 @@ pub fn read_value(text: &str) -> Result<Value, ReadValueError> {
         }
         let written = Written { key: wire.key, operator, values: wire.values, min_values: None };
         check_image_requirement(&written).map_err(error)?;
+        if requirements.contains(&written) {
+            return Err(error(format!("`{}` stands there twice", written.key)));
+        }
         requirements.push(written);
     }
     Ok(Value { id: wire.id.parse()?, requirements })

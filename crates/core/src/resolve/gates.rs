@@ -4,6 +4,8 @@
 //!
 //! Every gate is asked, so that a person who opens one knows what is behind it.
 
+use nodemolt_fit::Family;
+
 use super::Setting;
 use super::candidates::{Candidate, wrong_owner};
 use super::refusal::{Counted, DeprecatedRule, OwnerRule, Refusal, UnknownDate};
@@ -34,6 +36,13 @@ pub(super) fn refuse(
     }
     if brief.architecture.is_none() {
         refusals.push(Refusal::UnsupportedArchitecture(image.architecture.as_str().to_owned()));
+    }
+    let linux = matches!(ask.family, Family::Al2 | Family::Al2023 | Family::Bottlerocket);
+    if let Some(platform) = image.platform.as_ref().filter(|_| linux)
+        && platform.eq_ignore_ascii_case("windows")
+    {
+        let (platform, family) = (platform.clone(), ask.family.name());
+        refusals.push(Refusal::WrongPlatform { platform, family });
     }
     for rule in &ruling.rules {
         if rule.allowed.as_ref().is_some_and(|it| !it.admits_so_called(&brief.id, brief.name)) {
@@ -76,7 +85,7 @@ fn owner(kept: &Kept<'_>, term: &Term, ruling: &Ruling<'_>, setting: &Setting<'_
             let rule = OwnerRule::Default { account_known: account.is_some() };
             refusals.push(wrong_owner(image, rule));
         }
-        (Some(_), _) | (None, _) => {}
+        (Some(_) | None, _) => {}
     }
     for rule in &ruling.rules {
         if let Some(owners) = &rule.owners

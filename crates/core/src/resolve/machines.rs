@@ -17,7 +17,7 @@ use crate::image::{BootMode, Image, NamePattern};
 #[derive(Debug)]
 pub struct Machines {
     pub vocabulary: Vocabulary,
-    machines: Vec<Machine>,
+    all: Vec<Machine>,
     /// Who offers what: types are many, and the values that they have of a label are few.
     offers: BTreeMap<Key, Offers>,
     /// Types whose hardware is the same in all that an image can need of it, save their names.
@@ -112,7 +112,7 @@ impl Machines {
                 (key, Offers { places: (0..number).map(place).collect(), distinct })
             })
             .collect();
-        Self { vocabulary, machines, offers, alike, bodies }
+        Self { vocabulary, all: machines, offers, alike, bodies }
     }
 
     /// On which machines an image boots: those that offer, with the pool, what it requires, and have the
@@ -141,7 +141,7 @@ impl Machines {
 
     /// Which machines the pool would launch at all.
     pub(super) fn in_pool(&self, pool: &Requirements) -> Which {
-        let mut launched = Which::all(self.machines.len());
+        let mut launched = Which::all(self.all.len());
         for (key, wanted) in pool.iter() {
             launched.keep(&self.agreeing(key, wanted, true));
         }
@@ -150,7 +150,7 @@ impl Machines {
 
     /// Who offers what is asked for; who does not have the label is in or out as told.
     fn agreeing(&self, key: Key, asked: &Requirement, otherwise: bool) -> Which {
-        let number = self.machines.len();
+        let number = self.all.len();
         let offers = self.offers.get(&key).map_or(&[][..], |it| &it.distinct);
         let mut agreeing = if otherwise { Which::all(number) } else { Which::none(number) };
         for (offered, those) in offers {
@@ -177,9 +177,9 @@ impl Machines {
     }
 
     fn with_hardware(&self, hardware: &Hardware) -> Which {
-        let mut fitting = Which::none(self.machines.len());
+        let mut fitting = Which::none(self.all.len());
         if hardware.names_types() {
-            for (at, machine) in self.machines.iter().enumerate() {
+            for (at, machine) in self.all.iter().enumerate() {
                 if hardware.misses(machine).is_empty() {
                     fitting.insert(at);
                 }
@@ -187,7 +187,7 @@ impl Machines {
             return fitting;
         }
         for those in &self.alike {
-            if those.first().is_some_and(|it| hardware.misses(&self.machines[it]).is_empty()) {
+            if those.first().is_some_and(|it| hardware.misses(&self.all[it]).is_empty()) {
                 fitting.add(those);
             }
         }
@@ -196,15 +196,15 @@ impl Machines {
 
     /// In order of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Machine> {
-        self.machines.iter()
+        self.all.iter()
     }
 
     pub fn len(&self) -> usize {
-        self.machines.len()
+        self.all.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.machines.is_empty()
+        self.all.is_empty()
     }
 }
 
@@ -514,6 +514,7 @@ pub fn shown(requirement: &Requirement, vocabulary: &Vocabulary) -> String {
         .written("", vocabulary)
         .into_iter()
         .map(|it| match it.operator {
+            Operator::In if it.values.is_empty() => "what nothing can be".to_owned(),
             Operator::In => it.values.join(" or "),
             Operator::NotIn => format!("not {}", it.values.join(" nor ")),
             Operator::Exists => "any".to_owned(),

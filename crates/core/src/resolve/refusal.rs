@@ -22,6 +22,11 @@ pub enum Refusal {
     NotAllowedByAccount,
     NotBootable(Standing),
     UnsupportedArchitecture(String),
+    /// A Windows image in a class of a Linux family.
+    WrongPlatform {
+        platform: String,
+        family: &'static str,
+    },
     NotAllowedByPolicy {
         policy: String,
     },
@@ -132,6 +137,7 @@ impl Refusal {
             Self::NotAllowedByAccount => "NotAllowedByAccount",
             Self::NotBootable(standing) => standing.as_str(),
             Self::UnsupportedArchitecture(_) => "UnsupportedArchitecture",
+            Self::WrongPlatform { .. } => "WrongPlatform",
             Self::NotAllowedByPolicy { .. } => "NotAllowedByPolicy",
             Self::Quarantined { .. } => "Quarantined",
             Self::KubeletTooNew { .. } => "KubeletTooNew",
@@ -159,6 +165,7 @@ impl Refusal {
             | Self::NotAllowedByAccount
             | Self::NotBootable(_)
             | Self::UnsupportedArchitecture(_)
+            | Self::WrongPlatform { .. }
             | Self::NotAllowedByPolicy { .. }
             | Self::KubeletTooNew { .. }
             | Self::Withdrawn(_)
@@ -185,6 +192,7 @@ impl Refusal {
             Self::WrongOwner { .. }
             | Self::NotBootable(_)
             | Self::UnsupportedArchitecture(_)
+            | Self::WrongPlatform { .. }
             | Self::NotRecommended { .. }
             | Self::NoLongerNamed { .. }
             | Self::NewerThanAsked { .. }
@@ -208,7 +216,7 @@ impl Refusal {
             Self::WrongOwner { .. } => 0,
             Self::NotAllowedByAccount => 1,
             Self::NotBootable(_) => 2,
-            Self::UnsupportedArchitecture(_) => 3,
+            Self::UnsupportedArchitecture(_) | Self::WrongPlatform { .. } => 3,
             Self::NotAllowedByPolicy { .. } => 4,
             Self::Quarantined { .. } => 5,
             Self::KubeletTooNew { .. } => 6,
@@ -285,6 +293,9 @@ impl fmt::Display for Refusal {
             },
             Self::UnsupportedArchitecture(word) => {
                 write!(out, "architecture `{word}` is none that Kubernetes nodes have")
+            }
+            Self::WrongPlatform { platform, family } => {
+                write!(out, "its platform is {platform}, and the class bootstraps {family}")
             }
             Self::NotAllowedByPolicy { policy } => {
                 write!(out, "not among the allowed images of policy `{policy}`")

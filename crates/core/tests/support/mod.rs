@@ -625,9 +625,10 @@ pub(crate) fn word(refusal: &Refusal) -> String {
         }
         Refusal::Superseded { by } => format!("by {by}"),
         Refusal::UnsupportedArchitecture(word) => word.clone(),
-        Refusal::NotAllowedByAccount | Refusal::NotBootable(_) | Refusal::NoLongerNamed { .. } => {
-            String::new()
-        }
+        Refusal::NotAllowedByAccount
+        | Refusal::NotBootable(_)
+        | Refusal::NoLongerNamed { .. }
+        | Refusal::WrongPlatform { .. } => String::new(),
     };
     if detail.is_empty() { reason.to_owned() } else { format!("{reason} ({detail})") }
 }

@@ -1,0 +1,256 @@
+//! What do a class and a pool say of what a node is told at boot?
+//!
+//! `EC2NodeClass, NodePool → pieces of the bootstrap settings`
+//!
+//! Words are read here. What a kubelet or a family cannot be told is for core to say when it renders.
+
+use std::collections::BTreeMap;
+
+use nodemolt_core::bootstrap::{Cluster, Kubelet, Placement, Settings, Taint};
+use nodemolt_core::launch::CapacityType;
+use nodemolt_fit::Family;
+use nodemolt_fit::capacity::NodeSettings;
+
+use crate::ec2nodeclass::{self, EC2NodeClass, EC2NodeClassSpec};
+use crate::meta::IntOrString;
+use crate::nodepool::{self, NodePool};
+use crate::problem::{Finding, nearest};
+
+const NODEPOOL_LABEL: &str = "karpenter.sh/nodepool";
+const CLASS_LABEL: &str = "karpenter.k8s.aws/ec2nodeclass";
+const CAPACITY_TYPE_LABEL: &str = "karpenter.sh/capacity-type";
+
+/// A node has it until its controller has seen it.
+const UNREGISTERED: (&str, &str) = ("karpenter.sh/unregistered", "NoExecute");
+
+const PLACEMENTS: [&str; 2] = ["BeforeBootstrap", "BetweenBootstrapAndKubelet"];
+
+/// What a class says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfClass {
+    pub name: String,
+    pub family: Family,
+    pub kubelet: Kubelet,
+    pub instance_store_raid0: bool,
+    pub placement: Placement,
+    /// `userData`, empty where there is none.
+    pub user_part: String,
+    /// The version in the alias, if there is one.
+    pub release: Option<String>,
+}
+
+impl TryFrom<&EC2NodeClass> for OfClass {
+    type Error = Vec<Finding>;
+
+    fn try_from(class: &EC2NodeClass) -> Result<Self, Self::Error> {
+        let spec = &class.spec;
+        let mut found = Vec::new();
+        // Of the rest of the kubelet's settings core says more, family by family.
+        let read_here = ["spec.amiFamily", "spec.instanceStorePolicy", "spec.kubelet.maxPods"];
+        let also_here = "spec.kubelet.podsPerCore";
+        if let Err(told) = NodeSettings::try_from(class) {
+            let ours = |it: &Finding| read_here.contains(&&*it.field) || it.field == also_here;
+            found.extend(told.into_iter().filter(ours));
+        }
+        let placement = placement(spec, &mut found);
+        let this = Self {
+            name: class.metadata.name.clone(),
+            family: family(spec),
+            kubelet: spec.kubelet.as_ref().map(kubelet).unwrap_or_default(),
+            instance_store_raid0: spec.instance_store_policy.as_deref() == Some("RAID0"),
+            placement,
+            user_part: spec.user_data.clone().unwrap_or_default(),
+            release: release(spec),
+        };
+        if found.is_empty() { Ok(this) } else { Err(found) }
+    }
+}
+
+/// As written, else as the alias says; images that are selected otherwise are custom.
+fn family(spec: &EC2NodeClassSpec) -> Family {
+    let written = spec.ami_family.as_ref().and_then(|it| it.parse().ok());
+    written
+        .or_else(|| Family::from_alias_name(alias(spec)?.split('@').next()?).ok())
+        .unwrap_or(Family::Custom)
+}
+
+fn alias(spec: &EC2NodeClassSpec) -> Option<&str> {
+    spec.terms().iter().find_map(|it| it.alias.as_deref())
+}
+
+fn release(spec: &EC2NodeClassSpec) -> Option<String> {
+    let written = alias(spec).map(str::to_owned).or_else(|| spec.implied_alias())?;
+    written.split_once('@').map(|(_, release)| release.to_owned())
+}
+
+fn placement(spec: &EC2NodeClassSpec, found: &mut Vec<Finding>) -> Placement {
+    match spec.user_data_placement.as_deref() {
+        None | Some("BeforeBootstrap") => Placement::BeforeBootstrap,
+        Some("BetweenBootstrapAndKubelet") => Placement::BetweenBootstrapAndKubelet,
+        Some(other) => {
+            let message = format!("`{other}` is not one of {}", PLACEMENTS.join(", "));
+            let hint = match nearest(other, &PLACEMENTS) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "remove it for `BeforeBootstrap`".to_owned(),
+            };
+            found.push(Finding::error("spec.userDataPlacement", message).hint(hint));
+            Placement::BeforeBootstrap
+        }
+    }
+}
+
+fn kubelet(wire: &ec2nodeclass::Kubelet) -> Kubelet {
+    let max_pods = wire.max_pods.as_ref().and_then(|it| match it {
+        IntOrString::Int(number) => u32::try_from(*number).ok(),
+        IntOrString::String(text) => text.trim().parse().ok(),
+    });
+    Kubelet {
+        cluster_dns: wire.cluster_dns.clone().unwrap_or_default(),
+        max_pods,
+        pods_per_core: wire.pods_per_core.and_then(|it| u32::try_from(it).ok()),
+        system_reserved: wire.system_reserved.clone().unwrap_or_default(),
+        kube_reserved: wire.kube_reserved.clone().unwrap_or_default(),
+        eviction_hard: wire.eviction_hard.clone().unwrap_or_default(),
+        eviction_soft: wire.eviction_soft.clone().unwrap_or_default(),
+        eviction_soft_grace_period: wire.eviction_soft_grace_period.clone().unwrap_or_default(),
+        eviction_max_pod_grace_period: wire.eviction_max_pod_grace_period,
+        image_gc_high_threshold_percent: wire.image_gc_high_threshold_percent,
+        image_gc_low_threshold_percent: wire.image_gc_low_threshold_percent,
+        cpu_cfs_quota: wire.cpu_cfs_quota,
+        rest: wire.rest.clone(),
+    }
+}
+
+/// What a pool says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfPool {
+    pub name: String,
+    /// The class that it refers to, and the group of that.
+    pub class: (String, String),
+    pub labels: BTreeMap<String, String>,
+    /// Those that stay, then those that something takes away.
+    pub taints: Vec<Taint>,
+}
+
+impl From<&NodePool> for OfPool {
+    fn from(pool: &NodePool) -> Self {
+        let template = &pool.spec.template;
+        let class = &template.spec.node_class_ref;
+        let taint = |it: &nodepool::Taint| Taint {
+            key: it.key.clone(),
+            value: it.value.clone(),
+            effect: it.effect.clone(),
+        };
+        let staying = template.spec.taints.iter().flatten();
+        let startup = template.spec.startup_taints.iter().flatten();
+        Self {
+            name: pool.metadata.name.clone(),
+            class: (class.group.clone(), class.name.clone()),
+            labels: template.metadata.as_ref().map(|it| it.labels.clone()).unwrap_or_default(),
+            taints: staying.chain(startup).map(taint).collect(),
+        }
+    }
+}
+
+/// All of it together. Without a pool its labels and taints are left out.
+pub fn settings(
+    cluster: Cluster,
+    class: &OfClass,
+    pool: Option<&OfPool>,
+    capacity_type: Option<CapacityType>,
+) -> Settings {
+    let mut labels = pool.map(|it| it.labels.clone()).unwrap_or_default();
+    labels.insert(CLASS_LABEL.to_owned(), class.name.clone());
+    labels.extend(pool.map(|it| (NODEPOOL_LABEL.to_owned(), it.name.clone())));
+    labels.extend(capacity_type.map(|it| (CAPACITY_TYPE_LABEL.to_owned(), it.to_string())));
+    let mut taints = pool.map(|it| it.taints.clone()).unwrap_or_default();
+    let (key, effect) = UNREGISTERED;
+    if !taints.iter().any(|it| it.key == key && it.effect == effect) {
+        taints.push(Taint { key: key.to_owned(), value: None, effect: effect.to_owned() });
+    }
+    Settings {
+        cluster,
+        labels,
+        taints,
+        kubelet: class.kubelet.clone(),
+        instance_store_raid0: class.instance_store_raid0,
+        placement: class.placement,
+        release: class.release.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
+
+    use super::*;
+    use crate::file::{self, Object, Source};
+
+    fn read(spec: &str) -> Result<OfClass, Vec<Finding>> {
+        let text = format!(
+            "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: web}}\nspec: {spec}\n"
+        );
+        let (objects, problems) = file::read(&Source { name: "class.yaml".to_owned(), text });
+        let Some(Object::Class(class)) = objects.first().map(|it| &it.value) else {
+            panic!("{problems:?}")
+        };
+        OfClass::try_from(class)
+    }
+
+    #[test]
+    fn the_family_is_as_written_or_as_the_alias_says() {
+        let family = |spec: &str| read(spec).unwrap().family;
+        let aliased = "{role: r, amiSelectorTerms: [{alias: bottlerocket@v1.20.4}]}";
+        assert_eq!(family(aliased), Family::Bottlerocket);
+        assert_eq!(read(aliased).unwrap().release.as_deref(), Some("v1.20.4"));
+        assert_eq!(
+            family("{role: r, amiFamily: AL2, amiSelectorTerms: [{id: ami-00000000}]}"),
+            Family::Al2
+        );
+        assert_eq!(
+            family("{role: r, amiFamily: Custom, amiSelectorTerms: [{id: ami-00000000}]}"),
+            Family::Custom
+        );
+    }
+
+    #[test]
+    fn a_placement_that_nobody_knows_is_told() {
+        let spec = "{role: r, amiFamily: AL2, userDataPlacement: BetweenBootstrapAndKubelets}";
+        let found = read(spec).unwrap_err();
+        let told: Vec<_> = found.iter().map(|it| (&*it.field, it.hint.as_deref())).collect();
+        let hint = "did you mean `BetweenBootstrapAndKubelet`?";
+        assert_eq!(told, [("spec.userDataPlacement", Some(hint))]);
+    }
+
+    #[test]
+    fn taints_are_the_pools_and_then_ours_once() {
+        let class = read("{role: r, amiFamily: AL2, kubelet: {maxPods: 20, seccompDefault: true}}")
+            .unwrap();
+        assert_eq!((class.kubelet.max_pods, class.kubelet.rest.len()), (Some(20), 1));
+        let taint = |key: &str, effect: &str| Taint {
+            key: key.to_owned(),
+            value: None,
+            effect: effect.to_owned(),
+        };
+        let mut pool = OfPool {
+            name: "web".to_owned(),
+            class: (String::new(), String::new()),
+            labels: BTreeMap::from([(NODEPOOL_LABEL.to_owned(), "other".to_owned())]),
+            taints: vec![taint("a", "NoSchedule")],
+        };
+        let cluster = || Cluster {
+            name: "blue".to_owned(),
+            endpoint: "https://blue".to_owned(),
+            certificate_authority: "Y2E=".to_owned(),
+            service_cidr: None,
+            dns: Vec::new(),
+            ip_family: nodemolt_core::bootstrap::IpFamily::V4,
+        };
+        let said = settings(cluster(), &class, Some(&pool), Some(CapacityType::Spot));
+        assert_eq!(said.labels[NODEPOOL_LABEL], "web", "a pool cannot pose as another");
+        assert_eq!(said.labels[CAPACITY_TYPE_LABEL], "spot");
+        assert_eq!(said.taints.len(), 2);
+        pool.taints = said.taints.clone();
+        assert_eq!(settings(cluster(), &class, Some(&pool), None).taints, said.taints);
+    }
+}

@@ -1,0 +1,320 @@
+//! What would a node of this class be told at boot?
+//!
+//! From files alone: what the class, the pool and the cluster's description say. What nobody says is
+//! named, with its flag; nothing is made up.
+
+mod cluster;
+mod data;
+mod diff;
+mod keys;
+mod place;
+mod secret;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use nodemolt_api::file::Object;
+use nodemolt_api::into_bootstrap::{OfClass, OfPool, settings};
+use nodemolt_core::bootstrap::{
+    self, Place, Remark, Settings, Source, UserData, UserPart, effective_reservations, user_part,
+};
+use nodemolt_fit::Family;
+use nodemolt_fit::capacity::{NodeSettings, offer};
+
+use crate::base64;
+use crate::cli::{self, Format, TextFormat, UserdataVerb};
+use crate::input;
+use crate::output::{self, Answer, Exit, Failure, Look, Table};
+use place::Written;
+
+pub(crate) fn run(verb: &cli::Userdata, look: Look) -> Result<Answer, Failure> {
+    let answer = match &verb.verb {
+        UserdataVerb::Render(verb) => render(verb),
+        UserdataVerb::Diff(verb) => diff::run(verb, look),
+        UserdataVerb::Lint(verb) => lint(verb, look),
+    };
+    match answer {
+        Ok(answer) => Ok(Answer { talk: look.plain(&answer.talk), ..answer }),
+        Err(failure) => Err(Failure { talk: look.plain(&failure.talk), ..failure }),
+    }
+}
+
+/// Whether a cluster that nobody described may be stood in for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cluster {
+    Needed,
+    StoodInFor,
+}
+
+/// Everything that rendering needs.
+#[derive(Debug)]
+struct Prepared {
+    class: OfClass,
+    /// The class's own, or what was asked for.
+    family: Family,
+    written: Written,
+    settings: Settings,
+    /// Warnings and notes, ready to print.
+    talk: String,
+}
+
+impl Prepared {
+    fn read(
+        files: &[PathBuf],
+        boot: &cli::Boot,
+        described: Cluster,
+        done: &str,
+    ) -> Result<Self, Failure> {
+        let read = Read::new(files, boot, done)?;
+        let Read { class, node, written, pool, mut talk } = read;
+        let family = boot.family.unwrap_or(class.family);
+        let cluster =
+            cluster::cluster(boot, &class, family, described, &mut talk).map_err(|missing| {
+                let text = format!("{talk}{}", missing.print(&class.name, done));
+                Failure { talk: text, exit: Exit::Failed }
+            })?;
+        let mut settings = settings(cluster, &class, pool.as_ref(), boot.capacity_type);
+        // An alias of another family says nothing of this one's releases.
+        if family != class.family {
+            settings.release = None;
+        }
+        if let Some(name) = &boot.instance_type {
+            let mut warnings = Vec::new();
+            let types = input::read_types(&boot.types, &mut warnings)?;
+            for warning in warnings {
+                let _ = writeln!(talk, "warning: {warning}");
+            }
+            let it = types.find(name).map_err(Failure::usage)?;
+            let node = node.map_err(|told| Failure { talk: told, exit: Exit::Failed })?;
+            let pods = offer(it, &NodeSettings { family, ..node }).capacity.get("pods").copied();
+            // A user's own number stands where the class has none.
+            let user = UserPart(&class.user_part);
+            let theirs = effective_reservations(family, &settings.kubelet, user)
+                .is_ok_and(|it| it.max_pods.is_some());
+            if !theirs && family != Family::Custom {
+                settings.kubelet.max_pods = pods.and_then(|it| u32::try_from(it.ceil_units()).ok());
+            }
+        }
+        Ok(Self { class, family, written, settings, talk })
+    }
+
+    fn render(&self) -> Result<UserData, bootstrap::MergeConflict> {
+        bootstrap::render(self.family, &self.settings, UserPart(&self.class.user_part))
+    }
+
+    /// A remark with its place in the file, and what to do about it.
+    fn told(&self, level: &str, remark: &Remark) -> String {
+        let place = self.written.shown(&remark.place, &self.class.user_part);
+        let mut text = format!("{level}: {place}: {}\n", remark.message);
+        if let Some(hint) = &remark.hint {
+            let _ = writeln!(text, "hint: {hint}");
+        }
+        text
+    }
+
+    /// The text, with what there is to say about it; or all that speaks against it.
+    fn rendered(&self, done: &str) -> Result<(UserData, String), Failure> {
+        let mut talk = self.talk.clone();
+        let secrets = secret::find(&self.class.user_part);
+        match self.render() {
+            Ok(mut user_data) => {
+                user_data.remarks.extend(secrets);
+                for remark in &user_data.remarks {
+                    talk.push_str(&self.told("warning", remark));
+                }
+                Ok((user_data, talk))
+            }
+            Err(conflict) => {
+                for remark in &conflict.remarks {
+                    talk.push_str(&self.told("error", remark));
+                }
+                let count = conflict.remarks.len();
+                let noun = if count == 1 { "error" } else { "errors" };
+                let _ = writeln!(talk, "{count} {noun}; nothing was {done}");
+                Err(Failure { talk, exit: Exit::Failed })
+            }
+        }
+    }
+}
+
+/// The files, read: the one class and the one pool.
+struct Read {
+    class: OfClass,
+    /// What its nodes offer, or what is wrong with that, ready to print.
+    node: Result<NodeSettings, String>,
+    written: Written,
+    pool: Option<OfPool>,
+    talk: String,
+}
+
+impl Read {
+    fn new(files: &[PathBuf], boot: &cli::Boot, done: &str) -> Result<Self, Failure> {
+        let mut classes = Vec::new();
+        let mut pools = Vec::new();
+        let all: Vec<PathBuf> = files.iter().chain(&boot.pools).cloned().collect();
+        let mut objects = input::read_objects_for(&all, done, |object, source| {
+            match &object.value {
+                Object::Class(class) => {
+                    if boot.class.as_ref().is_some_and(|it| *it != class.metadata.name) {
+                        return Vec::new();
+                    }
+                    match OfClass::try_from(class) {
+                        Ok(it) => {
+                            let written = Written::new(object.clone(), source.text.clone());
+                            classes.push((input::class_name(class), it, written));
+                        }
+                        Err(findings) => return findings,
+                    }
+                }
+                Object::Pool(pool) => pools.push(OfPool::from(pool)),
+                Object::Policy(_) | Object::Quarantine(_) => {}
+            }
+            Vec::new()
+        })?;
+        let names: Vec<String> =
+            classes.iter().map(|(_, it, _)| format!("`{}`", it.name)).collect();
+        let Some((full_name, class, written)) = classes.pop() else {
+            return Err(match &boot.class {
+                Some(name) => Failure::usage(format!("no class is called `{name}`")),
+                None => {
+                    Failure::usage("no class was given").hint("pass a file with an EC2NodeClass")
+                }
+            });
+        };
+        if !classes.is_empty() {
+            let message = format!("there are {} classes: {}", names.len(), names.join(", "));
+            return Err(Failure::usage(message).hint("pass --class NAME"));
+        }
+        let node = objects
+            .settings
+            .remove(&full_name)
+            .unwrap_or_else(|| Ok(NodeSettings::of(class.family)));
+        let mut talk = std::mem::take(&mut objects.talk);
+        let pool =
+            pick_pool(pools, &full_name, boot.family.unwrap_or(class.family), boot, &mut talk)?;
+        Ok(Self { class, node, written, pool, talk })
+    }
+}
+
+/// The pool that was named, else the only one that refers to the class, else the only one at all.
+fn pick_pool(
+    mut pools: Vec<OfPool>,
+    full_name: &str,
+    family: Family,
+    boot: &cli::Boot,
+    talk: &mut String,
+) -> Result<Option<OfPool>, Failure> {
+    let refers = |it: &OfPool| format!("{}/{}", it.class.0, it.class.1) == full_name;
+    if let Some(name) = &boot.nodepool {
+        pools.retain(|it| it.name == *name);
+        if pools.is_empty() {
+            return Err(Failure::usage(format!("no pool is called `{name}`")));
+        }
+    } else if pools.iter().any(refers) {
+        pools.retain(refers);
+    }
+    let names: Vec<String> = pools.iter().map(|it| format!("`{}`", it.name)).collect();
+    let pool = pools.pop();
+    if !pools.is_empty() {
+        let message = format!("there are {} pools: {}", names.len(), names.join(", "));
+        return Err(Failure::usage(message).hint("pass --nodepool NAME"));
+    }
+    match &pool {
+        None if family != Family::Custom => {
+            talk.push_str("note: no pool was given: its labels and taints are left out\n");
+        }
+        Some(it) if !refers(it) => {
+            let (pool, (group, other)) = (&it.name, &it.class);
+            let _ = writeln!(
+                talk,
+                "warning: pool `{pool}` refers to {group}/{other}, and this is {full_name}"
+            );
+        }
+        Some(_) | None => {}
+    }
+    Ok(pool)
+}
+
+fn render(verb: &cli::UserdataRender) -> Result<Answer, Failure> {
+    if verb.provenance && verb.output == TextFormat::Base64 {
+        return Err(Failure::usage("--provenance is no base64").hint("leave out `-o base64`"));
+    }
+    let prepared = Prepared::read(&verb.files, &verb.boot, Cluster::Needed, "rendered")?;
+    let (user_data, talk) = prepared.rendered("rendered")?;
+    let data = match verb.output {
+        TextFormat::Json => {
+            output::serialize(Format::Json, &data::document(&prepared, &user_data))?
+        }
+        TextFormat::Base64 => format!("{}\n", base64::encode(user_data.text.as_bytes())),
+        TextFormat::Text if verb.provenance => provenance(&user_data),
+        // Not a byte more: it is what the node gets.
+        TextFormat::Text => user_data.text,
+    };
+    Ok(Answer { data, talk, exit: Exit::Done })
+}
+
+fn provenance(user_data: &UserData) -> String {
+    let mut table = Table::new(&["SOURCE", "WHAT"]);
+    for it in &user_data.provenance {
+        table.row(vec![source(it.source).to_owned(), it.what.clone()]);
+    }
+    table.print(true)
+}
+
+fn source(source: Source) -> &'static str {
+    match source {
+        Source::User => "user",
+        Source::Class => "class",
+        Source::Nodemolt => "nodemolt",
+    }
+}
+
+fn lint(verb: &cli::UserdataLint, look: Look) -> Result<Answer, Failure> {
+    let prepared = Prepared::read(&verb.files, &verb.boot, Cluster::StoodInFor, "linted")?;
+    let text = &prepared.class.user_part;
+    let mut found: Vec<(&str, Remark)> = match prepared.render() {
+        Ok(user_data) => user_data.remarks.into_iter().map(|it| ("warning", it)).collect(),
+        Err(conflict) => conflict.remarks.into_iter().map(|it| ("error", it)).collect(),
+    };
+    found.extend(secret::find(text).into_iter().map(|it| ("warning", it)));
+    found.extend(unread(prepared.family, text).into_iter().map(|it| ("warning", it)));
+    found.sort_by(|(_, one), (_, other)| one.place.cmp(&other.place));
+    let mut data = String::new();
+    for (level, remark) in &found {
+        data.push_str(&prepared.told(level, remark));
+    }
+    let mut talk = prepared.talk.clone();
+    let exit = if found.is_empty() { Exit::Done } else { Exit::Failed };
+    let noun = if found.len() == 1 { "finding" } else { "findings" };
+    let _ = writeln!(talk, "class `{}`: {} {noun}", prepared.class.name, found.len());
+    Ok(Answer { data: look.plain(&data), talk, exit })
+}
+
+/// What a family that does not read the user's part as MIME or as a script would not notice.
+fn unread(family: Family, text: &str) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    let start = Place::UserPart { line: 1, column: 1 };
+    // AL2's and AL2023's own readers say it.
+    if !matches!(family, Family::Al2 | Family::Al2023)
+        && let Some(inner) = user_part::looks_like_base64(text)
+    {
+        let message = format!("looks like base64 of {inner}; a node would read the letters");
+        let hint = "write it as plain text: it is encoded when it is sent";
+        remarks.push(Remark::new(start, message).with_hint(hint));
+    }
+    if !family.windows()
+        && let Some(at) = text.find("\r\n")
+    {
+        let message = "ends in a carriage return, as Windows ends its lines";
+        let remark = Remark::new(Place::of_byte(text, at), message);
+        remarks.push(remark.with_hint("save the file with Unix line ends"));
+    }
+    remarks
+}
+
+/// A text file as it is.
+fn read_text(path: &Path) -> Result<String, Failure> {
+    let bytes = input::read_bytes(path)?;
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::new(format!("`{}` is not UTF-8 text", path.display())))
+}

@@ -1,0 +1,161 @@
+//! Which cluster does the node join?
+//!
+//! `--cluster FILE × flags → cluster`, or what is missing, with the flag that tells it
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use anyhow::Context as _;
+use nodemolt_api::answers::cluster::{self, ClusterAnswer};
+use nodemolt_api::into_bootstrap::OfClass;
+use nodemolt_core::bootstrap::{Cluster, IpFamily};
+use nodemolt_fit::Family;
+
+use super::Cluster as Described;
+use crate::cli::{Boot, IpFamilyName};
+use crate::input;
+use crate::output::Failure;
+
+/// An authority of EKS is some 1,100 bytes, in base64 this many; so that sizes come out right.
+const AUTHORITY_CHARS: usize = 1_476;
+
+/// Why there is no cluster.
+#[derive(Debug)]
+pub(crate) enum NoCluster {
+    Unreadable(Failure),
+    Missing(Vec<(&'static str, &'static str)>),
+}
+
+impl NoCluster {
+    pub(crate) fn print(&self, class: &str, done: &str) -> String {
+        let missing = match self {
+            Self::Unreadable(failure) => return failure.talk.clone(),
+            Self::Missing(missing) => missing,
+        };
+        let count = missing.len();
+        let noun = if count == 1 { "thing is" } else { "things are" };
+        let mut text =
+            format!("error: class `{class}`: {count} {noun} missing; nothing was {done}\n");
+        let width = missing.iter().map(|(it, _)| it.chars().count()).max().unwrap_or_default();
+        for (flag, what) in missing {
+            let _ = writeln!(text, "  {flag:width$}   {what}");
+        }
+        text.push_str(
+            "hint: --cluster FILE tells all of it: the JSON of `aws eks describe-cluster`\n",
+        );
+        text
+    }
+}
+
+pub(crate) fn cluster(
+    boot: &Boot,
+    class: &OfClass,
+    family: Family,
+    described: Described,
+    talk: &mut String,
+) -> Result<Cluster, NoCluster> {
+    let said = read(boot).map_err(NoCluster::Unreadable)?;
+    let stand_in = described == Described::StoodInFor && family != Family::Custom;
+    let instead = |text: &str| stand_in.then(|| text.to_owned());
+    let name = boot.cluster_name.clone().or(said.name);
+    let endpoint = boot.endpoint.clone().or(said.endpoint);
+    let authority = boot.ca.clone().or(said.certificate_authority);
+    let cidr = boot.service_cidr.clone().or(said.service_cidr);
+    if stand_in && (name.is_none() || endpoint.is_none() || authority.is_none()) {
+        talk.push_str("note: no cluster was given: one of the usual size stands in for it\n");
+    }
+    let name = name.or_else(|| instead("a-cluster"));
+    let endpoint = endpoint.or_else(|| instead("https://a-cluster.eks.amazonaws.com"));
+    let authority = authority.or_else(|| instead(&"A".repeat(AUTHORITY_CHARS)));
+    let cidr = cidr.or_else(|| instead("10.100.0.0/16"));
+
+    let derived = cidr.as_deref().and_then(tenth_address);
+    let mut dns = boot.dns.clone();
+    if dns.is_empty() && class.kubelet.cluster_dns.is_empty() {
+        dns.extend(derived);
+    }
+    let mut missing = Vec::new();
+    if family != Family::Custom {
+        for (absent, flag, what) in [
+            (name.is_none(), "--cluster-name NAME", "the cluster's name"),
+            (endpoint.is_none(), "--endpoint URL", "the address of the API server"),
+            (authority.is_none(), "--ca BASE64", "the cluster's certificate authority"),
+            (
+                family == Family::Al2023 && cidr.is_none(),
+                "--service-cidr CIDR",
+                "the addresses of services",
+            ),
+            (
+                // Where a range was given that cannot be read, core says what is wrong with it.
+                dns.is_empty() && class.kubelet.cluster_dns.is_empty() && cidr.is_none(),
+                "--dns ADDRESS",
+                "the cluster's DNS; --service-cidr tells it too",
+            ),
+        ] {
+            if absent {
+                missing.push((flag, what));
+            }
+        }
+    }
+    if !missing.is_empty() {
+        return Err(NoCluster::Missing(missing));
+    }
+    let server = dns.first().copied();
+    let server = server.or_else(|| class.kubelet.cluster_dns.first()?.parse().ok());
+    let v6 = match (boot.ip_family, said.ip_family.as_deref()) {
+        (Some(typed), _) => typed == IpFamilyName::Ipv6,
+        (None, Some(said)) => said == "ipv6",
+        (None, None) => server.is_some_and(|it| it.is_ipv6()),
+    };
+    Ok(Cluster {
+        name: name.unwrap_or_default(),
+        endpoint: endpoint.unwrap_or_default(),
+        certificate_authority: authority.unwrap_or_default(),
+        service_cidr: cidr,
+        dns,
+        ip_family: if v6 { IpFamily::V6 } else { IpFamily::V4 },
+    })
+}
+
+fn read(boot: &Boot) -> Result<ClusterAnswer, Failure> {
+    let Some(path) = &boot.cluster else { return Ok(ClusterAnswer::default()) };
+    let bytes = input::read_bytes(path)?;
+    let read = cluster::read(&bytes);
+    Ok(read.with_context(|| format!("cannot use `{}` as a cluster", path.display()))?)
+}
+
+/// Where EKS puts the cluster's DNS: `x.x.x.10`, or `…::a`. Its bootstrap.sh and nodeadm derive it so too.
+fn tenth_address(cidr: &str) -> Option<IpAddr> {
+    let (address, bits) = cidr.split_once('/')?;
+    let bits: u8 = bits.parse().ok()?;
+    match address.parse().ok()? {
+        IpAddr::V4(it) if bits <= 28 => {
+            let [a, b, c, _] = it.octets();
+            Some(Ipv4Addr::new(a, b, c, 10).into())
+        }
+        IpAddr::V6(it) if bits <= 124 => {
+            Some(Ipv6Addr::from_bits(it.to_bits() & !0xf | 0xa).into())
+        }
+        IpAddr::V4(_) | IpAddr::V6(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tenth_address;
+
+    #[test]
+    fn the_dns_is_the_tenth_address_of_the_services() {
+        for (cidr, dns) in [
+            ("10.100.0.0/16", Some("10.100.0.10")),
+            ("172.20.0.0/16", Some("172.20.0.10")),
+            ("10.0.100.0/24", Some("10.0.100.10")),
+            ("fd30:1c53:5f8a::/108", Some("fd30:1c53:5f8a::a")),
+            ("10.100.0.0", None),
+            ("10.100.0.0/30", None),
+            ("services", None),
+        ] {
+            assert_eq!(tenth_address(cidr).map(|it| it.to_string()).as_deref(), dns, "{cidr}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What would change on the node?
+//!
+//! `text × text → parts and keys that differ, and then the lines`
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use nodemolt_core::bootstrap::mime;
+use similar::{Algorithm, DiffOp, DiffTag, TextDiff, capture_diff_slices};
+
+use super::keys::{self, Part, Stands};
+use super::{Cluster, Prepared, read_text};
+use crate::cli;
+use crate::output::{Answer, Exit, Failure, Look};
+
+pub(crate) fn run(verb: &cli::UserdataDiff, look: Look) -> Result<Answer, Failure> {
+    let mut talk = String::new();
+    let before = side(&verb.before, &verb.boot, &mut talk)?;
+    let after = side(&verb.after, &verb.boot, &mut talk)?;
+    if before == after {
+        return Ok(Answer { data: "no differences\n".to_owned(), talk, exit: Exit::Done });
+    }
+    let mut data = String::new();
+    for it in differences(&before, &after) {
+        let _ = writeln!(data, "{}", look.plain(&it.print()));
+    }
+    data.push('\n');
+    let (one, other) = (without_boundary(&before), without_boundary(&after));
+    let (from, to) = (verb.before.display().to_string(), verb.after.display().to_string());
+    if one == other {
+        data.push_str("the lines differ in MIME boundaries only\n");
+    }
+    let lines = TextDiff::from_lines(one.as_str(), other.as_str());
+    let _ = write!(data, "{}", lines.unified_diff().context_radius(3).header(&from, &to));
+    let exit = if verb.detailed_exitcode { Exit::Differs } else { Exit::Done };
+    Ok(Answer { data, talk, exit })
+}
+
+/// A class is rendered; anything else was.
+fn side(path: &Path, boot: &cli::Boot, talk: &mut String) -> Result<String, Failure> {
+    let text = read_text(path)?;
+    let class = |it: &str| {
+        let it = it.trim().trim_end_matches(',');
+        matches!(it, "kind: EC2NodeClass" | "\"kind\": \"EC2NodeClass\"" | "- kind: EC2NodeClass")
+    };
+    if !text.lines().any(class) {
+        return Ok(text);
+    }
+    let files: [PathBuf; 1] = [path.to_owned()];
+    let prepared = Prepared::read(&files, boot, Cluster::Needed, "compared")
+        .map_err(|it| Failure { talk: format!("{talk}{}", it.talk), ..it })?;
+    let (user_data, told) = prepared
+        .rendered("compared")
+        .map_err(|it| Failure { talk: format!("{talk}{}", it.talk), ..it })?;
+    // What concerns both is told once.
+    for line in told.lines() {
+        if !(line.starts_with("note: ") && talk.lines().any(|it| it == line)) {
+            let _ = writeln!(talk, "{line}");
+        }
+    }
+    Ok(user_data.text)
+}
+
+/// A boundary follows from the content, so it differs whenever anything does.
+fn without_boundary(text: &str) -> String {
+    let Some(boundary) = Some(text).filter(|it| mime::looks_like_mime(it)).and_then(|it| {
+        let (_, rest) = it.split_once("boundary=\"")?;
+        rest.split_once('"').map(|(boundary, _)| boundary)
+    }) else {
+        return text.to_owned();
+    };
+    if boundary.is_empty() { text.to_owned() } else { text.replace(boundary, "BOUNDARY") }
+}
+
+/// One part or key that is not the same.
+#[derive(Debug, PartialEq, Eq)]
+struct Difference {
+    what: String,
+    change: Change,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Change {
+    Added(String),
+    Removed(String),
+    Changed(String, String),
+    /// A text without keys: how many lines came and went.
+    Lines {
+        added: usize,
+        removed: usize,
+    },
+}
+
+impl Difference {
+    fn print(&self) -> String {
+        let what = &self.what;
+        let with =
+            |value: &str| if value.is_empty() { String::new() } else { format!(": {value}") };
+        match &self.change {
+            Change::Added(value) => format!("+ {what}{}", with(value)),
+            Change::Removed(value) => format!("- {what}{}", with(value)),
+            Change::Changed(before, after) => format!("~ {what}: {before} → {after}"),
+            Change::Lines { added, removed } => {
+                format!("~ {what}: lines added {added}, removed {removed}")
+            }
+        }
+    }
+}
+
+fn differences(before: &str, after: &str) -> Vec<Difference> {
+    let (before, after) = (keys::read(before), keys::read(after));
+    let mut found = Vec::new();
+    // What is the same stays; between, parts of one type and name are one part that changed.
+    for op in capture_diff_slices(Algorithm::Myers, &before, &after) {
+        if op.tag() == DiffTag::Equal {
+            continue;
+        }
+        let (olds, news) = (op.old_range(), op.new_range());
+        let called = |parts: &[Part]| parts.iter().map(|it| it.called.clone()).collect::<Vec<_>>();
+        let names = (called(&before[olds.clone()]), called(&after[news.clone()]));
+        for inner in capture_diff_slices(Algorithm::Myers, &names.0, &names.1) {
+            let (old, new) = (inner.old_range(), inner.new_range());
+            let old = olds.start + old.start..olds.start + old.end;
+            let new = news.start + new.start..news.start + new.end;
+            if let DiffOp::Equal { .. } = inner {
+                for (one, other) in old.zip(new) {
+                    changed(&before[one], other, &after[other], &mut found);
+                }
+                continue;
+            }
+            for at in old {
+                let what = part_name(at, &before[at]);
+                found.push(Difference { what, change: Change::Removed(String::new()) });
+            }
+            for at in new {
+                let what = part_name(at, &after[at]);
+                found.push(Difference { what, change: Change::Added(String::new()) });
+            }
+        }
+    }
+    found
+}
+
+fn part_name(at: usize, part: &Part) -> String {
+    match part.stands {
+        Stands::Alone => part.called.clone(),
+        Stands::AmongParts => format!("part {} ({})", at + 1, part.called),
+    }
+}
+
+fn changed(before: &Part, at: usize, after: &Part, found: &mut Vec<Difference>) {
+    let name = part_name(at, after);
+    let all = before.keys.keys().chain(after.keys.keys());
+    let all: std::collections::BTreeSet<&String> = all.collect();
+    for key in all {
+        let change = match (before.keys.get(key), after.keys.get(key)) {
+            (Some(one), Some(other)) if one == other => continue,
+            (Some(one), Some(other)) => Change::Changed(one.clone(), other.clone()),
+            (Some(one), None) => Change::Removed(one.clone()),
+            (None, Some(other)) => Change::Added(other.clone()),
+            (None, None) => continue,
+        };
+        found.push(Difference { what: format!("{name} {key}"), change });
+    }
+    if before.rest != after.rest {
+        let lines = TextDiff::from_lines(before.rest.as_str(), after.rest.as_str());
+        let count = |tag| lines.iter_all_changes().filter(|it| it.tag() == tag).count();
+        let (added, removed) =
+            (count(similar::ChangeTag::Insert), count(similar::ChangeTag::Delete));
+        found.push(Difference { what: name, change: Change::Lines { added, removed } });
+    }
+}

@@ -1,0 +1,347 @@
+//! May the kubelet be told this?
+//!
+//! `kubelet settings × family → what is wrong, or what a person should know`
+//!
+//! The rules and their words are Karpenter's. All violations come together: nobody should have to
+//! apply a class five times to learn five things.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use nodemolt_fit::{Family, Quantity, capacity::Threshold};
+use serde_json::Value;
+
+use super::identity::shown;
+use super::{Kubelet, MergeConflict, Remark};
+
+mod fields;
+
+pub use fields::{FIELDS, MANAGED};
+
+pub const EVICTION_SIGNALS: [&str; 6] = [
+    "memory.available",
+    "nodefs.available",
+    "nodefs.inodesFree",
+    "imagefs.available",
+    "imagefs.inodesFree",
+    "pid.available",
+];
+
+pub const RESERVABLE: [&str; 4] = ["cpu", "memory", "ephemeral-storage", "pid"];
+
+/// What a person should know, or everything that is wrong.
+pub fn check(kubelet: &Kubelet, family: Family) -> Result<Vec<Remark>, MergeConflict> {
+    let mut refused = Vec::new();
+    semantics(kubelet, &mut refused);
+    family_support(kubelet, family, &mut refused);
+    if refused.is_empty() {
+        Ok(unknown_fields(kubelet, family))
+    } else {
+        Err(MergeConflict { remarks: refused })
+    }
+}
+
+/// What holds for every family.
+fn semantics(kubelet: &Kubelet, refused: &mut Vec<Remark>) {
+    let Kubelet {
+        cluster_dns,
+        max_pods: _,
+        pods_per_core: _,
+        system_reserved,
+        kube_reserved,
+        eviction_hard,
+        eviction_soft,
+        eviction_soft_grace_period,
+        eviction_max_pod_grace_period,
+        image_gc_high_threshold_percent,
+        image_gc_low_threshold_percent,
+        cpu_cfs_quota: _,
+        rest,
+    } = kubelet;
+    let mut refuse = |field: &str, problem: Option<String>| {
+        if let Some(problem) = problem {
+            refused.push(Remark::of_field(format!("spec.kubelet{field}"), problem));
+        }
+    };
+
+    for name in rest.keys() {
+        refuse(&format!(".{}", shown(name)), owned_or_misread(name));
+    }
+    for (index, address) in cluster_dns.iter().enumerate() {
+        let problem = address
+            .parse::<IpAddr>()
+            .is_err()
+            .then(|| format!("\"{}\" must be an IP address", shown(address)));
+        refuse(&format!(".clusterDNS[{index}]"), problem);
+    }
+    for (field, map) in [("kubeReserved", kube_reserved), ("systemReserved", system_reserved)] {
+        for (resource, value) in map {
+            refuse(&format!(".{field}"), resource_problem(resource));
+            let place = format!(".{field}[{}]", shown(resource));
+            refuse(&place, reserved_value_problem(value));
+        }
+    }
+    let reclaim = minimum_reclaim(rest, &mut refuse);
+    for (field, map) in [
+        ("evictionHard", eviction_hard),
+        ("evictionSoft", eviction_soft),
+        ("evictionMinimumReclaim", &reclaim),
+    ] {
+        for (signal, value) in map {
+            refuse(&format!(".{field}"), signal_problem(signal));
+            refuse(&format!(".{field}[{}]", shown(signal)), threshold_problem(value));
+        }
+    }
+    for (signal, value) in eviction_soft_grace_period {
+        refuse(".evictionSoftGracePeriod", signal_problem(signal));
+        let place = format!(".evictionSoftGracePeriod[{}]", shown(signal));
+        refuse(&place, grace_problem(value));
+    }
+    for ((field, map), (other, counterpart)) in pairs(eviction_soft, eviction_soft_grace_period) {
+        for signal in map.keys().filter(|it| !counterpart.contains_key(*it)) {
+            let problem = format!("has no matching {other}");
+            refuse(&format!(".{field}[{}]", shown(signal)), Some(problem));
+        }
+    }
+    let (high, low) = (*image_gc_high_threshold_percent, *image_gc_low_threshold_percent);
+    for (field, percent) in
+        [("imageGCHighThresholdPercent", high), ("imageGCLowThresholdPercent", low)]
+    {
+        let problem = percent
+            .filter(|it| !(0..=100).contains(it))
+            .map(|_| "must be between 0 and 100".to_owned());
+        refuse(&format!(".{field}"), problem);
+    }
+    if let (Some(high), Some(low)) = (high, low)
+        && high <= low
+    {
+        let message = format!(
+            "imageGCHighThresholdPercent ({high}) must be greater than \
+             imageGCLowThresholdPercent ({low})"
+        );
+        refuse("", Some(message));
+    }
+    let negative = eviction_max_pod_grace_period.filter(|it| *it < 0);
+    refuse(".evictionMaxPodGracePeriod", negative.map(|_| "can't be negative".to_owned()));
+}
+
+type Named<'a> = (&'static str, &'a BTreeMap<String, String>);
+
+fn pairs<'a>(
+    soft: &'a BTreeMap<String, String>,
+    grace: &'a BTreeMap<String, String>,
+) -> [(Named<'a>, Named<'a>); 2] {
+    let (soft, grace) = (("evictionSoft", soft), ("evictionSoftGracePeriod", grace));
+    [(soft, grace), (grace, soft)]
+}
+
+fn owned_or_misread(name: &str) -> Option<String> {
+    if name == "registerWithTaints" {
+        return Some(
+            "can't be set, nodemolt sets it from the NodeClaim's taints so the node registers \
+             unschedulable until it's ready"
+                .to_owned(),
+        );
+    }
+    MANAGED.contains(&name).then(|| "is not of the type that the kubelet reads".to_owned())
+}
+
+/// The one eviction map that is not managed.
+fn minimum_reclaim(
+    rest: &serde_json::Map<String, Value>,
+    refuse: &mut impl FnMut(&str, Option<String>),
+) -> BTreeMap<String, String> {
+    let field = "evictionMinimumReclaim";
+    let mut map = BTreeMap::new();
+    match rest.get(field) {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(entries)) => {
+            for (signal, value) in entries {
+                if let Value::String(value) = value {
+                    map.insert(signal.clone(), value.clone());
+                } else {
+                    let place = format!(".{field}[{}]", shown(signal));
+                    refuse(&place, Some("must be a string".to_owned()));
+                }
+            }
+        }
+        Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            refuse(&format!(".{field}"), Some("must be a map of signals".to_owned()));
+        }
+    }
+    map
+}
+
+pub(crate) fn resource_problem(resource: &str) -> Option<String> {
+    (!RESERVABLE.contains(&resource)).then(|| {
+        let (resource, all) = (shown(resource), RESERVABLE.join(", "));
+        format!("\"{resource}\" isn't a reservable resource, must be one of {all}")
+    })
+}
+
+pub(crate) fn reserved_value_problem(value: &str) -> Option<String> {
+    if value.starts_with('-') {
+        return Some("can't be a negative resource quantity".to_owned());
+    }
+    // Karpenter would take anything else for an expression, behind a gate that is off.
+    (value.parse::<Quantity>().is_err())
+        .then(|| format!("\"{}\" must be a resource quantity", shown(value)))
+}
+
+pub(crate) fn signal_problem(signal: &str) -> Option<String> {
+    (!EVICTION_SIGNALS.contains(&signal)).then(|| {
+        let (signal, all) = (shown(signal), EVICTION_SIGNALS.join(", "));
+        format!("\"{signal}\" isn't a valid eviction signal, must be one of {all}")
+    })
+}
+
+pub(crate) fn threshold_problem(value: &str) -> Option<String> {
+    if Threshold::from_percent(value).is_some() {
+        return None;
+    }
+    match value.parse::<Quantity>() {
+        Ok(quantity) if quantity.negative() => {
+            Some("can't be a negative resource quantity".to_owned())
+        }
+        Ok(_) => None,
+        Err(_) => Some(format!("\"{}\" must be a percentage or a resource quantity", shown(value))),
+    }
+}
+
+pub(crate) fn grace_problem(value: &str) -> Option<String> {
+    match go_duration(value) {
+        None => Some(format!("\"{}\" must be a duration", shown(value))),
+        Some(Sign::Negative) => Some("can't be a negative duration".to_owned()),
+        Some(Sign::Natural) => None,
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Natural,
+    Negative,
+}
+
+/// `1h30m`, `-1.5s`, `0`. As Go reads it, also in what is too long: some 292 years.
+fn go_duration(text: &str) -> Option<Sign> {
+    const NANOS_MAX: f64 = 9_223_372_036_854_775_807.0;
+    let (negative, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Some(Sign::Natural);
+    }
+    if rest.is_empty() {
+        return None;
+    }
+    let mut nanos = 0.0;
+    while !rest.is_empty() {
+        let end = rest.find(|it: char| !it.is_ascii_digit() && it != '.')?;
+        let (number, after) = rest.split_at(end);
+        if number.matches('.').count() > 1 || !number.bytes().any(|it| it.is_ascii_digit()) {
+            return None;
+        }
+        let unit_end =
+            after.find(|it: char| it.is_ascii_digit() || it == '.').unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit_end);
+        let scale = match unit {
+            "ns" => 1.0,
+            "us" | "µs" | "μs" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            "m" => 60e9,
+            "h" => 3_600e9,
+            _ => return None,
+        };
+        nanos += number.parse::<f64>().ok()? * scale;
+        rest = after;
+    }
+    let sign = if negative && nanos > 0.0 { Sign::Negative } else { Sign::Natural };
+    (nanos <= NANOS_MAX).then_some(sign)
+}
+
+/// What the family would drop without a word.
+fn family_support(kubelet: &Kubelet, family: Family, refused: &mut Vec<Remark>) {
+    if family.takes_any_kubelet_setting() != Some(false) {
+        return;
+    }
+    let dropped = kubelet
+        .rest
+        .keys()
+        .filter(|it| owned_or_misread(it).is_none())
+        .map(|it| shown(it))
+        .chain(
+            (kubelet.pods_per_core.is_some() && !family.honours_pods_per_core())
+                .then(|| "podsPerCore".to_owned()),
+        )
+        .collect::<Vec<_>>();
+    if !dropped.is_empty() {
+        let message = format!(
+            "has fields not applied by the {family} AMI family that would be silently dropped: {}",
+            dropped.join(", ")
+        );
+        refused.push(Remark::of_field("spec.kubelet", message));
+    }
+    let count = kubelet.cluster_dns.len();
+    if count > 1 {
+        let message = format!(
+            "the {family} AMI family doesn't accept multiple entries, only one, but {count} were set"
+        );
+        refused.push(Remark::of_field("spec.kubelet.clusterDNS", message));
+    }
+}
+
+/// AL2023 passes on what it does not know, and a newer kubelet may know it. So this only warns.
+fn unknown_fields(kubelet: &Kubelet, family: Family) -> Vec<Remark> {
+    if family.takes_any_kubelet_setting() != Some(true) {
+        return Vec::new();
+    }
+    let unknown = kubelet.rest.keys().filter(|it| !FIELDS.contains(&it.as_str()));
+    unknown.map(|it| unknown_field(format!("spec.kubelet.{}", shown(it)), it)).collect()
+}
+
+fn unknown_field(field: String, name: &str) -> Remark {
+    let remark = Remark::of_field(field, "is no field of KubeletConfiguration that we know");
+    match nearest(name, FIELDS) {
+        Some(near) => remark.with_hint(format!("did you mean `{near}`?")),
+        None => remark,
+    }
+}
+
+/// The known name that a mistyped one most likely meant.
+pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    // Two thirds of the letters must agree; below that a guess is noise.
+    let distance_max = name.chars().count() / 3;
+    known
+        .iter()
+        .map(|it| (strsim::damerau_levenshtein(&name.to_lowercase(), &it.to_lowercase()), *it))
+        .filter(|(distance, _)| *distance <= distance_max)
+        .min()
+        .map(|(_, it)| it)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_those_of_go() {
+        for text in ["0", "+0", "1s", "1h30m", "1.5h", ".5s", "5.s", "300ms", "1µs", "-0", "-0s"] {
+            assert_eq!(go_duration(text), Some(Sign::Natural), "{text}");
+        }
+        for text in ["-1s", "-1h30m"] {
+            assert_eq!(go_duration(text), Some(Sign::Negative), "{text}");
+        }
+        for text in ["", "1", "s", "1d", ".s", "1.2.3s", "1s ", "--1s", "9999999999h", "1s1"] {
+            assert_eq!(go_duration(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_tables_agree() {
+        assert!(FIELDS.is_sorted() && MANAGED.iter().all(|it| FIELDS.contains(it)));
+        assert_eq!(nearest("maxpod", FIELDS), Some("maxPods"));
+        assert_eq!(nearest("zzz", FIELDS), None);
+    }
+}
