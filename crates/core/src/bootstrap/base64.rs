@@ -31,9 +31,28 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// In lines of 76, as MIME has it.
+pub(crate) fn encode(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for (index, chunk) in bytes.chunks(3).enumerate() {
+        if index > 0 && index % 19 == 0 {
+            text.push('\n');
+        }
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or_default());
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let digit = ALPHABET[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place > chunk.len() { '=' } else { char::from(digit) });
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use super::decode;
+    use super::{decode, encode};
 
     #[test]
     fn only_padded_standard_base64_is_taken() {
@@ -43,5 +62,14 @@ mod tests {
         for text in ["a", "ca-bundle", "YWJ", "Y===", "====", "Y2E=Y2E=", "ü"] {
             assert_eq!(decode(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn base64_goes_both_ways() {
+        for length in 0..200_u8 {
+            let bytes: Vec<u8> = (0..length).map(|it| it.wrapping_mul(167)).collect();
+            assert_eq!(decode(&encode(&bytes)), Some(bytes));
+        }
+        assert_eq!(encode(b"#!/bin/sh\n"), "IyEvYmluL3NoCg==");
     }
 }
