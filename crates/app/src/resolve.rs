@@ -224,7 +224,7 @@ fn named_by(pool: &Pool) -> impl Iterator<Item = &String> {
 /// What was asked for by name, and no pool would launch.
 fn in_no_pool(asked: &TypesAsked, answers: &[TypeAnswer]) -> Vec<String> {
     let TypesAsked::Named(names) = asked else { return Vec::new() };
-    let answered: BTreeSet<&str> = answers.iter().map(|it| it.instance_type.as_str()).collect();
+    let answered: BTreeSet<&str> = answers.iter().map(|it| &*it.instance_type).collect();
     names.iter().filter(|it| !answered.contains(it.as_str())).cloned().collect()
 }
 
@@ -241,8 +241,7 @@ fn strictly(
         .collect();
     let missing = answers.iter().any(|it| {
         let pool = it.pool.as_deref().unwrap_or_default();
-        matches!(it.boots, Boots::Nothing { .. })
-            && named.contains(&(pool, it.instance_type.as_str()))
+        matches!(it.boots, Boots::Nothing { .. }) && named.contains(&(pool, &*it.instance_type))
     });
     if answer == Answer::Found && (missing || !in_no_pool.is_empty()) {
         Answer::NoMatch

@@ -371,7 +371,7 @@ fn tell<'t>(
 }
 
 fn bootable(resolution: &Resolution, name: &str) -> Vec<(Option<String>, Bootable)> {
-    let answers = resolution.types.iter().filter(|it| it.instance_type == name);
+    let answers = resolution.types.iter().filter(|it| *it.instance_type == *name);
     let mut all: Vec<(Option<String>, Bootable)> = answers
         .map(|it| {
             let bootable = match &it.boots {
@@ -394,7 +394,7 @@ fn bootable(resolution: &Resolution, name: &str) -> Vec<(Option<String>, Bootabl
                     reasons: if nearest.is_none() { reasons(resolution) } else { Vec::new() },
                     nearest: nearest
                         .as_ref()
-                        .map(|(id, misses)| (said(resolution, id), misses.clone())),
+                        .map(|(id, misses)| (said(resolution, id), misses.to_vec())),
                 },
             };
             (it.pool.clone(), bootable)

@@ -11,13 +11,13 @@ mod remark;
 pub mod mime;
 pub mod quote;
 mod base64;
-mod yaml;
-mod toml_text;
 pub mod user_part;
 pub mod flags;
 pub mod al2;
-pub mod al2023;
+mod toml_text;
 pub mod bottlerocket;
+mod yaml;
+pub mod al2023;
 pub mod windows;
 pub mod custom;
 

@@ -130,11 +130,7 @@ impl Which {
                 // Both spellings of a Bottlerocket version are in use.
                 let bare = version.trim_start_matches('v');
                 pattern.matches(bare)
-                    || if version.len() == bare.len() + 1 {
-                        pattern.matches(version)
-                    } else {
-                        pattern.matches(&format!("v{bare}"))
-                    }
+                    || pattern.may_begin_with('v') && pattern.matches(&format!("v{bare}"))
             }),
         }
     }
@@ -254,18 +250,27 @@ impl<'a> Ruling<'a> {
     /// The longest age that anybody demands of this image. A policy's exception lifts that policy's own
     /// floor and the class's wish; another policy's floor stands.
     pub fn age_floor(&self, wish: Age, image: &Image, now: Timestamp) -> AgeFloor {
-        self.age_floor_of(wish, &Subject::of(image), now)
+        let (age, policy) = self.age_floor_of(wish, &Subject::of(image), now);
+        AgeFloor { age, policy: policy.map(str::to_owned) }
     }
 
-    pub(crate) fn age_floor_of(&self, wish: Age, of: &Subject<'_>, now: Timestamp) -> AgeFloor {
-        let own = if self.exception_of(of, now).is_some() { Age::NONE } else { wish };
-        let (age, policy) = self.rules.iter().filter(|it| exception(it, of, now).is_none()).fold(
-            (own, None),
-            |longest, it| {
-                if it.minimum_age > longest.0 { (it.minimum_age, Some(&it.name)) } else { longest }
-            },
-        );
-        AgeFloor { age, policy: policy.cloned() }
+    pub(crate) fn age_floor_of(
+        &self,
+        wish: Age,
+        of: &Subject<'_>,
+        now: Timestamp,
+    ) -> (Age, Option<&'a str>) {
+        let mut longest = (Age::NONE, None);
+        let mut lifted = false;
+        for rule in &self.rules {
+            if exception(rule, of, now).is_some() {
+                lifted = true;
+            } else if rule.minimum_age > longest.0 {
+                longest = (rule.minimum_age, Some(rule.name.as_str()));
+            }
+        }
+        let own = if lifted { Age::NONE } else { wish };
+        if longest.0 > own { longest } else { (own, None) }
     }
 
     /// What the class is held to when no exception is looked at.

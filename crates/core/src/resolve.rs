@@ -14,6 +14,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use nodemolt_fit::Requirements;
@@ -303,7 +304,8 @@ impl fmt::Display for Warning {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeAnswer {
     pub pool: Option<String>,
-    pub instance_type: String,
+    /// Shared by all answers: there are many, and few names.
+    pub instance_type: Arc<str>,
     pub boots: Boots,
 }
 
@@ -314,7 +316,7 @@ pub enum Boots {
     /// A rule holds back the image that it would boot; position in `held`.
     HeldBack(usize),
     /// The chosen image that comes nearest, and all that stands between.
-    Nothing { nearest: Option<(ImageId, Vec<Miss>)> },
+    Nothing { nearest: Option<(ImageId, Arc<[Miss]>)> },
 }
 
 /// The whole answer in one word, for exit codes and conditions.
@@ -667,7 +669,7 @@ fn pools_of<'a>(setting: &'a Setting<'_>) -> Vec<(Option<&'a str>, Option<Requir
 fn asked(machine: &Machine, setting: &Setting<'_>) -> bool {
     match &setting.types {
         TypesAsked::Any => machine.for_nodes,
-        TypesAsked::Named(names) => names.contains(&machine.name),
+        TypesAsked::Named(names) => names.contains(&*machine.name),
     }
 }
 
@@ -703,7 +705,7 @@ fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
             };
             answers.push(TypeAnswer {
                 pool: name.map(str::to_owned),
-                instance_type: machine.name.clone(),
+                instance_type: Arc::clone(&machine.name),
                 boots,
             });
         }
@@ -712,7 +714,7 @@ fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAnswer> {
 }
 
 /// The image, and all that stands between.
-type NearestImage = Option<(ImageId, Vec<Miss>)>;
+type NearestImage = Option<(ImageId, Arc<[Miss]>)>;
 
 /// Of the chosen images the first of those of which the least stands between.
 struct Nearest<'a> {
@@ -741,7 +743,7 @@ impl<'a> Nearest<'a> {
         Self { choice, pool, machines, fitting, telling, by_name, found: VecDeque::new() }
     }
 
-    fn of(&mut self, at: usize, machine: &Machine) -> Option<(ImageId, Vec<Miss>)> {
+    fn of(&mut self, at: usize, machine: &Machine) -> Option<(ImageId, Arc<[Miss]>)> {
         if !self.by_name
             && let Some((_, answer)) =
                 self.found.iter().find(|(found, _)| self.telling.alike(*found, at))
@@ -755,7 +757,7 @@ impl<'a> Nearest<'a> {
     }
 
     /// Counted before anything is put into words.
-    fn find(&self, at: usize, machine: &Machine) -> Option<(ImageId, Vec<Miss>)> {
+    fn find(&self, at: usize, machine: &Machine) -> Option<(ImageId, Arc<[Miss]>)> {
         let Self { choice, pool, machines: Machines { vocabulary, .. }, .. } = *self;
         let (nearest, _) = choice
             .chosen
@@ -769,7 +771,7 @@ impl<'a> Nearest<'a> {
             })?;
         let (asked, hardware) = (&nearest.requirements, &nearest.hardware);
         let misses = machines::misses(machine, pool, asked, hardware, vocabulary);
-        Some((nearest.id.clone(), misses))
+        Some((nearest.id.clone(), misses.into()))
     }
 }
 

@@ -421,7 +421,7 @@ fn refusal_view(refusal: &Refusal) -> RefusalView {
 
 fn type_view(answer: &TypeAnswer, resolution: &Resolution) -> TypeView {
     let mut view = TypeView {
-        name: answer.instance_type.clone(),
+        name: answer.instance_type.to_string(),
         pool: answer.pool.clone(),
         image: None,
         image_name: None,

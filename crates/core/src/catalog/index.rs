@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use jiff::Timestamp;
 use nodemolt_fit::Family;
 
-use super::{Because, Catalog, Outcome, Parameter, Presence, Query, Sighting, Withdrawn};
+use super::{Appeared, Because, Catalog, Outcome, Parameter, Presence, Query, Sighting, Withdrawn};
 use crate::ask::{ParameterName, Term};
 use crate::image::{AccountId, ImageId, NamePattern, State};
 use crate::lookup::{self, Flavour, Minor, Release};
@@ -104,6 +104,39 @@ impl Tagged<'_> {
     }
 }
 
+/// All tags of all images, in the order of the images.
+fn shelve_tags(catalog: &Catalog) -> BTreeMap<&str, Tagged<'_>> {
+    let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut shelves: Vec<(&str, Tagged<'_>)> = Vec::new();
+    // Most images have the same tags: the second tag of one is the second of the next.
+    let mut likely: Vec<usize> = Vec::new();
+    for (at, sighting) in catalog.images.values().enumerate() {
+        for (place, (key, value)) in sighting.image.tags.iter().enumerate() {
+            let guess = likely.get(place).copied().filter(|it| shelves[*it].0 == key);
+            let shelf = guess.unwrap_or_else(|| {
+                let shelf = *keys.entry(key).or_insert_with(|| {
+                    shelves.push((key, Tagged::default()));
+                    shelves.len() - 1
+                });
+                likely.resize(likely.len().max(place + 1), shelf);
+                likely[place] = shelf;
+                shelf
+            });
+            shelves[shelf].1.all.push((value, at));
+        }
+    }
+    shelves.into_iter().collect()
+}
+
+/// The first characters as one number: most names differ there, and numbers are compared where they are.
+/// Who is equal in this may still differ behind it.
+fn beginning(name: &str) -> u128 {
+    let mut bytes = [0; 16];
+    let length = name.len().min(bytes.len());
+    bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
+    u128::from_be_bytes(bytes)
+}
+
 /// All names in one text, sorted, so that a pattern that begins with a wildcard is sought in one go.
 #[derive(Debug)]
 struct Names {
@@ -116,11 +149,11 @@ struct Names {
 const END: char = '\0';
 
 impl Names {
-    fn new(sorted: &[(&str, usize)]) -> Self {
-        let bytes = sorted.iter().map(|(name, _)| name.len() + END.len_utf8()).sum();
+    fn new(sorted: &[(u128, &str, usize)]) -> Self {
+        let bytes = sorted.iter().map(|(_, name, _)| name.len() + END.len_utf8()).sum();
         let mut names =
             Self { text: String::with_capacity(bytes), starts: Vec::with_capacity(sorted.len()) };
-        for (name, at) in sorted {
+        for (_, name, at) in sorted {
             names.starts.push((names.text.len(), *at));
             names.text.push_str(name);
             names.text.push(END);
@@ -190,6 +223,8 @@ pub(crate) struct Brief<'a> {
     /// Its standing is one in which images boot.
     pub(crate) bootable: bool,
     pub(crate) deprecated: bool,
+    /// When it was first seen, where it came before our eyes.
+    pub(crate) seen_later: Option<Timestamp>,
 }
 
 impl<'a> Index<'a> {
@@ -203,23 +238,19 @@ impl<'a> Index<'a> {
             .map(|sighting| keep(catalog, sighting, &moved_back, &mut aliases, now))
             .collect();
 
-        let mut by_name: Vec<(&str, usize)> =
-            kept.iter().enumerate().map(|(at, it)| (it.sighting.image.name.as_str(), at)).collect();
+        let mut by_name: Vec<(u128, &str, usize)> = kept
+            .iter()
+            .enumerate()
+            .map(|(at, it)| (beginning(it.brief.name), it.brief.name, at))
+            .collect();
         by_name.sort_unstable();
-
-        let mut by_tag: BTreeMap<&str, Tagged<'_>> = BTreeMap::new();
-        for (at, kept) in kept.iter().enumerate() {
-            for (key, value) in &kept.sighting.image.tags {
-                by_tag.entry(key).or_default().all.push((value, at));
-            }
-        }
 
         let mut index = Self {
             catalog,
             now,
             kept,
             names: Names::new(&by_name),
-            by_tag,
+            by_tag: shelve_tags(catalog),
             releases: BTreeMap::new(),
             publishers: catalog.find_publishers(),
             by_arn: catalog
@@ -461,6 +492,7 @@ fn keep<'a>(
         allowed: image.allowed,
         bootable: sighting.presence == Presence::Listed && image.state == State::Available,
         deprecated: image.deprecated_by(now),
+        seen_later: sighting.first_seen.filter(|_| sighting.appeared == Appeared::Later),
     };
     Kept {
         sighting,

@@ -83,6 +83,15 @@ impl NamePattern {
             .collect()
     }
 
+    /// False where no name that begins so can match.
+    pub(crate) fn may_begin_with(&self, character: char) -> bool {
+        match self.pieces.first() {
+            Some(Piece::Exactly(first)) => *first == character,
+            Some(Piece::AtMostOne | Piece::Any) => true,
+            None => false,
+        }
+    }
+
     pub fn matches(&self, name: &str) -> bool {
         match self.plain.as_deref() {
             Some([whole]) => name == whole,

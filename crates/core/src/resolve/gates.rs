@@ -10,7 +10,7 @@ use super::Setting;
 use super::candidates::{Candidate, wrong_owner};
 use super::refusal::{Counted, DeprecatedRule, OwnerRule, Refusal, UnknownDate};
 use crate::ask::{Ask, Owner, Term};
-use crate::catalog::{Appeared, Because, Index, Kept};
+use crate::catalog::{Because, Index, Kept};
 use crate::policy::{AgeFrom, Ruling, Subject};
 
 pub(super) fn refuse(
@@ -109,8 +109,8 @@ fn withdrawn_or_deprecated(
     index: &Index<'_>,
 ) -> Vec<Refusal> {
     let mut refusals = Vec::new();
-    let excepted = ruling.exception_of(subject, index.now).is_some();
-    if let Some(mark) = kept.withdrawn.as_ref().filter(|_| !excepted)
+    if let Some(mark) = &kept.withdrawn
+        && ruling.exception_of(subject, index.now).is_none()
         && (mark.because != Because::DeprecatedEarly || candidate.as_release)
     {
         refusals.push(Refusal::Withdrawn(mark.clone()));
@@ -136,32 +136,27 @@ fn age(
     index: &Index<'_>,
 ) -> Option<Refusal> {
     let image = &kept.sighting.image;
-    let floor = ruling.age_floor_of(ask.minimum_age, subject, index.now);
-    if floor.age.none() || (candidate.pinned_by_id && ruling.pinned_ids_exempt()) {
+    let (minimum, policy) = ruling.age_floor_of(ask.minimum_age, subject, index.now);
+    if minimum.none() || (candidate.pinned_by_id && ruling.pinned_ids_exempt()) {
         return None;
     }
     let Some(dated) = kept.dated else {
         let date = UnknownDate::of(&image.created, kept.from_the_future);
-        return Some(Refusal::AgeUnknown { minimum: floor.age, date });
+        return Some(Refusal::AgeUnknown { minimum, date });
     };
-    let counted = if image.created.at() == Some(dated) {
-        Counted::FromCreation
-    } else {
-        Counted::FromSourceCreation
+    let seen = match ruling.age_from() {
+        AgeFrom::CreationOrFirstSeen => kept.brief.seen_later.filter(|it| *it > dated),
+        AgeFrom::Creation => None,
     };
-    let (from, counted) =
-        match (ruling.age_from(), kept.sighting.appeared, kept.sighting.first_seen) {
-            (AgeFrom::CreationOrFirstSeen, Appeared::Later, Some(seen)) if seen > dated => {
-                (seen, Counted::FromFirstSeen)
-            }
-            _ => (dated, counted),
+    let from = seen.unwrap_or(dated);
+    let ripe_at = minimum.after(from);
+    (ripe_at > index.now).then(|| {
+        let counted = match seen {
+            Some(_) => Counted::FromFirstSeen,
+            None if image.created.at() == Some(dated) => Counted::FromCreation,
+            None => Counted::FromSourceCreation,
         };
-    let ripe_at = floor.age.after(from);
-    (ripe_at > index.now).then_some(Refusal::TooYoung {
-        minimum: floor.age,
-        policy: floor.policy,
-        from,
-        counted,
-        ripe_at,
+        let policy = policy.map(str::to_owned);
+        Refusal::TooYoung { minimum, policy, from, counted, ripe_at }
     })
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use nodemolt_fit::{
     Family, InstanceType, Key, Requirement, Requirements, Types, Vocabulary, Written, type_labels,
@@ -75,7 +76,7 @@ impl Which {
 
 #[derive(Debug)]
 pub struct Machine {
-    pub name: String,
+    pub name: Arc<str>,
     pub offers: Requirements,
     boot_modes: Option<Vec<String>>,
     nitro_tpm: Option<bool>,
@@ -229,7 +230,7 @@ fn read(instance_type: &InstanceType, family: Family, vocabulary: &Vocabulary) -
         offers.set(vocabulary.key(label.key), requirement);
     }
     Machine {
-        name: instance_type.name.clone(),
+        name: instance_type.name.as_str().into(),
         offers,
         boot_modes: instance_type.boot_modes.clone(),
         nitro_tpm: instance_type.nitro_tpm,
@@ -369,7 +370,7 @@ impl Hardware {
         }
         let named = |patterns: &[NamePattern]| patterns.iter().any(|it| it.matches(&machine.name));
         if (!self.supported.is_empty() && !named(&self.supported)) || named(&self.unsupported) {
-            miss("instance type", self.needs().pop().unwrap_or_default(), machine.name.clone());
+            miss("instance type", self.needs().pop().unwrap_or_default(), machine.name.to_string());
         }
         misses
     }
