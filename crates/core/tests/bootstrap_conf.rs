@@ -15,6 +15,8 @@ use nodemolt_core::bootstrap::{
 use nodemolt_fit::Family;
 use serde_json::{Value, json};
 
+#[path = "../../fit/tests/support/fuzz.rs"]
+mod fuzz;
 #[path = "bootstrap_conf/merge.rs"]
 mod merge;
 #[path = "bootstrap_conf/reservations.rs"]
