@@ -378,7 +378,7 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
             problems.push(Problem::MatchedNothing);
         }
         reports.push(TermReport { text: term.to_string(), problems, verdicts: Vec::new() });
-        candidates.extend(found);
+        candidates::append(&mut candidates, found);
     }
     for candidate in &mut candidates {
         gates::refuse(candidate, index, ask, &ruling, setting);
@@ -589,7 +589,10 @@ fn account(
     setting: &Setting<'_>,
 ) -> (BTreeMap<ImageId, Refused>, Vec<Vec<(ImageId, Verdict)>>) {
     let terms = candidates.iter().map(|it| it.term + 1).max().unwrap_or(0);
-    let mut verdicts: Vec<Vec<(usize, Verdict)>> = vec![Vec::new(); terms];
+    let mut numbers = vec![0; terms];
+    candidates.iter().for_each(|it| numbers[it.term] += 1);
+    let mut verdicts: Vec<Vec<(usize, Verdict)>> =
+        numbers.into_iter().map(Vec::with_capacity).collect();
     // By position, which is the order of ids: what stands behind the last one is new.
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by_key(|it| candidates[*it].image);

@@ -57,31 +57,20 @@ struct Tagged<'a> {
     by_value: OnceLock<BTreeMap<String, Vec<usize>>>,
 }
 
-/// Images that a tag leads to, not yet put together: of several tags only one is followed.
-enum Images<'a> {
-    All(&'a [(&'a str, usize)]),
-    Of(Vec<&'a [usize]>),
-}
-
-impl Images<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Self::All(all) => all.len(),
-            Self::Of(parts) => parts.iter().map(|it| it.len()).sum(),
-        }
-    }
-
-    fn collect(self) -> Vec<usize> {
-        match self {
-            Self::All(all) => all.iter().map(|(_, at)| *at).collect(),
-            Self::Of(parts) => parts.concat(),
-        }
-    }
-}
+/// So many values tell whether a tag is rare enough to be followed.
+const SAMPLE: usize = 200;
 
 impl Tagged<'_> {
-    fn with(&self, wanted: Option<&NamePattern>) -> Images<'_> {
-        let Some(pattern) = wanted else { return Images::All(&self.all) };
+    /// By a sample: where it is wrong, more images are looked at than need be, and no others are found.
+    fn about_how_many(&self, wanted: Option<&NamePattern>) -> usize {
+        let Some(pattern) = wanted else { return self.all.len() };
+        let step = self.all.len().div_ceil(SAMPLE).max(1);
+        let sample = self.all.iter().step_by(step);
+        sample.filter(|(value, _)| pattern.matches(value)).count() * step
+    }
+
+    fn with(&self, wanted: Option<&NamePattern>) -> Vec<usize> {
+        let Some(pattern) = wanted else { return self.all.iter().map(|(_, at)| *at).collect() };
         let by_value = self.by_value.get_or_init(|| {
             let mut by_value: BTreeMap<String, Vec<usize>> = BTreeMap::new();
             for (value, at) in &self.all {
@@ -96,11 +85,10 @@ impl Tagged<'_> {
         });
         if !pattern.wild() {
             // A pattern without wildcards is still a pattern: `a\*` means `a*`.
-            let images = by_value.get(&pattern.prefix());
-            return Images::Of(images.into_iter().map(Vec::as_slice).collect());
+            return by_value.get(&pattern.prefix()).cloned().unwrap_or_default();
         }
         let matching = by_value.iter().filter(|(value, _)| pattern.matches(value));
-        Images::Of(matching.map(|(_, images)| images.as_slice()).collect())
+        matching.flat_map(|(_, images)| images.iter().copied()).collect()
     }
 }
 
@@ -145,6 +133,9 @@ struct Names {
     starts: Vec<(usize, usize)>,
 }
 
+/// To look into so few names is quicker than to look for them.
+const SOUGHT_MIN: usize = 2000;
+
 /// Stands behind each name.
 const END: char = '\0';
 
@@ -181,8 +172,7 @@ impl Names {
             }
         };
         let telling = pattern.longest_part();
-        // To look into few names is quicker than to look for them.
-        if telling.is_empty() || telling.contains(END) || last - first < 64 {
+        if telling.is_empty() || telling.contains(END) || last - first < SOUGHT_MIN {
             (first..last).for_each(check);
             return found;
         }
@@ -340,15 +330,15 @@ impl<'a> Index<'a> {
 
     /// Images that have all the tags of a term, found by the tag that the fewest images have.
     pub fn tagged(&self, term: &Term) -> Vec<usize> {
-        let mut fewest: Option<Images<'_>> = None;
+        let mut fewest: Option<(usize, &Tagged<'_>, Option<&NamePattern>)> = None;
         for (key, wanted) in &term.tags {
             let Some(tagged) = self.by_tag.get(key.as_str()) else { return Vec::new() };
-            let images = tagged.with(wanted.as_ref());
-            if fewest.as_ref().is_none_or(|it| images.len() < it.len()) {
-                fewest = Some(images);
+            let about = tagged.about_how_many(wanted.as_ref());
+            if fewest.is_none_or(|(it, ..)| about < it) {
+                fewest = Some((about, tagged, wanted.as_ref()));
             }
         }
-        let mut found = fewest.map_or_else(Vec::new, Images::collect);
+        let mut found = fewest.map_or_else(Vec::new, |(_, tagged, wanted)| tagged.with(wanted));
         found.retain(|it| term.tags_match(&self.kept[*it].sighting.image));
         found.sort_unstable();
         found

@@ -70,9 +70,9 @@ impl NamePattern {
             .collect()
     }
 
-    /// The longest text without a wildcard that every matching name has in it.
+    /// The longest text without a wildcard that every matching name has in it behind its prefix.
     pub(crate) fn longest_part(&self) -> String {
-        let parts = self.pieces.split(|it| !matches!(it, Piece::Exactly(_)));
+        let parts = self.pieces.split(|it| !matches!(it, Piece::Exactly(_))).skip(1);
         let longest = parts.max_by_key(|it| it.len()).unwrap_or_default();
         longest
             .iter()
@@ -105,8 +105,20 @@ impl NamePattern {
                 }
                 rest.ends_with(last.as_bytes())
             }
-            Some([]) | None => self.walk(name),
+            Some([]) | None => self.begins(name) && self.walk(name),
         }
+    }
+
+    /// Whether the name begins as every matching one does. Most names do not, and need no walk.
+    fn begins(&self, name: &str) -> bool {
+        let mut characters = name.chars();
+        self.pieces
+            .iter()
+            .map_while(|it| match it {
+                Piece::Exactly(wanted) => Some(*wanted),
+                Piece::AtMostOne | Piece::Any => None,
+            })
+            .all(|wanted| characters.next() == Some(wanted))
     }
 
     /// All positions in the pattern that the name read so far can stand at, moved on a character at a

@@ -11,7 +11,7 @@ use nodemolt_fit::{Family, Requirement, Requirements, Vocabulary, Written, label
 
 use super::{Problem, Refusal, Setting, Warning, refusal::OwnerRule};
 use crate::ask::{Alias, AliasVersion, ParameterName, Term};
-use crate::catalog::{Index, Kept, Parameter, ReadValueError, Standing, Value, read_value};
+use crate::catalog::{Index, Kept, Parameter, ReadValueError, Value, read_value};
 use crate::image::Image;
 use crate::lookup::{self, Flavour, Minor, Release};
 
@@ -222,7 +222,7 @@ impl<'a> Finder<'a> {
             candidates.push(candidate);
         }
         self.step_back(back, &mut candidates);
-        found.candidates.extend(candidates);
+        append(&mut found.candidates, candidates);
     }
 
     /// `latest~1`: the release before, counted over releases that are published and not withdrawn.
@@ -231,12 +231,13 @@ impl<'a> Finder<'a> {
         let mut wanted: Option<Cow<'a, str>> = None;
         let back_places = usize::try_from(back).unwrap_or(usize::MAX);
         for candidate in candidates.iter() {
+            if wanted.is_some() {
+                break; // What is older is neither asked for nor newer.
+            }
             let kept = self.index.at(candidate.image);
-            let standing = kept.sighting.standing(self.index.now);
-            let published = matches!(standing, Standing::Available | Standing::Deprecated { .. });
             if let Some(version) = &candidate.version
                 && candidate.refusals.is_empty()
-                && published
+                && kept.brief.bootable
                 && kept.withdrawn.is_none()
                 && !places.contains_key(version)
             {
@@ -575,6 +576,15 @@ impl<'a> Needs<'a> {
         sets.sort();
         sets.dedup();
         Read { sets: sets.into(), ignored }
+    }
+}
+
+/// Puts all behind what is there. The first ones need not be moved.
+pub(super) fn append<'a>(all: &mut Vec<Candidate<'a>>, more: Vec<Candidate<'a>>) {
+    if all.is_empty() {
+        *all = more;
+    } else {
+        all.extend(more);
     }
 }
 
