@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
 mod verify;
+mod tools;
 mod edges;
 mod tidy;
 mod demo;

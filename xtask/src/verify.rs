@@ -15,12 +15,13 @@ use anyhow::Result;
 use crate::{
     cargo::{self, Metadata},
     check::{Check, Tally},
-    edges, generate, tidy,
+    edges, generate, tidy, tools,
 };
 
 /// In the order in which they run: the quick ones first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
+    Tools,
     Format,
     Lints,
     Edges,
@@ -31,7 +32,8 @@ enum Part {
     Generated,
 }
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
+    Part::Tools,
     Part::Format,
     Part::Lints,
     Part::Edges,
@@ -71,6 +73,7 @@ pub(crate) fn verify(root: &Path, quick: bool) -> ExitCode {
 impl Part {
     fn name(self) -> &'static str {
         match self {
+            Self::Tools => "tools",
             Self::Format => "format",
             Self::Lints => "lints",
             Self::Edges => "edges",
@@ -89,6 +92,7 @@ impl Part {
 
 fn run(part: Part, root: &Path) -> Result<Tally> {
     match part {
+        Part::Tools => Ok(report(&tools::tools())),
         Part::Format => one_command(root, &["fmt", "--all", "--check"]),
         Part::Lints => one_command(
             root,

@@ -15,6 +15,8 @@ use nodemolt_core::bootstrap::{
 use nodemolt_fit::Family;
 use serde_json::{Value, json};
 
+#[path = "../../fit/tests/support/fuzz.rs"]
+mod fuzz;
 #[path = "bootstrap_conf/merge.rs"]
 mod merge;
 #[path = "bootstrap_conf/reservations.rs"]
@@ -45,6 +47,7 @@ golden! {
     bottlerocket_names_all_that_is_wrong_with_the_class "bottlerocket-bad-class"
     al2023_without_a_user_part "al2023-none"
     al2023_takes_a_script "al2023-script"
+    al2023_sends_what_is_not_ascii_as_base64 "al2023-not-ascii"
     al2023_takes_cloud_config "al2023-cloud-config"
     al2023_merges_a_node_config "al2023-node-config"
     al2023_keeps_all_headers_of_mime "al2023-mime"

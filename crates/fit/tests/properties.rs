@@ -259,21 +259,6 @@ proptest! {
             expected
         );
     }
-
-    #[test]
-    fn whatever_is_written_has_an_answer(
-        key in any::<String>(),
-        operator in any::<String>(),
-        values in vec(any::<String>(), 0..4),
-        min_values in any::<Option<u32>>(),
-    ) {
-        let vocabulary = Vocabulary::new();
-        let nearest = operator.parse::<Operator>().unwrap_or_else(|it| it.nearest);
-        let written = Written { key, operator: nearest, values, min_values };
-        let _ = written.check().map_err(|it| it.to_string());
-        let read = Requirements::read(std::slice::from_ref(&written), &vocabulary);
-        prop_assert_eq!(Requirements::read(&read.written(&vocabulary), &vocabulary), read);
-    }
 }
 
 proptest! {
@@ -433,18 +418,5 @@ proptest! {
         let moved = format!("0.{}{whole}{fraction}", "0".repeat(places));
         let exponent = places + whole.len();
         prop_assert_eq!(read(format!("{moved}e{exponent}")), read(number));
-    }
-
-    #[test]
-    fn any_text_is_a_quantity_or_is_refused(
-        text in prop_oneof![
-            any::<String>(),
-            "[-+]?[0-9.]{0,60}[eEinumkKMGTP]{0,3}[-+]?[0-9]{0,30}",
-        ],
-    ) {
-        match text.parse::<Quantity>() {
-            Ok(read) => prop_assert_eq!(read.to_string().parse::<Quantity>().unwrap(), read),
-            Err(error) => prop_assert!(error.to_string().contains("is not a quantity")),
-        }
     }
 }

@@ -39,11 +39,7 @@ pub(crate) fn run(verb: &cli::UserdataDiff, look: Look) -> Result<Answer, Failur
 /// A class is rendered; anything else was.
 fn side(path: &Path, boot: &cli::Boot, talk: &mut String) -> Result<String, Failure> {
     let text = read_text(path)?;
-    let class = |it: &str| {
-        let it = it.trim().trim_end_matches(',');
-        matches!(it, "kind: EC2NodeClass" | "\"kind\": \"EC2NodeClass\"" | "- kind: EC2NodeClass")
-    };
-    if !text.lines().any(class) {
+    if !text.lines().any(names_a_class) {
         return Ok(text);
     }
     let files: [PathBuf; 1] = [path.to_owned()];
@@ -59,6 +55,14 @@ fn side(path: &Path, boot: &cli::Boot, talk: &mut String) -> Result<String, Fail
         }
     }
     Ok(user_data.text)
+}
+
+/// `kind: EC2NodeClass`, in YAML or JSON.
+fn names_a_class(line: &str) -> bool {
+    let plain: String = line.chars().filter(|it| !it.is_whitespace()).collect();
+    let plain = plain.split('#').next().unwrap_or_default();
+    plain.contains("\"kind\":\"EC2NodeClass\"")
+        || plain.trim_start_matches('-').replace(['"', '\''], "") == "kind:EC2NodeClass"
 }
 
 /// A boundary follows from the content, so it differs whenever anything does.
@@ -168,5 +172,58 @@ fn changed(before: &Part, at: usize, after: &Part, found: &mut Vec<Difference>) 
         let (added, removed) =
             (count(similar::ChangeTag::Insert), count(similar::ChangeTag::Delete));
         found.push(Difference { what: name, change: Change::Lines { added, removed } });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(before: &str, after: &str) -> Vec<String> {
+        differences(before, after).iter().map(Difference::print).collect()
+    }
+
+    fn mime(parts: &[(&str, &str)]) -> String {
+        let parts = parts.iter().map(|(kind, body)| mime::Part::new(kind, *body));
+        mime::compose(&parts.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_class_is_told_from_a_text() {
+        for line in
+            ["kind: EC2NodeClass  # ours", "- kind: 'EC2NodeClass'", r#"{"kind":"EC2NodeClass"}"#]
+        {
+            assert!(names_a_class(line), "{line}");
+        }
+        for line in ["kind: NodeConfig", "# kind: EC2NodeClass", "echo kind: EC2NodeClass"] {
+            assert!(!names_a_class(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_part_that_stays_is_not_paired_with_a_new_one() {
+        let shell = "text/x-shellscript";
+        let before = mime(&[(shell, "#!/bin/sh\na")]);
+        let after = mime(&[(shell, "#!/bin/sh\nnew"), (shell, "#!/bin/sh\na")]);
+        assert_eq!(said(&before, &after), ["+ part 1 (text/x-shellscript)"]);
+        assert_eq!(said(&after, &before), ["- part 1 (text/x-shellscript)"]);
+        assert_eq!(said(&before, &before), [""; 0]);
+    }
+
+    #[test]
+    fn flags_differ_one_by_one() {
+        let script = |labels: &str, taints: &str| {
+            format!(
+                "x --kubelet-extra-args '--node-labels=\"{labels}\" --register-with-taints=\"{taints}\"'"
+            )
+        };
+        assert_eq!(
+            said(&script("a=1,b=2", "t=v:NoSchedule"), &script("a=1,b=3", "t:NoExecute")),
+            [
+                "~ text --node-labels b: 2 → 3",
+                "+ text --register-with-taints t: NoExecute",
+                "- text --register-with-taints t=v: NoSchedule",
+            ]
+        );
     }
 }

@@ -158,7 +158,7 @@ fn tidy(config: &mut Value) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+    #![proptest_config(fuzz::config(500))]
 
     #[test]
     fn nodeadm_sees_what_the_model_says(
@@ -249,7 +249,7 @@ const SCRAPS: [&str; 44] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
+    #![proptest_config(fuzz::config(10_000))]
 
     #[test]
     fn no_text_makes_al2023_stumble(text in scraps(&SCRAPS)) {

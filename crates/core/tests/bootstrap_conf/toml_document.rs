@@ -239,7 +239,7 @@ fn check_merge(user: &Table, settings: &Settings, style: Style) -> Result<(), Te
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 700, ..ProptestConfig::default() })]
+    #![proptest_config(fuzz::config(700))]
 
     #[test]
     fn merged_toml_is_what_the_model_says(
@@ -323,7 +323,7 @@ const SCRAPS: [&str; 40] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(fuzz::config(20_000))]
 
     #[test]
     fn no_text_makes_bottlerocket_stumble(

@@ -7,6 +7,8 @@
     reason = "core is pure; its tests run what it wrote"
 )]
 
+#[path = "../../../fit/tests/support/fuzz.rs"]
+mod fuzz;
 mod goldens;
 mod mime;
 mod quoting;

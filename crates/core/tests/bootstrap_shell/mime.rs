@@ -12,7 +12,7 @@ use nodemolt_core::fit::Family;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::{Dice, between, scratch, settings};
+use crate::{Dice, between, fuzz, scratch, settings};
 
 /// What breaks readers: delimiters of all kinds, line ends, headers where none belong.
 const FRAGMENTS: [&str; 26] = [
@@ -79,7 +79,7 @@ fn boundary_of(text: &str) -> &str {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(fuzz::config(20_000))]
 
     #[test]
     fn parts_survive_byte_for_byte(parts in prop::collection::vec(part(), 1..4)) {
@@ -133,7 +133,7 @@ fn any_text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(fuzz::config(2_500))]
 
     #[test]
     fn no_text_stops_rendering(text in any_text(), placed in any::<bool>()) {

@@ -7,7 +7,7 @@ use std::process::Command;
 use nodemolt_core::bootstrap::quote;
 use proptest::prelude::*;
 
-use crate::{Dice, scratch};
+use crate::{Dice, fuzz, scratch};
 
 const HOSTILE: [&str; 40] = [
     "'", "''", "\"", "\\", "\\'", "$", "$(", ")", "`", "${x}", ";", "&", "|", "<", ">", "\n", "\r",
@@ -17,8 +17,14 @@ const HOSTILE: [&str; 40] = [
 
 #[test]
 fn a_shell_gives_back_what_was_quoted() {
-    const STRINGS: usize = 120_000;
     let mut dice = Dice(4);
+    for _ in 0..fuzz::times() {
+        check_shell(&mut dice);
+    }
+}
+
+fn check_shell(dice: &mut Dice) {
+    const STRINGS: usize = 120_000;
     let mut strings = Vec::with_capacity(STRINGS);
     for index in 0..STRINGS {
         strings.push(if index % 4 == 0 {
@@ -77,7 +83,7 @@ fn read_powershell(text: &str) -> Option<(String, &str)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(fuzz::config(20_000))]
 
     #[test]
     fn powershell_gives_back_what_was_quoted(fragments in prop::collection::vec(prop::sample::select(&HOSTILE[..]), 0..12), other in ".{0,4}") {
