@@ -160,7 +160,8 @@ impl Names {
         &self.text[self.starts[place].0..self.end(place) - END.len_utf8()]
     }
 
-    fn matching(&self, pattern: &NamePattern) -> Vec<usize> {
+    /// Names are sought where there are at least so many to look into.
+    fn matching(&self, pattern: &NamePattern, sought_min: usize) -> Vec<usize> {
         let prefix = pattern.prefix();
         let first = partition(0..self.starts.len(), |it| self.name(it) < prefix.as_str());
         let last =
@@ -172,7 +173,7 @@ impl Names {
             }
         };
         let telling = pattern.longest_part();
-        if telling.is_empty() || telling.contains(END) || last - first < SOUGHT_MIN {
+        if telling.is_empty() || telling.contains(END) || last - first < sought_min {
             (first..last).for_each(check);
             return found;
         }
@@ -325,7 +326,7 @@ impl<'a> Index<'a> {
     }
 
     pub fn named(&self, pattern: &NamePattern) -> Vec<usize> {
-        self.names.matching(pattern)
+        self.names.matching(pattern, SOUGHT_MIN)
     }
 
     /// Images that have all the tags of a term, found by the tag that the fewest images have.
@@ -494,5 +495,32 @@ fn keep<'a>(
             .map(|(flavour, version)| (flavour, version.to_owned())),
         brief,
         kubelet: OnceLock::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{NamePattern, Names, beginning};
+
+    proptest! {
+        /// Whether names are sought in one text or looked into one by one, the same are found.
+        #[test]
+        fn seeking_finds_what_looking_finds(
+            names in prop::collection::vec("[ab\\x00]{0,20}", 0..30),
+            pattern in "[ab*?\\x00]{0,7}",
+        ) {
+            let pattern = NamePattern::new(&pattern);
+            let mut sorted: Vec<(u128, &str, usize)> =
+                names.iter().enumerate().map(|(at, it)| (beginning(it), it.as_str(), at)).collect();
+            sorted.sort_unstable();
+            let plainly: Vec<usize> =
+                sorted.iter().filter(|it| pattern.matches(it.1)).map(|it| it.2).collect();
+            let shelf = Names::new(&sorted);
+            prop_assert_eq!(&shelf.matching(&pattern, 1), &plainly);
+            prop_assert_eq!(&shelf.matching(&pattern, usize::MAX), &plainly);
+            prop_assert!(sorted.is_sorted_by_key(|it| (it.1, it.2)));
+        }
     }
 }

@@ -527,3 +527,69 @@ pub fn shown(requirement: &Requirement, vocabulary: &Vocabulary) -> String {
         .collect();
     if words.is_empty() { "anything".to_owned() } else { words.join(" and ") }
 }
+
+#[cfg(test)]
+mod tests {
+    use nodemolt_fit::{Operator, label};
+
+    use super::*;
+
+    fn written(key: &str, operator: Operator, values: &[&str]) -> Written {
+        let values = values.iter().map(|it| (*it).to_owned()).collect();
+        Written { key: key.to_owned(), operator, values, min_values: None }
+    }
+
+    /// What is told of all machines at once is what is told of each alone.
+    #[test]
+    fn all_at_once_is_one_by_one() {
+        let machines = Machines::new(Types::shipped(), Family::Al2023);
+        let vocabulary = &machines.vocabulary;
+        let asked = [
+            vec![],
+            vec![written(label::ARCH, Operator::In, &["arm64"])],
+            vec![
+                written(label::ARCH, Operator::In, &["amd64"]),
+                written(label::GPU_COUNT, Operator::DoesNotExist, &[]),
+            ],
+            vec![
+                written(label::GPU_COUNT, Operator::Exists, &[]),
+                written(label::CPU, Operator::Gt, &["15"]),
+                written(label::CATEGORY, Operator::NotIn, &["g"]),
+            ],
+            vec![written("example.com/licence", Operator::In, &["paid"])],
+            vec![written("example.com/licence", Operator::NotIn, &["paid"])],
+        ];
+        let mut images = vec![Image::new("ami-00000001".parse().unwrap(), "plain")];
+        for mode in [BootMode::Uefi, BootMode::LegacyBios, BootMode::UefiPreferred] {
+            let mut image = images[0].clone();
+            image.boot_mode = Some(mode);
+            image.tpm = Some("v2.0".to_owned());
+            image.root_device = Some("instance-store".to_owned());
+            images.push(image);
+        }
+        let mut named = images[1].clone();
+        named.supported_types = vec![NamePattern::new("m5*"), NamePattern::new("c7g.*")];
+        images.push(named);
+        let pool = Pool {
+            name: "general".to_owned(),
+            labels: [("example.com/licence".to_owned(), "paid".to_owned())].into(),
+            requirements: vec![written(label::CATEGORY, Operator::In, &["c", "m"])],
+        }
+        .read(vocabulary);
+
+        for pool in [None, Some(&pool)] {
+            for (asked, image) in asked.iter().flat_map(|it| images.iter().map(move |to| (it, to)))
+            {
+                let asked = Requirements::read(asked, vocabulary);
+                let hardware = Hardware::of(image);
+                let fitting = machines.fitting(pool, &asked, &hardware);
+                for (at, machine) in machines.iter().enumerate() {
+                    let alone = misses(machine, pool, &asked, &hardware, vocabulary);
+                    let number = fitting.misses_number(at, machine, &hardware);
+                    assert_eq!(number, alone.len(), "{} {alone:?}", machine.name);
+                    assert_eq!(fitting.contains(at), alone.is_empty(), "{}", machine.name);
+                }
+            }
+        }
+    }
+}
