@@ -590,7 +590,9 @@ fn account(
 ) -> (BTreeMap<ImageId, Refused>, Vec<Vec<(ImageId, Verdict)>>) {
     let terms = candidates.iter().map(|it| it.term + 1).max().unwrap_or(0);
     let mut numbers = vec![0; terms];
-    candidates.iter().for_each(|it| numbers[it.term] += 1);
+    for candidate in &candidates {
+        numbers[candidate.term] += 1;
+    }
     let mut verdicts: Vec<Vec<(usize, Verdict)>> =
         numbers.into_iter().map(Vec::with_capacity).collect();
     // By position, which is the order of ids: what stands behind the last one is new.
