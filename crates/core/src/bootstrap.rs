@@ -261,17 +261,6 @@ impl From<Remark> for MergeConflict {
     }
 }
 
-/// Which family's file renders.
-pub fn bootstrapped_as(family: Family) -> &'static str {
-    match family {
-        Family::Al2 => "al2",
-        Family::Al2023 => "al2023",
-        Family::Bottlerocket => "bottlerocket",
-        Family::Windows2019 | Family::Windows2022 | Family::Windows2025 => "windows",
-        Family::Custom => "custom",
-    }
-}
-
 /// The class's kubelet settings as they will be on the node: where the class leaves reserved resources,
 /// eviction thresholds or the number of pods open, the user's own part may say them. What a node can
 /// allocate follows from these. Only Bottlerocket's and AL2023's user data can be read so.

@@ -26,7 +26,7 @@ use crate::ask::Ask;
 use crate::catalog::{Index, Kept, Outcome, Query, ReadValueError};
 use crate::image::{AccountId, ImageId};
 use crate::lookup::Minor;
-use crate::policy::{AgeFloor, Policy, Ruling};
+use crate::policy::{AgeFloor, Policy};
 use candidates::{Candidate, Finder, Found};
 use machines::{Fitting, Telling};
 
@@ -875,9 +875,4 @@ fn overlaps(chosen: &[Chosen], setting: &Setting<'_>) -> Vec<Warning> {
 fn sort_and_dedupe(warnings: &mut Vec<Warning>) {
     warnings.sort_by_cached_key(ToString::to_string);
     warnings.dedup();
-}
-
-/// A ruling's part in words, for whoever prints.
-pub fn rules_of<'a>(policy: &'a Policy, ask: &Ask) -> Ruling<'a> {
-    policy.for_class(&ask.labels)
 }
