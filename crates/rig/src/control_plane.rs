@@ -1,0 +1,369 @@
+//! What is a control plane, and when is it there?
+//!
+//! etcd, then the API server on it, then whoever else is asked for: plain processes on loopback, each ready before
+//! the next begins. They stop in the other order, for an API server without etcd hangs.
+
+use std::{
+    collections::BTreeMap,
+    io::Write as _,
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    client,
+    credentials::Credentials,
+    error::RigError,
+    guardian::Guardian,
+    ports,
+    processes::Process,
+    tools::{Tool, programs},
+};
+
+/// An idle machine needs 5 s, two busy cores with a cold disk have needed 40.
+const READY_WITHIN: Duration = Duration::from_secs(120);
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// Somebody else took a port that we had just seen free: rare once, absurd three times.
+const TRIES: usize = 3;
+
+/// What runs beside etcd and the API server, and for how long.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    /// Without it nothing is garbage collected, no pod is made for a Deployment and no disruption budget counts.
+    pub controller_manager: bool,
+    pub scheduler: bool,
+    /// After this everything ends, whoever still holds it.
+    pub lifetime: Duration,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Self { controller_manager: false, scheduler: false, lifetime: Duration::from_mins(60) }
+    }
+}
+
+impl Parts {
+    pub fn all() -> Self {
+        Self { controller_manager: true, scheduler: true, ..Self::default() }
+    }
+
+    pub fn tools(&self) -> Vec<Tool> {
+        let mut tools = vec![Tool::Etcd, Tool::ApiServer, Tool::Kubectl];
+        tools.extend(self.controller_manager.then_some(Tool::ControllerManager));
+        tools.extend(self.scheduler.then_some(Tool::Scheduler));
+        tools
+    }
+}
+
+/// A running control plane. Dropping it ends it.
+#[derive(Debug)]
+pub struct Rig {
+    parts: Parts,
+    programs: BTreeMap<Tool, PathBuf>,
+    ports: Ports,
+    credentials: Credentials,
+    /// In the order of their start.
+    processes: Vec<Process>,
+    _guardian: Guardian,
+    folder: TempDir,
+}
+
+#[derive(Debug)]
+struct Ports {
+    etcd: u16,
+    etcd_peers: u16,
+    api_server: u16,
+    controller_manager: u16,
+    scheduler: u16,
+}
+
+/// One control plane for all tests of a process: etcd and the API server, and nobody who acts by himself. Tests keep
+/// out of each other's way with names of their own, see [`Rig::unique`].
+pub fn shared() -> Result<&'static Rig, &'static RigError> {
+    // Never dropped; the guardian ends it with the process.
+    static SHARED: OnceLock<Result<Rig, RigError>> = OnceLock::new();
+    SHARED.get_or_init(|| Rig::start(Parts::default())).as_ref()
+}
+
+impl Rig {
+    pub fn start(parts: Parts) -> Result<Self, RigError> {
+        let programs = programs(&parts.tools())?;
+        let mut tries_left = TRIES;
+        loop {
+            tries_left -= 1;
+            match Self::try_start(parts.clone(), programs.clone()) {
+                Err(RigError::PortTaken { .. }) if tries_left > 0 => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn try_start(parts: Parts, programs: BTreeMap<Tool, PathBuf>) -> Result<Self, RigError> {
+        let folder = tempfile::Builder::new()
+            .prefix("nodemolt-rig-")
+            .tempdir()
+            .map_err(RigError::file("create a folder in", std::env::temp_dir()))?;
+        let [etcd, etcd_peers, api_server, controller_manager, scheduler] = ports::free()?;
+        let credentials = Credentials::write(folder.path())?;
+        credentials.write_kubeconfigs(api_server)?;
+        let guardian = Guardian::over(folder.path(), parts.lifetime)?;
+        let mut rig = Self {
+            parts,
+            programs,
+            ports: Ports { etcd, etcd_peers, api_server, controller_manager, scheduler },
+            credentials,
+            processes: Vec::new(),
+            _guardian: guardian,
+            folder,
+        };
+        rig.start_processes()?;
+        Ok(rig)
+    }
+
+    /// Stops everything and starts it again on the same ports with the same objects.
+    pub fn restart(&mut self) -> Result<(), RigError> {
+        self.stop_processes();
+        self.start_processes()
+    }
+
+    /// The file that makes any client an administrator here.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.credentials.admin()
+    }
+
+    /// Holds kubeconfig, logs and data; goes with the rig.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.ports.api_server)
+    }
+
+    /// The process ids of the servers, etcd's first.
+    pub fn process_ids(&self) -> Vec<u32> {
+        self.processes.iter().map(Process::id).collect()
+    }
+
+    /// A client without retries, for the runtime that polls this.
+    pub async fn client(&self) -> Result<kube::Client, RigError> {
+        client::client(&self.kubeconfig()).await
+    }
+
+    /// A name that no other test of this process was given.
+    pub fn unique(&self, prefix: &str) -> String {
+        static GIVEN: AtomicU32 = AtomicU32::new(0);
+        format!("{prefix}-{}", GIVEN.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Runs kubectl to its end, whatever that is.
+    pub fn kubectl(&self, arguments: &[&str]) -> Result<Output, RigError> {
+        self.kubectl_with(arguments, "")
+    }
+
+    /// The same, with something to read on its standard input.
+    pub fn kubectl_with(&self, arguments: &[&str], input: &str) -> Result<Output, RigError> {
+        let program = self.program(Tool::Kubectl);
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env("KUBECONFIG", self.kubeconfig())
+            // Another cluster may have had the same port yesterday.
+            .env("KUBECACHEDIR", self.folder().join("kubectl-cache"))
+            .current_dir(self.folder())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(RigError::start(program))?;
+        let stdin = child.stdin.take();
+        thread::scope(|scope| {
+            // Beside the reading: kubectl may answer before it has read everything. One that reads nothing closes
+            // the pipe, which is no error of ours.
+            scope.spawn(move || stdin.map(|mut it| it.write_all(input.as_bytes())));
+            child.wait_with_output().map_err(RigError::start(program))
+        })
+    }
+
+    /// `kubectl apply`, as a user would: says what kubectl said, or why it was refused.
+    pub fn apply(&self, yaml: &str) -> Result<String, RigError> {
+        self.succeed(&["apply", "-f", "-"], yaml)
+    }
+
+    /// Applies CRDs and waits until they are served.
+    pub fn apply_crds(&self, yaml: &str) -> Result<(), RigError> {
+        self.apply(yaml)?;
+        let wait = ["wait", "--for=condition=Established", "--timeout=60s", "-f", "-"];
+        self.succeed(&wait, yaml).map(drop)
+    }
+
+    fn succeed(&self, arguments: &[&str], input: &str) -> Result<String, RigError> {
+        let output = self.kubectl_with(arguments, input)?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        Err(RigError::Refused {
+            arguments: arguments.join(" "),
+            said: String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
+        })
+    }
+
+    fn start_processes(&mut self) -> Result<(), RigError> {
+        let api_server = self.ports.api_server;
+        self.start_one(Tool::Etcd, &self.etcd_flags())?;
+        let etcd = SocketAddr::from((Ipv4Addr::LOCALHOST, self.ports.etcd));
+        self.await_last(|_| TcpStream::connect(etcd).map(drop).map_err(|it| it.to_string()))?;
+
+        self.start_one(Tool::ApiServer, &self.api_server_flags())?;
+        self.await_last(|it| client::answers(&it.kubeconfig(), api_server, "/readyz"))?;
+
+        if self.parts.controller_manager {
+            self.start_one(Tool::ControllerManager, &self.controller_manager_flags())?;
+            // From then on pods can be created.
+            let account = "/api/v1/namespaces/default/serviceaccounts/default";
+            self.await_last(|it| client::answers(&it.kubeconfig(), api_server, account))?;
+        }
+        if self.parts.scheduler {
+            self.start_one(Tool::Scheduler, &self.scheduler_flags())?;
+            let port = self.ports.scheduler;
+            self.await_last(|it| client::answers(&it.kubeconfig(), port, "/readyz"))?;
+        }
+        Ok(())
+    }
+
+    fn start_one(&mut self, tool: Tool, flags: &[String]) -> Result<(), RigError> {
+        let process = Process::start(tool.name(), self.program(tool), flags, self.folder.path())?;
+        self.processes.push(process);
+        Ok(())
+    }
+
+    fn stop_processes(&mut self) {
+        while let Some(mut process) = self.processes.pop() {
+            process.stop();
+        }
+    }
+
+    /// Until the process that was started last is ready, or dead, or too late.
+    fn await_last(&mut self, ready: impl Fn(&Self) -> Result<(), String>) -> Result<(), RigError> {
+        let started_at = Instant::now();
+        loop {
+            // Asked before the look at the process: else a stranger on its port could answer for it.
+            let answer = ready(self);
+            let Some(process) = self.processes.last_mut() else { return Ok(()) };
+            if process.ended().is_some() {
+                return Err(process.post_mortem());
+            }
+            match answer {
+                Ok(()) => return Ok(()),
+                Err(because) if started_at.elapsed() > READY_WITHIN => {
+                    return Err(process.late(READY_WITHIN, because));
+                }
+                Err(_) => thread::sleep(LOOK_AGAIN_AFTER),
+            }
+        }
+    }
+
+    fn program(&self, tool: Tool) -> &Path {
+        self.programs.get(&tool).expect("the tools of all parts were asked for at the start")
+    }
+
+    fn etcd_flags(&self) -> Vec<String> {
+        let clients = format!("http://127.0.0.1:{}", self.ports.etcd);
+        let peers = format!("http://127.0.0.1:{}", self.ports.etcd_peers);
+        vec![
+            "--name=rig".to_owned(),
+            format!("--data-dir={}", self.folder().join("etcd").display()),
+            format!("--listen-client-urls={clients}"),
+            format!("--advertise-client-urls={clients}"),
+            format!("--listen-peer-urls={peers}"),
+            format!("--initial-advertise-peer-urls={peers}"),
+            format!("--initial-cluster=rig={peers}"),
+            // Nothing here has to survive a power cut.
+            "--unsafe-no-fsync".to_owned(),
+        ]
+    }
+
+    fn api_server_flags(&self) -> Vec<String> {
+        let mut flags = vec![
+            format!("--etcd-servers=http://127.0.0.1:{}", self.ports.etcd),
+            "--bind-address=127.0.0.1".to_owned(),
+            "--advertise-address=127.0.0.1".to_owned(),
+            // A loopback address is no valid endpoint.
+            "--endpoint-reconciler-type=none".to_owned(),
+            format!("--secure-port={}", self.ports.api_server),
+            format!("--tls-cert-file={}", self.credentials.server().display()),
+            format!("--tls-private-key-file={}", self.credentials.server_key().display()),
+            format!("--client-ca-file={}", self.credentials.authority().display()),
+            format!("--token-auth-file={}", self.credentials.tokens().display()),
+            "--authorization-mode=Node,RBAC".to_owned(),
+            "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+            "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+            format!("--service-account-key-file={}", self.credentials.accounts().display()),
+            format!(
+                "--service-account-signing-key-file={}",
+                self.credentials.accounts_key().display()
+            ),
+            "--allow-privileged=true".to_owned(),
+            "--profiling=false".to_owned(),
+        ];
+        if !self.parts.controller_manager {
+            // Nobody makes the default account, and without one no pod could be created.
+            flags.push("--disable-admission-plugins=ServiceAccount".to_owned());
+        }
+        flags
+    }
+
+    fn controller_manager_flags(&self) -> Vec<String> {
+        let mut flags = self.client_flags(&self.credentials.controller_manager());
+        flags.extend([
+            format!("--secure-port={}", self.ports.controller_manager),
+            "--use-service-account-credentials=true".to_owned(),
+            format!(
+                "--service-account-private-key-file={}",
+                self.credentials.accounts_key().display()
+            ),
+            format!("--root-ca-file={}", self.credentials.authority().display()),
+            format!("--cluster-signing-cert-file={}", self.credentials.authority().display()),
+            format!("--cluster-signing-key-file={}", self.credentials.authority_key().display()),
+            // A node whose lease is not renewed is lost after 11 s instead of 45. Renewals come every 10 s.
+            "--node-monitor-grace-period=16s".to_owned(),
+            "--node-monitor-period=1s".to_owned(),
+        ]);
+        flags
+    }
+
+    fn scheduler_flags(&self) -> Vec<String> {
+        let mut flags = self.client_flags(&self.credentials.scheduler());
+        flags.push(format!("--secure-port={}", self.ports.scheduler));
+        flags
+    }
+
+    /// What controller manager and scheduler have in common.
+    fn client_flags(&self, kubeconfig: &Path) -> Vec<String> {
+        let kubeconfig = kubeconfig.display();
+        vec![
+            format!("--kubeconfig={kubeconfig}"),
+            format!("--authentication-kubeconfig={kubeconfig}"),
+            format!("--authorization-kubeconfig={kubeconfig}"),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--tls-cert-file={}", self.credentials.server().display()),
+            format!("--tls-private-key-file={}", self.credentials.server_key().display()),
+            "--leader-elect=false".to_owned(),
+            "--profiling=false".to_owned(),
+        ]
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.stop_processes();
+    }
+}
