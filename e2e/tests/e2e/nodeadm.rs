@@ -69,8 +69,8 @@ fn nodeadm_refuses_what_is_broken() {
     assert_eq!(check(GOOD).unwrap(), Ok(()));
     let broken = [
         ("    name: blue\n", "", "Name is missing"),
-        ("v1alpha1", "v9", "no kind \"NodeConfig\" is registered"),
-        ("kind: NodeConfig", "kind: Nodes", "no kind \"Nodes\" is registered"),
+        ("v1alpha1", "v9", "is registered for version"),
+        ("kind: NodeConfig", "kind: Nodes", "is registered for version"),
         ("Y2EtYnVuZGxlCg==", "'%'", "illegal base64"),
         ("name: blue", "name: [blue]", "cannot unmarshal array"),
         ("spec:", "spec: {", "yaml"),
