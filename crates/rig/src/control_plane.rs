@@ -6,7 +6,6 @@
 use std::{
     collections::BTreeMap,
     io::Write as _,
-    net::{Ipv4Addr, SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     sync::{
@@ -95,24 +94,39 @@ pub fn shared() -> Result<&'static Rig, &'static RigError> {
 }
 
 impl Rig {
+    /// One for etcd and one for its peers, one each for API server, controller manager and scheduler.
+    pub const PORTS: usize = 5;
+
     pub fn start(parts: Parts) -> Result<Self, RigError> {
+        Self::start_on(parts, ports::free)
+    }
+
+    /// The same on chosen ports. They are asked for again if somebody else took one in between.
+    pub fn start_on(
+        parts: Parts,
+        mut ports: impl FnMut() -> Result<[u16; Self::PORTS], RigError>,
+    ) -> Result<Self, RigError> {
         let programs = programs(&parts.tools())?;
         let mut tries_left = TRIES;
         loop {
             tries_left -= 1;
-            match Self::try_start(parts.clone(), programs.clone()) {
+            match Self::try_start(parts.clone(), programs.clone(), ports()?) {
                 Err(RigError::PortTaken { .. }) if tries_left > 0 => {}
                 outcome => return outcome,
             }
         }
     }
 
-    fn try_start(parts: Parts, programs: BTreeMap<Tool, PathBuf>) -> Result<Self, RigError> {
+    fn try_start(
+        parts: Parts,
+        programs: BTreeMap<Tool, PathBuf>,
+        ports: [u16; Self::PORTS],
+    ) -> Result<Self, RigError> {
         let folder = tempfile::Builder::new()
             .prefix("nodemolt-rig-")
             .tempdir()
             .map_err(RigError::file("create a folder in", std::env::temp_dir()))?;
-        let [etcd, etcd_peers, api_server, controller_manager, scheduler] = ports::free()?;
+        let [etcd, etcd_peers, api_server, controller_manager, scheduler] = ports;
         let credentials = Credentials::write(folder.path())?;
         credentials.write_kubeconfigs(api_server)?;
         let guardian = Guardian::over(folder.path(), parts.lifetime)?;
@@ -219,9 +233,13 @@ impl Rig {
     fn start_processes(&mut self) -> Result<(), RigError> {
         let api_server = self.ports.api_server;
         self.start_one(Tool::Etcd, &self.etcd_flags())?;
-        let etcd = SocketAddr::from((Ipv4Addr::LOCALHOST, self.ports.etcd));
-        self.await_last(|_| TcpStream::connect(etcd).map(drop).map_err(|it| it.to_string()))?;
+        // Not asked over its port: the etcd of another rig may have been quicker to take that, and would answer.
+        self.await_last(|it| match it.processes.last() {
+            Some(etcd) if etcd.said("ready to serve client requests") => Ok(()),
+            _ => Err("it does not say that it is".to_owned()),
+        })?;
 
+        // From here on our own authority vouches for who answers.
         self.start_one(Tool::ApiServer, &self.api_server_flags())?;
         self.await_last(|it| client::answers(&it.kubeconfig(), api_server, "/readyz"))?;
 
@@ -255,7 +273,6 @@ impl Rig {
     fn await_last(&mut self, ready: impl Fn(&Self) -> Result<(), String>) -> Result<(), RigError> {
         let started_at = Instant::now();
         loop {
-            // Asked before the look at the process: else a stranger on its port could answer for it.
             let answer = ready(self);
             let Some(process) = self.processes.last_mut() else { return Ok(()) };
             if process.ended().is_some() {

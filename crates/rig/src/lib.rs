@@ -27,4 +27,5 @@ pub mod nodeadm;
 
 pub use control_plane::{Parts, Rig, shared};
 pub use error::RigError;
+pub use ports::free as free_ports;
 pub use tools::{KUBERNETES_VERSION, Tool, program, programs};

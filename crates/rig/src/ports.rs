@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use crate::error::RigError;
 
 /// Different ones: all are held until the last is known.
-pub(crate) fn free<const N: usize>() -> Result<[u16; N], RigError> {
+pub fn free<const N: usize>() -> Result<[u16; N], RigError> {
     let mut held = Vec::new();
     let mut ports = [0; N];
     for port in &mut ports {

@@ -30,6 +30,8 @@ pub(crate) struct Process {
     part: &'static str,
     child: Child,
     log: PathBuf,
+    /// How much its predecessors had already written.
+    log_begins_at: usize,
 }
 
 impl Process {
@@ -43,6 +45,7 @@ impl Process {
         let log = folder.join(format!("{part}.log"));
         let opened = File::options().create(true).append(true).open(&log);
         let out = opened.map_err(RigError::file("write", &log))?;
+        let before = out.metadata().map_err(RigError::file("read", &log))?.len();
         let err = out.try_clone().map_err(RigError::file("write", &log))?;
         let child = Command::new("sh")
             .args(["-c", REGISTER])
@@ -61,7 +64,8 @@ impl Process {
             .process_group(0)
             .spawn()
             .map_err(RigError::start("sh"))?;
-        Ok(Self { part, child, log })
+        let log_begins_at = usize::try_from(before).unwrap_or(usize::MAX);
+        Ok(Self { part, child, log, log_begins_at })
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -70,6 +74,11 @@ impl Process {
 
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
+    }
+
+    /// Whether it has said this. A port may be a stranger's; a log is always its own.
+    pub(crate) fn said(&self, words: &str) -> bool {
+        String::from_utf8_lossy(&self.log()).contains(words)
     }
 
     /// Why it ended, which only its log knows.
@@ -87,8 +96,13 @@ impl Process {
     }
 
     fn tail(&self) -> String {
-        let log = fs::read(&self.log).unwrap_or_default();
-        format!("the end of {}:\n{}", self.log.display(), tail(&log))
+        format!("the end of {}:\n{}", self.log.display(), tail(&self.log()))
+    }
+
+    fn log(&self) -> Vec<u8> {
+        let mut log = fs::read(&self.log).unwrap_or_default();
+        log.drain(..self.log_begins_at.min(log.len()));
+        log
     }
 
     /// Asks it to end, and after a while ends it.

@@ -3,6 +3,7 @@
 use std::{
     env, fs,
     io::{BufRead, BufReader, Read},
+    net::TcpListener,
     path::Path,
     process::{Command, Stdio},
     thread,
@@ -11,7 +12,7 @@ use std::{
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, ListParams};
-use nodemolt_rig::{KUBERNETES_VERSION, Parts, Rig, RigError};
+use nodemolt_rig::{KUBERNETES_VERSION, Parts, Rig, RigError, free_ports};
 
 use crate::rig;
 
@@ -115,6 +116,26 @@ fn a_second_one_is_a_world_of_its_own_survives_a_restart_and_leaves_nothing_behi
 
 fn found_anything(rig: &Rig) -> bool {
     rig.kubectl(&["get", "namespace", "default"]).unwrap().status.success()
+}
+
+#[test]
+fn a_port_that_is_taken_is_tried_elsewhere_and_its_owner_left_alone() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().port();
+    // etcd's and the API server's.
+    for place in [0, 2] {
+        let mut asked = 0;
+        let rig = Rig::start_on(Parts::default(), || {
+            asked += 1;
+            let mut ports = free_ports()?;
+            if asked == 1 {
+                ports[place] = taken;
+            }
+            Ok(ports)
+        });
+        assert!(found_anything(&rig.unwrap()));
+        assert_eq!(asked, 2, "port {place}");
+    }
 }
 
 /// Set for a copy of this test program that only holds a rig until somebody kills it.
