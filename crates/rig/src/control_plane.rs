@@ -29,13 +29,13 @@ use crate::{
 };
 
 /// An idle machine needs 5 s, two busy cores with a cold disk have needed 40.
-const READY_WITHIN: Duration = Duration::from_secs(120);
+const READY_WITHIN: Duration = Duration::from_mins(2);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Somebody else took a port that we had just seen free: rare once, absurd three times.
 const TRIES: usize = 3;
 
 /// What runs beside etcd and the API server, and for how long.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Parts {
     /// Without it nothing is garbage collected, no pod is made for a Deployment and no disruption budget counts.
     pub controller_manager: bool,
@@ -46,7 +46,7 @@ pub struct Parts {
 
 impl Default for Parts {
     fn default() -> Self {
-        Self { controller_manager: false, scheduler: false, lifetime: Duration::from_mins(60) }
+        Self { controller_manager: false, scheduler: false, lifetime: Duration::from_hours(1) }
     }
 }
 
@@ -85,6 +85,14 @@ struct Ports {
     scheduler: u16,
 }
 
+impl Ports {
+    fn of(
+        [etcd, etcd_peers, api_server, controller_manager, scheduler]: [u16; Rig::PORTS],
+    ) -> Self {
+        Self { etcd, etcd_peers, api_server, controller_manager, scheduler }
+    }
+}
+
 /// One control plane for all tests of a process: etcd and the API server, and nobody who acts by himself. Tests keep
 /// out of each other's way with names of their own, see [`Rig::unique`].
 pub fn shared() -> Result<&'static Rig, &'static RigError> {
@@ -104,13 +112,13 @@ impl Rig {
     /// The same on chosen ports. They are asked for again if somebody else took one in between.
     pub fn start_on(
         parts: Parts,
-        mut ports: impl FnMut() -> Result<[u16; Self::PORTS], RigError>,
+        mut free: impl FnMut() -> Result<[u16; Self::PORTS], RigError>,
     ) -> Result<Self, RigError> {
         let programs = programs(&parts.tools())?;
         let mut tries_left = TRIES;
         loop {
             tries_left -= 1;
-            match Self::try_start(parts.clone(), programs.clone(), ports()?) {
+            match Self::try_start(parts, programs.clone(), free()?) {
                 Err(RigError::PortTaken { .. }) if tries_left > 0 => {}
                 outcome => return outcome,
             }
@@ -120,20 +128,20 @@ impl Rig {
     fn try_start(
         parts: Parts,
         programs: BTreeMap<Tool, PathBuf>,
-        ports: [u16; Self::PORTS],
+        on: [u16; Self::PORTS],
     ) -> Result<Self, RigError> {
         let folder = tempfile::Builder::new()
             .prefix("nodemolt-rig-")
             .tempdir()
             .map_err(RigError::file("create a folder in", std::env::temp_dir()))?;
-        let [etcd, etcd_peers, api_server, controller_manager, scheduler] = ports;
+        let on = Ports::of(on);
         let credentials = Credentials::write(folder.path())?;
-        credentials.write_kubeconfigs(api_server)?;
+        credentials.write_kubeconfigs(on.api_server)?;
         let guardian = Guardian::over(folder.path(), parts.lifetime)?;
         let mut rig = Self {
             parts,
             programs,
-            ports: Ports { etcd, etcd_peers, api_server, controller_manager, scheduler },
+            ports: on,
             credentials,
             processes: Vec::new(),
             _guardian: guardian,

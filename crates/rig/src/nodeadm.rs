@@ -9,7 +9,7 @@ use crate::{
     tools::{Tool, program},
 };
 
-/// What nodeadm says about a NodeConfig: nothing, or why it refuses.
+/// What nodeadm says about a `NodeConfig`: nothing, or why it refuses.
 pub fn check(node_config: &str) -> Result<Result<(), String>, RigError> {
     let program = program(Tool::Nodeadm)?;
     let folder =

@@ -145,8 +145,8 @@ impl Module {
             digest.update(text.len().to_le_bytes());
             digest.update(text);
         }
-        let digest: String =
-            digest.finalize().iter().take(8).map(|it| format!("{it:02x}")).collect();
+        // Enough to tell versions of one project apart.
+        let digest = hex(&digest.finalize()[..8]);
         format!("{}-{}-{digest}", self.name, self.version)
     }
 
@@ -234,6 +234,12 @@ fn build(cache: &Cache, tools: &BTreeSet<Tool>) -> Result<(), RigError> {
         cache::settle(&built, &place(cache, tool))?;
     }
     Ok(())
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |it: u8| char::from(DIGITS[usize::from(it)]);
+    bytes.iter().flat_map(|it| [digit(it >> 4), digit(it & 15)]).collect()
 }
 
 #[cfg(test)]

@@ -155,8 +155,8 @@ fn the_servers_end_with_a_process_that_was_killed() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(holder.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let line = lines.filter_map(|it| Some(it.split_once("held: ")?.1.to_owned())).next();
+    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let line = lines.find_map(|it| Some(it.split_once("held: ")?.1.to_owned()));
     let line = line.expect("the copy says what it started");
     let (folder, ids) = line.split_once(' ').unwrap();
     let folder = Path::new(folder);

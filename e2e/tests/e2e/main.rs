@@ -6,6 +6,7 @@
 mod control_plane;
 mod karpenter;
 mod nodeadm;
+mod nodes;
 
 /// The control plane that all tests share.
 fn rig() -> &'static nodemolt_rig::Rig {
