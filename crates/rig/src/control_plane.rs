@@ -16,6 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
@@ -28,8 +29,12 @@ use crate::{
     tools::{Tool, programs},
 };
 
+mod flags;
+
 /// An idle machine needs 5 s, two busy cores with a cold disk have needed 40.
 const READY_WITHIN: Duration = Duration::from_mins(2);
+/// The server publishes within a second or two, if it gets to run.
+const EXPLAINED_WITHIN: Duration = Duration::from_mins(1);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Somebody else took a port that we had just seen free: rare once, absurd three times.
 const TRIES: usize = 3;
@@ -220,11 +225,25 @@ impl Rig {
         self.succeed(&["apply", "-f", "-"], yaml)
     }
 
-    /// Applies CRDs and waits until they are served.
+    /// Applies CRDs and waits until they are served, and explained.
     pub fn apply_crds(&self, yaml: &str) -> Result<(), RigError> {
         self.apply(yaml)?;
         let wait = ["wait", "--for=condition=Established", "--timeout=60s", "-f", "-"];
-        self.succeed(&wait, yaml).map(drop)
+        self.succeed(&wait, yaml)?;
+        let applied = self.succeed(&["get", "-f", "-", "-o", "json"], yaml)?;
+        // What they look like is published a moment after they are served.
+        for (resource, version) in served(&applied) {
+            let since = Instant::now();
+            let explain = ["explain", &resource, &format!("--api-version={version}")];
+            loop {
+                match self.succeed(&explain, "") {
+                    Ok(_) => break,
+                    Err(error) if since.elapsed() > EXPLAINED_WITHIN => return Err(error),
+                    Err(_) => thread::sleep(LOOK_AGAIN_AFTER),
+                }
+            }
+        }
+        Ok(())
     }
 
     fn succeed(&self, arguments: &[&str], input: &str) -> Result<String, RigError> {
@@ -299,96 +318,46 @@ impl Rig {
     fn program(&self, tool: Tool) -> &Path {
         self.programs.get(&tool).expect("the tools of all parts were asked for at the start")
     }
+}
 
-    fn etcd_flags(&self) -> Vec<String> {
-        let clients = format!("http://127.0.0.1:{}", self.ports.etcd);
-        let peers = format!("http://127.0.0.1:{}", self.ports.etcd_peers);
-        vec![
-            "--name=rig".to_owned(),
-            format!("--data-dir={}", self.folder().join("etcd").display()),
-            format!("--listen-client-urls={clients}"),
-            format!("--advertise-client-urls={clients}"),
-            format!("--listen-peer-urls={peers}"),
-            format!("--initial-advertise-peer-urls={peers}"),
-            format!("--initial-cluster=rig={peers}"),
-            // Nothing here has to survive a power cut.
-            "--unsafe-no-fsync".to_owned(),
-        ]
-    }
-
-    fn api_server_flags(&self) -> Vec<String> {
-        let mut flags = vec![
-            format!("--etcd-servers=http://127.0.0.1:{}", self.ports.etcd),
-            "--bind-address=127.0.0.1".to_owned(),
-            "--advertise-address=127.0.0.1".to_owned(),
-            // A loopback address is no valid endpoint.
-            "--endpoint-reconciler-type=none".to_owned(),
-            format!("--secure-port={}", self.ports.api_server),
-            format!("--tls-cert-file={}", self.credentials.server().display()),
-            format!("--tls-private-key-file={}", self.credentials.server_key().display()),
-            format!("--client-ca-file={}", self.credentials.authority().display()),
-            format!("--token-auth-file={}", self.credentials.tokens().display()),
-            "--authorization-mode=Node,RBAC".to_owned(),
-            "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
-            "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-            format!("--service-account-key-file={}", self.credentials.accounts().display()),
-            format!(
-                "--service-account-signing-key-file={}",
-                self.credentials.accounts_key().display()
-            ),
-            "--allow-privileged=true".to_owned(),
-            "--profiling=false".to_owned(),
-        ];
-        if !self.parts.controller_manager {
-            // Nobody makes the default account, and without one no pod could be created.
-            flags.push("--disable-admission-plugins=ServiceAccount".to_owned());
+/// Each resource with each version that is served, of what kubectl printed: one CRD, or a list of them.
+fn served(crds: &str) -> Vec<(String, String)> {
+    let printed: Value = serde_json::from_str(crds).unwrap_or_default();
+    let crds = match printed.get("items").and_then(Value::as_array) {
+        Some(items) => items.clone(),
+        None => vec![printed],
+    };
+    let mut served = Vec::new();
+    for spec in crds.iter().filter_map(|it| it.get("spec")) {
+        let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+        let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
+        for version in spec["versions"].as_array().into_iter().flatten() {
+            if version["served"] == true {
+                served.push((plural.clone(), format!("{group}/{}", text(&version["name"]))));
+            }
         }
-        flags
     }
-
-    fn controller_manager_flags(&self) -> Vec<String> {
-        let mut flags = self.client_flags(&self.credentials.controller_manager());
-        flags.extend([
-            format!("--secure-port={}", self.ports.controller_manager),
-            "--use-service-account-credentials=true".to_owned(),
-            format!(
-                "--service-account-private-key-file={}",
-                self.credentials.accounts_key().display()
-            ),
-            format!("--root-ca-file={}", self.credentials.authority().display()),
-            format!("--cluster-signing-cert-file={}", self.credentials.authority().display()),
-            format!("--cluster-signing-key-file={}", self.credentials.authority_key().display()),
-            // A node whose lease is not renewed is lost after 11 s instead of 45. Renewals come every 10 s.
-            "--node-monitor-grace-period=16s".to_owned(),
-            "--node-monitor-period=1s".to_owned(),
-        ]);
-        flags
-    }
-
-    fn scheduler_flags(&self) -> Vec<String> {
-        let mut flags = self.client_flags(&self.credentials.scheduler());
-        flags.push(format!("--secure-port={}", self.ports.scheduler));
-        flags
-    }
-
-    /// What controller manager and scheduler have in common.
-    fn client_flags(&self, kubeconfig: &Path) -> Vec<String> {
-        let kubeconfig = kubeconfig.display();
-        vec![
-            format!("--kubeconfig={kubeconfig}"),
-            format!("--authentication-kubeconfig={kubeconfig}"),
-            format!("--authorization-kubeconfig={kubeconfig}"),
-            "--bind-address=127.0.0.1".to_owned(),
-            format!("--tls-cert-file={}", self.credentials.server().display()),
-            format!("--tls-private-key-file={}", self.credentials.server_key().display()),
-            "--leader-elect=false".to_owned(),
-            "--profiling=false".to_owned(),
-        ]
-    }
+    served
 }
 
 impl Drop for Rig {
     fn drop(&mut self) {
         self.stop_processes();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_served_version_is_waited_for() {
+        let crd = r#"{"spec": {"group": "g.dev", "names": {"plural": "things"}, "versions": [
+            {"name": "v1", "served": true}, {"name": "v2", "served": false}, {"name": "v3", "served": true}]}}"#;
+        let expected = [("things", "g.dev/v1"), ("things", "g.dev/v3")]
+            .map(|(resource, version)| (resource.to_owned(), version.to_owned()));
+        assert_eq!(served(crd), expected);
+        assert_eq!(served(&format!(r#"{{"items": [{crd}]}}"#)), expected);
+        assert!(served("no JSON").is_empty());
     }
 }

@@ -185,7 +185,8 @@ pub fn program(tool: Tool) -> Result<PathBuf, RigError> {
 
 fn assets() -> Result<Option<PathBuf>, RigError> {
     let Some(folder) = env::var_os(ASSETS).filter(|it| !it.is_empty()) else { return Ok(None) };
-    let folder = PathBuf::from(folder);
+    // Programs are started in other folders than ours.
+    let folder = std::path::absolute(&folder).map_err(RigError::file("find", &folder))?;
     if folder.is_dir() { Ok(Some(folder)) } else { Err(RigError::NoAssets { folder }) }
 }
 
