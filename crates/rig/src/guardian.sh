@@ -7,14 +7,28 @@ limit=
 if command -v timeout >/dev/null 2>&1; then limit="timeout $seconds"; fi
 $limit cat >/dev/null
 
-# Whether a process is still one of ours, and not a stranger that was given the same number. Ours have the folder
-# among their arguments; those that ended and were not waited for have no arguments at all.
-ours() {
+arguments() {
     if [ -d /proc/self ]; then
-        tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline"
+        tr '\0' ' ' <"/proc/$1/cmdline"
     else
         ps -ww -o command= -p "$1"
-    fi 2>/dev/null | grep -qF -- "$folder"
+    fi 2>/dev/null
+}
+
+# Whether a process is still one of ours, and not a stranger that was given the same number: ours have the folder
+# among their arguments. One without any has ended, or is about to, or is just becoming another program; so that is
+# looked at again.
+ours() {
+    for _ in 1 2 3; do
+        case $(arguments "$1") in
+        *"$folder"*) return 0 ;;
+        ?*) return 1 ;;
+        esac
+        [ -f "/proc/$1/status" ] || return 1
+        grep -q '^State:[[:space:]]*[ZX]' "/proc/$1/status" 2>/dev/null && return 1
+        sleep 0.1
+    done
+    return 1
 }
 
 # Waits up to so many tenths of a second.
