@@ -1,7 +1,8 @@
 //! What do developers run besides the compiler?
 //!
-//! `cargo verify` (everything CI runs), `cargo demo` (the product on the shipped examples) and
-//! `cargo xtask generate` (the files that are generated, never written).
+//! `cargo verify` (everything CI runs), `cargo demo` (the product on the shipped examples),
+//! `cargo xtask generate` (the files that are generated, never written) and `cargo xtask rig` (a real
+//! control plane to try things on).
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -13,6 +14,7 @@ mod tools;
 mod edges;
 mod tidy;
 mod demo;
+mod rig;
 mod generate;
 mod examples;
 mod instance_types;
@@ -30,7 +32,7 @@ struct Arguments {
 enum Task {
     /// Check everything, exactly as CI does
     Verify {
-        /// Leave out the parts that take long: properties and generated
+        /// Leave out the parts that take long: properties, generated, rig and e2e
         #[arg(long)]
         quick: bool,
     },
@@ -42,6 +44,13 @@ enum Task {
         #[arg(value_enum, default_value_t = generate::What::Examples)]
         what: generate::What,
     },
+    /// Start a real Kubernetes control plane on loopback, until you stop it; see `--help` of its own
+    #[command(disable_help_flag = true)]
+    Rig {
+        /// Passed on: `--build`, `--bare`, `--apply FILE`, `--karpenter-crds`, `--hours N`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 fn main() -> Result<ExitCode> {
@@ -50,6 +59,7 @@ fn main() -> Result<ExitCode> {
         Task::Verify { quick } => Ok(verify::verify(&root, quick)),
         Task::Demo => demo::demo(&root),
         Task::Generate { what } => generate::generate(&root, what).map(|()| ExitCode::SUCCESS),
+        Task::Rig { arguments } => rig::rig(&root, &arguments),
     }
 }
 

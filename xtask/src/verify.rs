@@ -15,7 +15,7 @@ use anyhow::Result;
 use crate::{
     cargo::{self, Metadata},
     check::{Check, Tally},
-    edges, generate, tidy, tools,
+    edges, generate, rig, tidy, tools,
 };
 
 /// In the order in which they run: the quick ones first.
@@ -30,9 +30,11 @@ enum Part {
     Properties,
     Cli,
     Generated,
+    Rig,
+    EndToEnd,
 }
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 11] = [
     Part::Tools,
     Part::Format,
     Part::Lints,
@@ -42,12 +44,16 @@ const PARTS: [Part; 9] = [
     Part::Properties,
     Part::Cli,
     Part::Generated,
+    Part::Rig,
+    Part::EndToEnd,
 ];
 
 /// Test targets of this name, in any crate, are the part `properties`.
 const PROPERTIES: &str = "properties";
 /// And of this name the part `cli`.
 const CLI: &str = "cli";
+/// And of this name the part `e2e`.
+const END_TO_END: &str = "e2e";
 
 pub(crate) fn verify(root: &Path, quick: bool) -> ExitCode {
     let mut rows = Vec::new();
@@ -82,11 +88,13 @@ impl Part {
             Self::Properties => "properties",
             Self::Cli => "cli",
             Self::Generated => "generated",
+            Self::Rig => "rig",
+            Self::EndToEnd => "e2e",
         }
     }
 
     fn left_out_if_quick(self) -> bool {
-        matches!(self, Self::Properties | Self::Generated)
+        matches!(self, Self::Properties | Self::Generated | Self::Rig | Self::EndToEnd)
     }
 }
 
@@ -111,6 +119,9 @@ fn run(part: Part, root: &Path) -> Result<Tally> {
         Part::Properties => some_tests(tests(root, &["--test", PROPERTIES])?),
         Part::Cli => some_tests(tests(root, &["--test", CLI])?),
         Part::Generated => Ok(report(&generate::current(root))),
+        // Apart from the tests that use it: the first time Go needs minutes, and the table should say for what.
+        Part::Rig => one_command(root, &[&rig::RUN[..], &["--build"]].concat()),
+        Part::EndToEnd => some_tests(tests(root, &["--test", END_TO_END])?),
     }
 }
 
@@ -152,7 +163,7 @@ fn other_test_targets(metadata: &Metadata) -> Vec<String> {
         .flat_map(|it| &it.targets)
         .filter(|it| it.kind.iter().any(|kind| kind == "test"))
         .map(|it| it.name.clone())
-        .filter(|it| it != PROPERTIES && it != CLI)
+        .filter(|it| ![PROPERTIES, CLI, END_TO_END].contains(&it.as_str()))
         .collect();
     names.sort();
     names.dedup();
