@@ -18,7 +18,7 @@ pub(crate) const RUN: [&str; 8] =
     ["run", "--quiet", "--locked", "-p", "nodemolt-rig", "--bin", "nodemolt-rig", "--"];
 
 /// nodemolt's own CRDs, once they are generated: every YAML file here is installed before anything else.
-const OUR_CRDS: &str = "crds";
+const OUR_CRDS: &str = "deploy/crds";
 
 pub(crate) fn rig(root: &Path, arguments: &[String]) -> Result<ExitCode> {
     let mut command = cargo::cargo(root);
