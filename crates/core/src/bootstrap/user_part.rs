@@ -45,9 +45,10 @@ const BEGINNINGS: [(&str, Kind); 9] = [
 
 impl Kind {
     pub fn of(text: &str) -> Self {
-        if mime::looks_like_mime(text) {
-            return Self::Mime;
-        }
+        if mime::looks_like_mime(text) { Self::Mime } else { Self::of_beginning(text) }
+    }
+
+    fn of_beginning(text: &str) -> Self {
         let start: String = text.trim_start().chars().take(32).collect();
         let start = start.to_ascii_lowercase();
         BEGINNINGS
@@ -60,7 +61,8 @@ impl Kind {
     pub fn of_part(part: &Part) -> Self {
         let content_type = part.content_type();
         match content_type.as_str() {
-            "text/plain" | "text/x-not-multipart" => Self::of(&part.body),
+            // Headers of MIME within a body are looked at by nobody.
+            "text/plain" | "text/x-not-multipart" => Self::of_beginning(&part.body),
             _ if part.multipart() => Self::Mime,
             it => [
                 Self::Shell,
