@@ -117,7 +117,8 @@ fn unpack_into(folder: &Path) -> Result<(), String> {
     let download =
         || quiet(Command::new("apt-get").arg("download").args(CLOUD_INIT).current_dir(folder));
     // The lists may be absent or old.
-    if !download() && !(apt(&["update"]) && download()) {
+    let downloaded = download() || (apt(&["update"]) && download());
+    if !downloaded {
         return Err(format!("`apt-get download {}` failed", CLOUD_INIT.join(" ")));
     }
     let files = fs::read_dir(folder).map_err(|why| why.to_string())?;

@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 
 use nodemolt_core::bootstrap::{Cluster, Kubelet, Placement, Settings, Taint};
 use nodemolt_core::launch::CapacityType;
-use nodemolt_fit::Family;
 use nodemolt_fit::capacity::NodeSettings;
+use nodemolt_fit::{Family, Operator, Requirements, Vocabulary, Written, label};
 
 use crate::ec2nodeclass::{self, EC2NodeClass, EC2NodeClassSpec};
+use crate::into_core::PoolOfClass;
 use crate::meta::IntOrString;
 use crate::nodepool::{self, NodePool};
 use crate::problem::{Finding, nearest};
 
-const NODEPOOL_LABEL: &str = "karpenter.sh/nodepool";
-const CLASS_LABEL: &str = "karpenter.k8s.aws/ec2nodeclass";
-const CAPACITY_TYPE_LABEL: &str = "karpenter.sh/capacity-type";
+/// A node has its taints from what it is told at boot; no controller need bring them.
+const TAINTS_ARE_THERE: (&str, &str) = ("karpenter.sh/do-not-sync-taints", "true");
 
 /// A node has it until its controller has seen it.
 const UNREGISTERED: (&str, &str) = ("karpenter.sh/unregistered", "NoExecute");
@@ -29,6 +29,9 @@ const PLACEMENTS: [&str; 2] = ["BeforeBootstrap", "BetweenBootstrapAndKubelet"];
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfClass {
     pub name: String,
+    /// The label that names the class on a node: under the class's own group, as Karpenter has it, so
+    /// that one name in both groups is two classes.
+    pub label: String,
     pub family: Family,
     pub kubelet: Kubelet,
     pub instance_store_raid0: bool,
@@ -55,6 +58,7 @@ impl TryFrom<&EC2NodeClass> for OfClass {
         let placement = placement(spec, &mut found);
         let this = Self {
             name: class.metadata.name.clone(),
+            label: class_label(&class.api_version),
             family: family(spec),
             kubelet: spec.kubelet.as_ref().map(kubelet).unwrap_or_default(),
             instance_store_raid0: spec.instance_store_policy.as_deref() == Some("RAID0"),
@@ -64,6 +68,14 @@ impl TryFrom<&EC2NodeClass> for OfClass {
         };
         if found.is_empty() { Ok(this) } else { Err(found) }
     }
+}
+
+/// `nodemolt.dev/ec2nodeclass` of our group; Karpenter's own of any other.
+fn class_label(api_version: &str) -> String {
+    if api_version == ec2nodeclass::NODEMOLT_V1ALPHA1 {
+        return "nodemolt.dev/ec2nodeclass".to_owned();
+    }
+    label::NODECLASS.to_owned()
 }
 
 /// As written, else as the alias says; images that are selected otherwise are custom.
@@ -127,7 +139,10 @@ pub struct OfPool {
     pub name: String,
     /// The class that it refers to, and the group of that.
     pub class: (String, String),
+    /// Of the template; and of each requirement that leaves one value, which every node then has.
     pub labels: BTreeMap<String, String>,
+    /// Where the requirements leave but one.
+    pub capacity_type: Option<String>,
     /// Those that stay, then those that something takes away.
     pub taints: Vec<Taint>,
 }
@@ -141,15 +156,48 @@ impl From<&NodePool> for OfPool {
             value: it.value.clone(),
             effect: it.effect.clone(),
         };
+        let required = PoolOfClass::try_from(pool).map(|it| it.pool.requirements);
+        let required = only_values(&required.unwrap_or_default());
+        let capacity_type = required.get(label::CAPACITY_TYPE).cloned();
+        let mut labels = required;
+        // Where and how a machine is bought is known when it was.
+        labels.retain(|key, _| !label::by_offering(key));
+        labels.extend(template.metadata.iter().flat_map(|it| it.labels.clone()));
         let staying = template.spec.taints.iter().flatten();
         let startup = template.spec.startup_taints.iter().flatten();
         Self {
             name: pool.metadata.name.clone(),
             class: (class.group.clone(), class.name.clone()),
-            labels: template.metadata.as_ref().map(|it| it.labels.clone()).unwrap_or_default(),
+            labels,
+            capacity_type,
             taints: staying.chain(startup).map(taint).collect(),
         }
     }
+}
+
+/// The labels of which these requirements, taken together, leave one value.
+fn only_values(required: &[Written]) -> BTreeMap<String, String> {
+    let vocabulary = Vocabulary::new();
+    let together = Requirements::read(required, &vocabulary);
+    let only = |(key, requirement): (_, &nodemolt_fit::Requirement)| {
+        let key = vocabulary.key_text(key).as_ref().to_owned();
+        let written = requirement.written(&key, &vocabulary);
+        let value =
+            match written.as_slice() {
+                [it] if it.operator == Operator::In => it.values.as_slice(),
+                [least, most]
+                    if least.operator == Operator::Gte && most.operator == Operator::Lte =>
+                {
+                    if least.values == most.values { least.values.as_slice() } else { &[] }
+                }
+                _ => &[],
+            };
+        match value {
+            [value] => Some((key, value.clone())),
+            _ => None,
+        }
+    };
+    together.iter().filter_map(only).collect()
 }
 
 /// All of it together. Without a pool its labels and taints are left out.
@@ -160,9 +208,14 @@ pub fn settings(
     capacity_type: Option<CapacityType>,
 ) -> Settings {
     let mut labels = pool.map(|it| it.labels.clone()).unwrap_or_default();
-    labels.insert(CLASS_LABEL.to_owned(), class.name.clone());
-    labels.extend(pool.map(|it| (NODEPOOL_LABEL.to_owned(), it.name.clone())));
-    labels.extend(capacity_type.map(|it| (CAPACITY_TYPE_LABEL.to_owned(), it.to_string())));
+    let capacity_type = capacity_type
+        .map(|it| it.to_string())
+        .or_else(|| pool.and_then(|it| it.capacity_type.clone()));
+    labels.insert(class.label.clone(), class.name.clone());
+    labels.extend(pool.map(|it| (label::NODEPOOL.to_owned(), it.name.clone())));
+    labels.extend(capacity_type.map(|it| (label::CAPACITY_TYPE.to_owned(), it)));
+    let (key, value) = TAINTS_ARE_THERE;
+    labels.insert(key.to_owned(), value.to_owned());
     let mut taints = pool.map(|it| it.taints.clone()).unwrap_or_default();
     let (key, effect) = UNREGISTERED;
     if !taints.iter().any(|it| it.key == key && it.effect == effect) {
@@ -235,7 +288,8 @@ mod tests {
         let mut pool = OfPool {
             name: "web".to_owned(),
             class: (String::new(), String::new()),
-            labels: BTreeMap::from([(NODEPOOL_LABEL.to_owned(), "other".to_owned())]),
+            labels: BTreeMap::from([(label::NODEPOOL.to_owned(), "other".to_owned())]),
+            capacity_type: None,
             taints: vec![taint("a", "NoSchedule")],
         };
         let cluster = || Cluster {
@@ -247,10 +301,57 @@ mod tests {
             ip_family: nodemolt_core::bootstrap::IpFamily::V4,
         };
         let said = settings(cluster(), &class, Some(&pool), Some(CapacityType::Spot));
-        assert_eq!(said.labels[NODEPOOL_LABEL], "web", "a pool cannot pose as another");
-        assert_eq!(said.labels[CAPACITY_TYPE_LABEL], "spot");
+        assert_eq!(said.labels[label::NODEPOOL], "web", "a pool cannot pose as another");
+        assert_eq!(said.labels[label::CAPACITY_TYPE], "spot");
         assert_eq!(said.taints.len(), 2);
         pool.taints = said.taints.clone();
         assert_eq!(settings(cluster(), &class, Some(&pool), None).taints, said.taints);
+    }
+
+    #[test]
+    fn the_class_is_named_under_its_own_group() {
+        assert_eq!(class_label("karpenter.k8s.aws/v1"), "karpenter.k8s.aws/ec2nodeclass");
+        assert_eq!(class_label("nodemolt.dev/v1alpha1"), "nodemolt.dev/ec2nodeclass");
+    }
+
+    #[test]
+    fn a_requirement_that_leaves_one_value_is_a_label() {
+        let text = "
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: web}
+spec:
+  template:
+    metadata: {labels: {written: template}}
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: web}
+      requirements:
+        - {key: one, operator: In, values: [a]}
+        - {key: several, operator: In, values: [a, b]}
+        - {key: narrowed, operator: In, values: [a, b]}
+        - {key: narrowed, operator: NotIn, values: [b]}
+        - {key: there, operator: Exists}
+        - {key: not, operator: NotIn, values: [a]}
+        - {key: gone, operator: DoesNotExist}
+        - {key: bounded, operator: Gt, values: ['4']}
+        - {key: bounded, operator: Lt, values: ['6']}
+        - {key: wide, operator: Gt, values: ['4']}
+        - {key: none, operator: In, values: [a]}
+        - {key: none, operator: In, values: [b]}
+        - {key: written, operator: In, values: [requirement]}
+        - {key: karpenter.sh/capacity-type, operator: In, values: [spot]}
+        - {key: topology.k8s.aws/zone-id, operator: In, values: [use1-az1]}
+        - {key: karpenter.k8s.aws/capacity-reservation-id, operator: In, values: [cr-1]}
+";
+        let source = Source { name: "pool.yaml".to_owned(), text: text.to_owned() };
+        let (objects, problems) = file::read(&source);
+        let Some(Object::Pool(pool)) = objects.first().map(|it| &it.value) else {
+            panic!("{problems:?}")
+        };
+        let pool = OfPool::from(pool);
+        let labels: Vec<_> = pool.labels.iter().map(|(key, it)| (&**key, &**it)).collect();
+        let expected = [("bounded", "5"), ("narrowed", "a"), ("one", "a"), ("written", "template")];
+        assert_eq!(labels, expected);
+        assert_eq!(pool.capacity_type.as_deref(), Some("spot"));
     }
 }
