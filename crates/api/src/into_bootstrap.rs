@@ -12,6 +12,7 @@ use nodemolt_fit::capacity::NodeSettings;
 use nodemolt_fit::{Family, Operator, Requirements, Vocabulary, Written, label};
 
 use crate::ec2nodeclass::{self, EC2NodeClass, EC2NodeClassSpec};
+use crate::file::path;
 use crate::into_core::PoolOfClass;
 use crate::meta::IntOrString;
 use crate::nodepool::{self, NodePool};
@@ -145,6 +146,10 @@ pub struct OfPool {
     pub capacity_type: Option<String>,
     /// Those that stay, then those that something takes away.
     pub taints: Vec<Taint>,
+    /// The field of the pool that says a label.
+    pub label_fields: BTreeMap<String, String>,
+    /// And those that say the taints.
+    pub taint_fields: Vec<String>,
 }
 
 impl From<&NodePool> for OfPool {
@@ -156,8 +161,19 @@ impl From<&NodePool> for OfPool {
             value: it.value.clone(),
             effect: it.effect.clone(),
         };
-        let required = PoolOfClass::try_from(pool).map(|it| it.pool.requirements);
-        let required = only_values(&required.unwrap_or_default());
+        let written = PoolOfClass::try_from(pool).map(|it| it.pool.requirements);
+        let written = written.unwrap_or_default();
+        let required = only_values(&written);
+        let mut label_fields = BTreeMap::new();
+        for (at, it) in written.iter().enumerate().rev() {
+            let field = format!("spec.template.spec.requirements[{at}]");
+            label_fields.insert(label::normalise(&it.key).to_owned(), field);
+        }
+        for key in template.metadata.iter().flat_map(|it| it.labels.keys()) {
+            let field = path::join("spec.template.metadata.labels", key);
+            label_fields.insert(key.clone(), field);
+        }
+        label_fields.insert(label::NODEPOOL.to_owned(), "metadata.name".to_owned());
         let capacity_type = required.get(label::CAPACITY_TYPE).cloned();
         let mut labels = required;
         // Where and how a machine is bought is known when it was.
@@ -165,12 +181,19 @@ impl From<&NodePool> for OfPool {
         labels.extend(template.metadata.iter().flat_map(|it| it.labels.clone()));
         let staying = template.spec.taints.iter().flatten();
         let startup = template.spec.startup_taints.iter().flatten();
+        let field = |list: &str, count: usize| {
+            (0..count).map(|at| format!("spec.template.spec.{list}[{at}]")).collect::<Vec<_>>()
+        };
+        let mut taint_fields = field("taints", staying.clone().count());
+        taint_fields.extend(field("startupTaints", startup.clone().count()));
         Self {
             name: pool.metadata.name.clone(),
             class: (class.group.clone(), class.name.clone()),
             labels,
             capacity_type,
             taints: staying.chain(startup).map(taint).collect(),
+            label_fields,
+            taint_fields,
         }
     }
 }
@@ -182,16 +205,17 @@ fn only_values(required: &[Written]) -> BTreeMap<String, String> {
     let only = |(key, requirement): (_, &nodemolt_fit::Requirement)| {
         let key = vocabulary.key_text(key).as_ref().to_owned();
         let written = requirement.written(&key, &vocabulary);
-        let value =
-            match written.as_slice() {
-                [it] if it.operator == Operator::In => it.values.as_slice(),
-                [least, most]
-                    if least.operator == Operator::Gte && most.operator == Operator::Lte =>
-                {
-                    if least.values == most.values { least.values.as_slice() } else { &[] }
-                }
-                _ => &[],
-            };
+        let value = match written.as_slice() {
+            [it] if it.operator == Operator::In => it.values.as_slice(),
+            [least, most]
+                if least.operator == Operator::Gte
+                    && most.operator == Operator::Lte
+                    && least.values == most.values =>
+            {
+                least.values.as_slice()
+            }
+            _ => &[],
+        };
         match value {
             [value] => Some((key, value.clone())),
             _ => None,
@@ -291,6 +315,8 @@ mod tests {
             labels: BTreeMap::from([(label::NODEPOOL.to_owned(), "other".to_owned())]),
             capacity_type: None,
             taints: vec![taint("a", "NoSchedule")],
+            label_fields: BTreeMap::new(),
+            taint_fields: Vec::new(),
         };
         let cluster = || Cluster {
             name: "blue".to_owned(),

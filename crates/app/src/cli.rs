@@ -620,6 +620,12 @@ pub(crate) enum TextFormat {
     Json,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlainFormat {
+    Text,
+    Json,
+}
+
 /// Say what differs between what two nodes are told: parts and keys first, then the text
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -647,6 +653,10 @@ pub(crate) struct UserdataDiff {
     /// Exit with 2 where they differ
     #[arg(long)]
     pub detailed_exitcode: bool,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = PlainFormat::Text)]
+    pub output: PlainFormat,
 }
 
 /// Look for mistakes in a class's user data: what rendering would refuse or remark, and secrets
@@ -667,6 +677,10 @@ pub(crate) struct UserdataLint {
 
     #[command(flatten)]
     pub boot: Boot,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = PlainFormat::Text)]
+    pub output: PlainFormat,
 }
 
 /// Print a completion script for a shell

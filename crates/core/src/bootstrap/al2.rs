@@ -39,9 +39,9 @@ pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, Merge
         refused.extend(conflict.remarks);
         Vec::new()
     });
-    refused.extend(quote::check_cluster(&settings.cluster));
+    flags::tell(&mut refused, quote::check_cluster(&settings.cluster));
     let ours = ours(settings).unwrap_or_else(|remarks| {
-        refused.extend(remarks);
+        flags::tell(&mut refused, remarks);
         Ours { before: None, after: Part::new(mime::SHELL, "") }
     });
     let mut theirs = Vec::new();
@@ -58,7 +58,7 @@ pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, Merge
     theirs.retain(|it| it.part != ours.after && Some(&it.part) != ours.before.as_ref());
     check_parts(&theirs, settings.placement, &mut refused, &mut remarks);
     if !refused.is_empty() {
-        return Err(MergeConflict { remarks: refused });
+        return Err(MergeConflict { remarks: refused, warnings: remarks });
     }
 
     let (mut parts, mut provenance) = (Vec::new(), Vec::new());
@@ -108,7 +108,7 @@ fn bootstrap_call(settings: &Settings, flags: &[flags::Flag]) -> Result<String, 
         quoted("cluster.certificateAuthority", &cluster.certificate_authority)?,
     )];
     let dns = flags::cluster_dns(settings);
-    if dns.map_or(cluster.ip_family == IpFamily::V6, |it| it.is_ipv6()) {
+    if cluster.ip_family == IpFamily::V6 || dns.is_some_and(|it| it.is_ipv6()) {
         lines.push("--ip-family ipv6".to_owned());
         if dns.is_none() {
             let Some(cidr) = &cluster.service_cidr else {

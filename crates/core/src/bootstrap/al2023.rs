@@ -37,7 +37,11 @@ pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, Merge
             Vec::new()
         });
     let cidr = settings.cluster.service_cidr.as_deref().unwrap_or_default();
-    refused.extend(cidr_problem(cidr));
+    if cidr.is_empty() {
+        let hint = "`aws eks describe-cluster` has it under kubernetesNetworkConfig";
+        let message = "is missing; AL2023 finds the cluster's DNS by it";
+        refused.push(Remark::of_field("cluster.serviceCidr", message).with_hint(hint));
+    }
 
     let mut parts = Vec::new();
     let mut theirs = Theirs::default();
@@ -62,7 +66,7 @@ pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, Merge
     carry_taints(&theirs, settings, &mut ours, &mut remarks);
     flags::judge(&theirs.flags, &ours, &mut refused, &mut remarks);
     if !refused.is_empty() {
-        return Err(MergeConflict { remarks: refused });
+        return Err(MergeConflict { remarks: refused, warnings: remarks });
     }
 
     let body = format!("# NodeConfig by nodemolt\n{}", yaml::write(&ours.document));
@@ -261,25 +265,10 @@ fn provenance(parts: &[Part], ours: &Ours) -> Vec<Provenance> {
     found
 }
 
-fn cidr_problem(cidr: &str) -> Option<Remark> {
-    let field = "cluster.serviceCidr";
-    if cidr.is_empty() {
-        let hint = "`aws eks describe-cluster` has it under kubernetesNetworkConfig";
-        let message = "is missing; AL2023 finds the cluster's DNS by it";
-        return Some(Remark::of_field(field, message).with_hint(hint));
-    }
-    let fits = cidr.split_once('/').is_some_and(|(address, bits)| {
-        let bits_max =
-            address.parse().map(|it: std::net::IpAddr| if it.is_ipv4() { 32 } else { 128 });
-        bits_max.is_ok_and(|max| bits.parse::<u8>().is_ok_and(|it| it <= max))
-    });
-    (!fits).then(|| Remark::of_field(field, format!("`{}` is no range of addresses", shown(cidr))))
-}
-
 /// The place of a part's line in the whole of the user's part.
 fn moved(place: Place, lines: usize) -> Place {
     match place {
         Place::UserPart { line, column } => Place::UserPart { line: line + lines, column },
-        Place::Field(_) | Place::Whole => place,
+        Place::Field(_) | Place::Label(_) | Place::Taint(_) | Place::Whole => place,
     }
 }

@@ -40,12 +40,12 @@ pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, Merge
         Ok(document) => document,
         Err(remark) => {
             refused.push(remark);
-            return Err(MergeConflict { remarks: refused });
+            return Err(MergeConflict { remarks: refused, warnings: remarks });
         }
     };
     user::check(&document, &mut refused, &mut remarks);
     if !refused.is_empty() {
-        return Err(MergeConflict { remarks: refused });
+        return Err(MergeConflict { remarks: refused, warnings: remarks });
     }
     let (text, ours) = merge(&document, settings, &mut remarks)?;
     finish(text, &ours, remarks)
@@ -110,7 +110,7 @@ fn shown_value(value: &Value) -> String {
 
 fn in_the_way(user: &Document<String>, path: &[&str]) -> MergeConflict {
     let message = format!("stands where `{}` must stand", dotted(path));
-    MergeConflict { remarks: vec![Remark::new(place(user, path), message)] }
+    Remark::new(place(user, path), message).into()
 }
 
 /// The parser that the node uses has the last word on what we wrote, too.
@@ -121,7 +121,7 @@ fn finish(
 ) -> Result<UserData, MergeConflict> {
     let document = toml_text::read(&text).map_err(|error| {
         let message = format!("cannot be merged into one document: {}", error.message);
-        MergeConflict { remarks: vec![Remark::new(Place::Whole, message)] }
+        MergeConflict::from(Remark::new(Place::Whole, message))
     })?;
     let source = |what: &str| {
         let inner = what.rfind('[').map(|it| &what[..it]);

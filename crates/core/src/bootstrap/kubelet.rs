@@ -34,11 +34,7 @@ pub fn check(kubelet: &Kubelet, family: Family) -> Result<Vec<Remark>, MergeConf
     let mut refused = Vec::new();
     semantics(kubelet, &mut refused);
     family_support(kubelet, family, &mut refused);
-    if refused.is_empty() {
-        Ok(unknown_fields(kubelet, family))
-    } else {
-        Err(MergeConflict { remarks: refused })
-    }
+    if refused.is_empty() { Ok(unknown_fields(kubelet, family)) } else { Err(refused.into()) }
 }
 
 /// What holds for every family.

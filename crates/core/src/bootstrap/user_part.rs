@@ -162,7 +162,7 @@ fn collect_leaves(found: &Found, depth: usize, leaves: &mut Vec<Found>) -> Resul
     let within = within.map_err(|remark| {
         let line = match remark.place {
             Place::UserPart { line, .. } => shift(line),
-            Place::Field(_) | Place::Whole => found.line,
+            Place::Field(_) | Place::Label(_) | Place::Taint(_) | Place::Whole => found.line,
         };
         Remark { hint: remark.hint, ..at(line, format!("the multipart within {}", remark.message)) }
     })?;

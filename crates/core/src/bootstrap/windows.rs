@@ -29,9 +29,9 @@ pub fn render(
         refused.extend(conflict.remarks);
         Vec::new()
     });
-    refused.extend(quote::check_cluster(&settings.cluster));
+    flags::tell(&mut refused, quote::check_cluster(&settings.cluster));
     let call = bootstrap_call(settings).unwrap_or_else(|remarks| {
-        refused.extend(remarks);
+        flags::tell(&mut refused, remarks);
         String::new()
     });
     let theirs = user.text().map(|text| {
@@ -43,7 +43,7 @@ pub fn render(
         remarks.push(Remark::of_field("spec.instanceStorePolicy", message));
     }
     if !refused.is_empty() {
-        return Err(MergeConflict { remarks: refused });
+        return Err(MergeConflict { remarks: refused, warnings: remarks });
     }
 
     let mut text = format!("{OPEN}\n");

@@ -393,7 +393,7 @@ impl Theirs {
 
 /// The class's settings, and where it has none the user's; the user's flags before both.
 pub(crate) fn reservations(class: &Kubelet, user: UserPart<'_>) -> Result<Kubelet, MergeConflict> {
-    let read = parts::read(user).map_err(|it| MergeConflict { remarks: vec![it] })?;
+    let read = parts::read(user).map_err(MergeConflict::from)?;
     let (mut theirs, mut refused) = (Theirs::default(), Vec::new());
     for config in read.parts.into_iter().filter_map(|(_, it)| it) {
         refused.extend(check(&config).refused);
@@ -439,5 +439,5 @@ pub(crate) fn reservations(class: &Kubelet, user: UserPart<'_>) -> Result<Kubele
         number("max-pods").or(class.max_pods).or_else(|| theirs.natural("maxPods"));
     effective.pods_per_core =
         number("pods-per-core").or(class.pods_per_core).or_else(|| theirs.natural("podsPerCore"));
-    if refused.is_empty() { Ok(effective) } else { Err(MergeConflict { remarks: refused }) }
+    if refused.is_empty() { Ok(effective) } else { Err(refused.into()) }
 }

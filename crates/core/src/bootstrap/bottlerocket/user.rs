@@ -218,12 +218,11 @@ fn kind_of(item: &Item) -> &'static str {
 
 /// The class's settings, and where it has none the user's.
 pub(crate) fn reservations(class: &Kubelet, user: UserPart<'_>) -> Result<Kubelet, MergeConflict> {
-    let document = toml_text::read(user.text().unwrap_or_default())
-        .map_err(|it| MergeConflict { remarks: vec![it] })?;
+    let document = toml_text::read(user.text().unwrap_or_default()).map_err(MergeConflict::from)?;
     let mut refused = Vec::new();
     check(&document, &mut refused, &mut Vec::new());
     if !refused.is_empty() {
-        return Err(MergeConflict { remarks: refused });
+        return Err(refused.into());
     }
     let mut effective = class.clone();
     let kubernetes =
