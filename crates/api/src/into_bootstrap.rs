@@ -6,10 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use nodemolt_core::bootstrap::{Cluster, Kubelet, Placement, Settings, Taint};
+use nodemolt_core::bootstrap::{
+    Cluster, Kubelet, Placement, Settings, Taint, UserPart, effective_reservations,
+};
 use nodemolt_core::launch::CapacityType;
-use nodemolt_fit::capacity::NodeSettings;
-use nodemolt_fit::{Family, Operator, Requirements, Vocabulary, Written, label};
+use nodemolt_fit::capacity::{NodeSettings, Threshold};
+use nodemolt_fit::{Family, Operator, Quantity, Requirements, Vocabulary, Written, label};
 
 use crate::ec2nodeclass::{self, EC2NodeClass, EC2NodeClassSpec};
 use crate::file::path;
@@ -69,6 +71,38 @@ impl TryFrom<&EC2NodeClass> for OfClass {
         };
         if found.is_empty() { Ok(this) } else { Err(found) }
     }
+}
+
+/// What nodes of the class offer: what the class reserves, and where it says nothing what its user data
+/// does. User data that cannot be read reserves nothing that we know of, and that is told.
+pub fn offered(class: &EC2NodeClass) -> Result<(NodeSettings, Vec<Finding>), Vec<Finding>> {
+    let mut settings = NodeSettings::try_from(class)?;
+    let Ok(of_class) = OfClass::try_from(class) else { return Ok((settings, Vec::new())) };
+    let user = UserPart(&of_class.user_part);
+    let effective = match effective_reservations(settings.family, &of_class.kubelet, user) {
+        Ok(effective) => effective,
+        Err(conflict) => {
+            let message = format!("what it reserves is not counted: {conflict}");
+            let hint = "`nodemolt userdata lint` tells more";
+            return Ok((settings, vec![Finding::warning("spec.userData", message).hint(hint)]));
+        }
+    };
+    // Every value was checked when it was read, so none is lost here.
+    let quantities = |map: &BTreeMap<String, String>| {
+        let read = |(key, text): (&String, &String)| Some((key.clone(), text.parse().ok()?));
+        map.iter().filter_map(read).collect::<BTreeMap<String, Quantity>>()
+    };
+    settings.kube_reserved = quantities(&effective.kube_reserved);
+    settings.system_reserved = quantities(&effective.system_reserved);
+    let threshold = |text: &String| {
+        Threshold::from_percent(text).or_else(|| text.parse().ok().map(Threshold::Fixed))
+    };
+    let hard = effective.eviction_hard.iter();
+    settings.eviction_hard =
+        hard.filter_map(|(key, it)| Some((key.clone(), threshold(it)?))).collect();
+    settings.max_pods = effective.max_pods;
+    settings.pods_per_core = effective.pods_per_core;
+    Ok((settings, Vec::new()))
 }
 
 /// `nodemolt.dev/ec2nodeclass` of our group; Karpenter's own of any other.

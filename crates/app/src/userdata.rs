@@ -211,10 +211,11 @@ impl Read {
             let message = format!("there are {} classes: {}", names.len(), names.join(", "));
             return Err(Failure::usage(message).hint("pass --class NAME"));
         }
+        // What is wrong with the user data is told when it is rendered.
         let node = objects
             .settings
             .remove(&full_name)
-            .unwrap_or_else(|| Ok(NodeSettings::of(class.family)));
+            .map_or_else(|| Ok(NodeSettings::of(class.family)), |it| it.map(|(it, _)| it));
         let mut talk = std::mem::take(&mut objects.talk);
         written.pool =
             pick_pool(pools, &full_name, boot.family.unwrap_or(class.family), boot, &mut talk)?;

@@ -30,6 +30,41 @@ const KIND: &str = "NodeConfig";
 
 /// The document for the node, or everything that speaks against it.
 pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, MergeConflict> {
+    // What we rendered ourselves is not repeated, so that rendering again changes nothing. Ours carries
+    // the user's taints, so it is known by what comes of the parts before it.
+    if let Ok(mut read) = parts::read(user)
+        && let Some((last, _)) = read.parts.pop()
+        && last.body.starts_with(OURS_BEGINS)
+        && let Ok(rendered) = assemble(settings, Ok(read))
+        && rendered.parts.last() == Some(&last)
+    {
+        return Ok(rendered.finish());
+    }
+    assemble(settings, parts::read(user)).map(Assembled::finish)
+}
+
+/// How our `NodeConfig` begins.
+const OURS_BEGINS: &str = "# NodeConfig by nodemolt\n";
+
+/// The user's parts and ours, last.
+#[derive(Debug)]
+struct Assembled {
+    parts: Vec<Part>,
+    ours: Ours,
+    remarks: Vec<Remark>,
+}
+
+impl Assembled {
+    fn finish(self) -> UserData {
+        let provenance = provenance(&self.parts, &self.ours);
+        UserData { text: mime::compose(&self.parts), provenance, remarks: self.remarks }
+    }
+}
+
+fn assemble(
+    settings: &Settings,
+    read: Result<parts::Read, Remark>,
+) -> Result<Assembled, MergeConflict> {
     let mut refused = identity::check(settings);
     let mut remarks =
         kubelet::check(&settings.kubelet, Family::Al2023).unwrap_or_else(|conflict| {
@@ -45,8 +80,9 @@ pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, Merge
 
     let mut parts = Vec::new();
     let mut theirs = Theirs::default();
-    match parts::read(user) {
+    match read {
         Ok(read) => {
+            refused.extend(read.refused);
             remarks.extend(read.remarks);
             for (part, node_config) in read.parts {
                 if let Some(node_config) = node_config {
@@ -64,15 +100,16 @@ pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, Merge
     let mut ours = ours(settings, cidr);
     theirs.compare(&ours.config, &mut remarks);
     carry_taints(&theirs, settings, &mut ours, &mut remarks);
+    refused.append(&mut theirs.refused);
+    refused.extend(theirs.together(&settings.kubelet));
     flags::judge(&theirs.flags, &ours, &mut refused, &mut remarks);
     if !refused.is_empty() {
         return Err(MergeConflict { remarks: refused, warnings: remarks });
     }
 
-    let body = format!("# NodeConfig by nodemolt\n{}", yaml::write(&ours.document));
+    let body = format!("{OURS_BEGINS}{}", yaml::write(&ours.document));
     parts.push(Part::new(NODE_CONFIG, body));
-    let text = mime::compose(&parts);
-    Ok(UserData { text, provenance: provenance(&parts, &ours), remarks })
+    Ok(Assembled { parts, ours, remarks })
 }
 
 /// Our `NodeConfig`, and the same as paths with who said them.

@@ -44,6 +44,7 @@ pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, Merge
         }
     };
     user::check(&document, &mut refused, &mut remarks);
+    refused.extend(user::together(&document, &settings.kubelet));
     if !refused.is_empty() {
         return Err(MergeConflict { remarks: refused, warnings: remarks });
     }

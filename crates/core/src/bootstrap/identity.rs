@@ -156,6 +156,17 @@ fn word(text: &str) -> bool {
         && alphanumeric(text.chars().next_back())
 }
 
+/// As much of a user's line as tells which one is meant. It may hold a secret, so it is not shown: a word
+/// up to where a value would begin, and little of that.
+pub(crate) fn glimpse(line: &str) -> String {
+    const CHARS_MAX: usize = 12;
+    let line = line.trim();
+    let ends = |it: char| it.is_whitespace() || "=:\"'".contains(it);
+    let word = line.split(ends).next().unwrap_or_default();
+    let cut: String = word.chars().take(CHARS_MAX).collect();
+    if cut.len() == line.len() { shown(&cut) } else { format!("{}…", shown(&cut)) }
+}
+
 /// What a person typed, fit for one line of a message.
 pub(crate) fn shown(text: &str) -> String {
     const CHARS_MAX: usize = 80;

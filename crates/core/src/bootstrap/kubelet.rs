@@ -12,7 +12,7 @@ use nodemolt_fit::{Family, Quantity, capacity::Threshold};
 use serde_json::Value;
 
 use super::identity::shown;
-use super::{Kubelet, MergeConflict, Remark};
+use super::{Kubelet, MergeConflict, Place, Remark};
 
 mod fields;
 
@@ -119,6 +119,65 @@ fn semantics(kubelet: &Kubelet, refused: &mut Vec<Remark>) {
     }
     let negative = eviction_max_pod_grace_period.filter(|it| *it < 0);
     refuse(".evictionMaxPodGracePeriod", negative.map(|_| "can't be negative".to_owned()));
+}
+
+/// What class and user say together, each with its place. What only the class says was judged before.
+#[derive(Debug, Default)]
+pub(crate) struct Together {
+    pub(crate) soft: BTreeMap<String, Place>,
+    pub(crate) grace: BTreeMap<String, Place>,
+    pub(crate) high: Option<(i64, Place)>,
+    pub(crate) low: Option<(i64, Place)>,
+}
+
+impl Together {
+    /// The class's part of it.
+    pub(crate) fn of_class(class: &Kubelet) -> Self {
+        let places = |field: &str, map: &BTreeMap<String, String>| {
+            let place = |it: &String| Place::Field(format!("spec.kubelet.{field}[{}]", shown(it)));
+            map.keys().map(|it| (it.clone(), place(it))).collect()
+        };
+        let percent = |field: &str, it: Option<i32>| {
+            it.map(|it| (it.into(), Place::Field(format!("spec.kubelet.{field}"))))
+        };
+        Self {
+            soft: places("evictionSoft", &class.eviction_soft),
+            grace: places("evictionSoftGracePeriod", &class.eviction_soft_grace_period),
+            high: percent("imageGCHighThresholdPercent", class.image_gc_high_threshold_percent),
+            low: percent("imageGCLowThresholdPercent", class.image_gc_low_threshold_percent),
+        }
+    }
+
+    /// A kubelet does not start where a soft threshold has no grace period or the other way round, nor
+    /// where it would stop collecting images above where it begins.
+    pub(crate) fn problems(&self) -> Vec<Remark> {
+        let of_class = |it: &Place| matches!(it, Place::Field(_));
+        let mut refused = Vec::new();
+        for (field, map, other, counterpart) in [
+            ("evictionSoft", &self.soft, "evictionSoftGracePeriod", &self.grace),
+            ("evictionSoftGracePeriod", &self.grace, "evictionSoft", &self.soft),
+        ] {
+            for (signal, place) in map {
+                if !counterpart.contains_key(signal) && !of_class(place) {
+                    let message = format!("{field}[{}]: has no matching {other}", shown(signal));
+                    let hint = "the kubelet wants both, of one signal; the class may say either";
+                    refused.push(Remark::new(place.clone(), message).with_hint(hint));
+                }
+            }
+        }
+        if let (Some((high, at_high)), Some((low, at_low))) = (&self.high, &self.low)
+            && high <= low
+            && !(of_class(at_high) && of_class(at_low))
+        {
+            let place = if of_class(at_high) { at_low } else { at_high };
+            let message = format!(
+                "imageGCHighThresholdPercent ({high}) must be greater than \
+                 imageGCLowThresholdPercent ({low})"
+            );
+            refused.push(Remark::new(place.clone(), message));
+        }
+        refused
+    }
 }
 
 type Named<'a> = (&'static str, &'a BTreeMap<String, String>);
