@@ -480,6 +480,10 @@ pub(crate) struct LaunchRender {
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
 
+    /// Print the class's static digest alone, which needs nothing but the class
+    #[arg(long)]
+    pub digest: bool,
+
     /// How to print
     #[arg(short = 'o', long, value_enum, default_value_t = DocumentFormat::Json)]
     pub output: DocumentFormat,

@@ -16,6 +16,7 @@ use super::{Kubelet, MergeConflict, Place, Remark};
 
 mod fields;
 
+pub(crate) use fields::type_problem;
 pub use fields::{FIELDS, MANAGED};
 
 pub const EVICTION_SIGNALS: [&str; 6] = [
@@ -34,15 +35,24 @@ pub fn check(kubelet: &Kubelet, family: Family) -> Result<Vec<Remark>, MergeConf
     let mut refused = Vec::new();
     semantics(kubelet, &mut refused);
     family_support(kubelet, family, &mut refused);
-    if refused.is_empty() { Ok(unknown_fields(kubelet, family)) } else { Err(refused.into()) }
+    if !refused.is_empty() {
+        return Err(refused.into());
+    }
+    let mut remarks = unknown_fields(kubelet, family);
+    if kubelet.rest.get("providerID").is_some_and(|it| !it.is_null()) {
+        let message = "stands over what the node's own bootstrap knows of the machine";
+        let remark = Remark::of_field("spec.kubelet.providerID", message);
+        remarks.push(remark.with_hint("remove it: a node of another id never joins"));
+    }
+    Ok(remarks)
 }
 
 /// What holds for every family.
 fn semantics(kubelet: &Kubelet, refused: &mut Vec<Remark>) {
     let Kubelet {
         cluster_dns,
-        max_pods: _,
-        pods_per_core: _,
+        max_pods,
+        pods_per_core,
         system_reserved,
         kube_reserved,
         eviction_hard,
@@ -60,8 +70,17 @@ fn semantics(kubelet: &Kubelet, refused: &mut Vec<Remark>) {
         }
     };
 
-    for name in rest.keys() {
-        refuse(&format!(".{}", shown(name)), owned_or_misread(name));
+    for (name, value) in rest {
+        // Its parts are told one by one below.
+        let typed =
+            || (name != "evictionMinimumReclaim").then(|| type_problem(name, value)).flatten();
+        let problem = owned_or_misread(name).or_else(|| owned(name, value)).or_else(typed);
+        refuse(&format!(".{}", shown(name)), problem);
+    }
+    for (name, count) in [("maxPods", max_pods), ("podsPerCore", pods_per_core)] {
+        let large = count.filter(|it| i32::try_from(*it).is_err());
+        let problem = large.map(|it| format!("`{it}` is more than {}", i32::MAX));
+        refuse(&format!(".{name}"), problem);
     }
     for (index, address) in cluster_dns.iter().enumerate() {
         let problem = address
@@ -201,6 +220,18 @@ fn owned_or_misread(name: &str) -> Option<String> {
     MANAGED.contains(&name).then(|| "is not of the type that the kubelet reads".to_owned())
 }
 
+/// What the node's own bootstrap sets, and a kubelet that is told otherwise never joins.
+fn owned(name: &str, value: &Value) -> Option<String> {
+    let expected = match name {
+        "registerNode" => Value::Bool(true),
+        "kind" => "KubeletConfiguration".into(),
+        "apiVersion" => "kubelet.config.k8s.io/v1beta1".into(),
+        _ => return None,
+    };
+    let message = "can't be set, the node's own bootstrap sets it";
+    (*value != expected && !value.is_null()).then(|| message.to_owned())
+}
+
 /// The one eviction map that is not managed.
 fn minimum_reclaim(
     rest: &serde_json::Map<String, Value>,
@@ -269,6 +300,11 @@ pub(crate) fn grace_problem(value: &str) -> Option<String> {
         Some(Sign::Negative) => Some("can't be a negative duration".to_owned()),
         Some(Sign::Natural) => None,
     }
+}
+
+/// Whether it is a length of time, in Go's words.
+fn duration(text: &str) -> bool {
+    go_duration(text).is_some()
 }
 
 /// Below this a digit is nothing, even of an hour; and so many fit.

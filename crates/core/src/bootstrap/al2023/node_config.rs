@@ -238,6 +238,9 @@ impl Checked {
                 self.shape(&entry.value, *shape, &field);
             } else if !FIELDS.contains(&entry.key.as_str()) {
                 self.unknown(entry, &field, FIELDS);
+            } else if let Some(problem) = rules::type_problem(&entry.key, &entry.value.value()) {
+                let remark = self.remark(&entry.value, format!("`{field}` {problem}"));
+                self.refused.push(remark);
             }
         }
     }
@@ -294,14 +297,16 @@ impl Checked {
             }
             seen.push(taint);
         }
-        for (name, owned) in [("registerNode", Some(Value::Bool(true))), ("providerID", None)] {
-            if let Some(node) = config.get(name)
-                && node.content != Content::Null
-                && Some(node.value()) != owned
-            {
-                let message = format!("`spec.kubelet.config.{name}` is for nodeadm to set");
-                self.refused.push(self.remark(node, message).with_hint("remove it here"));
-            }
+        if let Some(node) = config.get("registerNode").filter(|it| it.value() == Value::Bool(false))
+        {
+            let message =
+                "`spec.kubelet.config.registerNode`: a node that does not register never joins";
+            self.refused.push(self.remark(node, message).with_hint("remove it here"));
+        }
+        if let Some(node) = config.get("providerID").filter(|it| it.content != Content::Null) {
+            let message =
+                "`spec.kubelet.config.providerID` stands over what nodeadm knows of the machine";
+            self.remarks.push(self.remark(node, message).with_hint("remove it here"));
         }
     }
 }
