@@ -67,7 +67,7 @@ impl TryFrom<&EC2NodeClass> for OfClass {
             instance_store_raid0: spec.instance_store_policy.as_deref() == Some("RAID0"),
             placement,
             user_part: spec.user_data.clone().unwrap_or_default(),
-            release: release(spec),
+            release: release(class),
         };
         if found.is_empty() { Ok(this) } else { Err(found) }
     }
@@ -125,9 +125,23 @@ fn alias(spec: &EC2NodeClassSpec) -> Option<&str> {
     spec.terms().iter().find_map(|it| it.alias.as_deref())
 }
 
-fn release(spec: &EC2NodeClassSpec) -> Option<String> {
-    let written = alias(spec).map(str::to_owned).or_else(|| spec.implied_alias())?;
-    written.split_once('@').map(|(_, release)| release.to_owned())
+/// Of the alias, else of the name that is asked for, else of an image that was resolved.
+fn release(class: &EC2NodeClass) -> Option<String> {
+    let spec = &class.spec;
+    if let Some(alias) = alias(spec).map(str::to_owned).or_else(|| spec.implied_alias()) {
+        return alias.split_once('@').map(|(_, release)| release.to_owned());
+    }
+    let asked = spec.terms().iter().filter_map(|it| it.name.as_deref());
+    let amis = class.status.iter().flat_map(|it| it.amis.iter().flatten());
+    let resolved = amis.filter_map(|it| it.name.as_deref());
+    asked.chain(resolved).find_map(release_in_name)
+}
+
+/// `v1.50.0` of `bottlerocket-aws-k8s-1.35-x86_64-v1.50.0-0a1b2c3d`.
+fn release_in_name(name: &str) -> Option<String> {
+    let mut words = name.strip_prefix("bottlerocket-")?.split('-');
+    let version = |it: &&str| it.starts_with('v') && it.contains('.') && !it.contains('*');
+    words.rfind(version).map(str::to_owned)
 }
 
 fn placement(spec: &EC2NodeClassSpec, found: &mut Vec<Finding>) -> Placement {
@@ -322,6 +336,17 @@ mod tests {
             family("{role: r, amiFamily: Custom, amiSelectorTerms: [{id: ami-00000000}]}"),
             Family::Custom
         );
+    }
+
+    #[test]
+    fn the_release_is_that_of_the_name_where_there_is_no_alias() {
+        let name = "bottlerocket-aws-k8s-1.35-x86_64-v1.50.0-0a1b2c3d";
+        assert_eq!(release_in_name(name).as_deref(), Some("v1.50.0"));
+        assert_eq!(release_in_name("bottlerocket-aws-k8s-1.35-x86_64-v1.*"), None);
+        assert_eq!(release_in_name("my-image-v1.50.0"), None);
+        let spec =
+            format!("{{role: r, amiFamily: Bottlerocket, amiSelectorTerms: [{{name: {name}}}]}}");
+        assert_eq!(read(&spec).unwrap().release.as_deref(), Some("v1.50.0"));
     }
 
     #[test]

@@ -480,11 +480,7 @@ pub(crate) struct LaunchRender {
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
 
-    /// Print the class's static digest alone, which needs nothing but the class
-    #[arg(long)]
-    pub digest: bool,
-
-    /// How to print
+    /// How to print; digest is the class's static digest alone, which needs nothing but the class
     #[arg(short = 'o', long, value_enum, default_value_t = DocumentFormat::Json)]
     pub output: DocumentFormat,
 }
@@ -500,6 +496,7 @@ pub(crate) enum ReservationType {
 pub(crate) enum DocumentFormat {
     Json,
     Yaml,
+    Digest,
 }
 
 /// Say what nodes are told at boot: render it, compare it, look for mistakes

@@ -46,10 +46,14 @@ fn render(verb: &cli::LaunchRender, look: Look) -> Result<Answer, Failure> {
     let (class, settings) = the_one(read, verb)?;
 
     let mut talk = objects.talk.clone();
-    if verb.digest {
-        let data = format!("{}\n", settings.static_digest().as_str());
-        return Ok(Answer { data, talk: look.plain(&talk), exit: Exit::Done });
-    }
+    let format = match verb.output {
+        DocumentFormat::Json => Format::Json,
+        DocumentFormat::Yaml => Format::Yaml,
+        DocumentFormat::Digest => {
+            let data = format!("{}\n", settings.static_digest().as_str());
+            return Ok(Answer { data, talk: look.plain(&talk), exit: Exit::Done });
+        }
+    };
     let occasion = occasion(verb, &class, &settings, &objects, &mut talk)?;
     let specification = launch::specify(&settings, &occasion).map_err(|findings| {
         let mut failure = Failure { talk: talk.clone(), exit: Exit::Failed };
@@ -60,10 +64,6 @@ fn render(verb: &cli::LaunchRender, look: Look) -> Result<Answer, Failure> {
         }
         failure
     })?;
-    let format = match verb.output {
-        DocumentFormat::Json => Format::Json,
-        DocumentFormat::Yaml => Format::Yaml,
-    };
     // No `--ascii` for the document: it is data, and names in it are what they are.
     let data = output::serialize(format, &document::document(&specification.template))?;
     Ok(Answer { data, talk: look.plain(&talk), exit: Exit::Done })

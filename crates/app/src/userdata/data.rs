@@ -28,7 +28,7 @@ struct Said {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Findings {
+pub(crate) struct Linted {
     api_version: &'static str,
     kind: &'static str,
     class: String,
@@ -80,12 +80,12 @@ pub(crate) fn document(prepared: &Prepared, user_data: &UserData) -> Document {
     }
 }
 
-pub(crate) fn findings(prepared: &Prepared, found: &[(&'static str, Remark)]) -> Findings {
+pub(crate) fn findings(prepared: &Prepared, found: &[(&'static str, Remark)]) -> Linted {
     let finding = |(severity, remark): &(&'static str, Remark)| Finding {
         severity,
         remark: remarked(prepared, remark),
     };
-    Findings {
+    Linted {
         api_version: "nodemolt.dev/cli/v1",
         kind: "UserDataFindings",
         class: prepared.class.name.clone(),

@@ -97,7 +97,11 @@ fn merge(
 }
 
 fn overridden(place: Place, name: &str, value: &Value, source: Source) -> Remark {
+    let of_store = name.contains(MOUNT_INSTANCE_STORAGE);
     let (who, hint) = match source {
+        Source::Class if of_store => {
+            ("the class", "change `spec.instanceStorePolicy` of the class, or remove it here")
+        }
         Source::Class => ("the class", "change `spec.kubelet` of the class, or remove it here"),
         Source::Nodemolt | Source::User => ("nodemolt", "remove it here"),
     };

@@ -54,17 +54,13 @@ fn parameter(text: &str) -> Option<(String, String, &str)> {
     if name.is_empty() {
         return None;
     }
-    let (value, rest) = match rest.strip_prefix('"') {
-        Some(quoted) => quoted_value(quoted)?,
-        None => {
-            let (value, rest) = token(rest);
-            if value.is_empty() {
-                return None;
-            }
-            (value.to_owned(), rest)
-        }
-    };
-    Some((name.to_lowercase(), value, rest))
+    let name = name.to_lowercase();
+    if let Some(quoted) = rest.strip_prefix('"') {
+        let (value, rest) = quoted_value(quoted)?;
+        return Some((name, value, rest));
+    }
+    let (value, rest) = token(rest);
+    (!value.is_empty()).then(|| (name, value.to_owned(), rest))
 }
 
 /// Up to the closing quote. A backslash counts only before what is special.

@@ -123,13 +123,12 @@ fn split(text: &str) -> Result<Vec<String>, &'static str> {
         match (quote, char) {
             (_, '\\') => return Err("has a backslash, and systemd would make another word of it"),
             (Some(open), it) if it == open => quote = None,
-            (Some(_), it) => word.get_or_insert_default().push(it),
             (None, '"' | '\'') => {
                 quote = Some(char);
                 word.get_or_insert_default();
             }
             (None, it) if it.is_whitespace() => words.extend(word.take()),
-            (None, it) => word.get_or_insert_default().push(it),
+            (_, it) => word.get_or_insert_default().push(it),
         }
     }
     if quote.is_some() {
