@@ -36,6 +36,8 @@ enum Task {
         #[arg(long)]
         quick: bool,
     },
+    /// Fetch what the tests run beside us, and tell what cannot be had
+    Tools,
     /// Run nodemolt on the shipped examples
     Demo,
     /// Write the files that are generated
@@ -57,6 +59,7 @@ fn main() -> Result<ExitCode> {
     let root = root()?;
     match Arguments::parse().task {
         Task::Verify { quick } => Ok(verify::verify(&root, quick)),
+        Task::Tools => Ok(verify::tools()),
         Task::Demo => demo::demo(&root),
         Task::Generate { what } => generate::generate(&root, what).map(|()| ExitCode::SUCCESS),
         Task::Rig { arguments } => rig::rig(&root, &arguments),

@@ -76,6 +76,12 @@ pub(crate) fn verify(root: &Path, quick: bool) -> ExitCode {
     if sum.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// The part `tools` alone, for whoever runs `cargo test` by hand.
+pub(crate) fn tools() -> ExitCode {
+    let tally = report(&tools::tools());
+    if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
 impl Part {
     fn name(self) -> &'static str {
         match self {

@@ -157,6 +157,13 @@ pub fn read(source: &Source) -> (Vec<Located<Object>>, Vec<Problem>) {
     reader.finish()
 }
 
+/// Where `field` stands in a text of one document, such as an answer of AWS; or the nearest thing around
+/// it. Nothing where the text cannot be read.
+pub(crate) fn locate(text: &str, field: &str) -> Option<Place> {
+    let tree = tree::documents(text).into_iter().next()?.tree?;
+    Some(tree.locate(tree.root, field))
+}
+
 struct Reader<'s> {
     source: &'s Source,
     objects: Vec<Located<Object>>,

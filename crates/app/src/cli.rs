@@ -480,7 +480,7 @@ pub(crate) struct LaunchRender {
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
 
-    /// How to print
+    /// How to print; digest is the class's static digest alone, which needs nothing but the class
     #[arg(short = 'o', long, value_enum, default_value_t = DocumentFormat::Json)]
     pub output: DocumentFormat,
 }
@@ -496,6 +496,7 @@ pub(crate) enum ReservationType {
 pub(crate) enum DocumentFormat {
     Json,
     Yaml,
+    Digest,
 }
 
 /// Say what nodes are told at boot: render it, compare it, look for mistakes
@@ -620,6 +621,12 @@ pub(crate) enum TextFormat {
     Json,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlainFormat {
+    Text,
+    Json,
+}
+
 /// Say what differs between what two nodes are told: parts and keys first, then the text
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -647,6 +654,10 @@ pub(crate) struct UserdataDiff {
     /// Exit with 2 where they differ
     #[arg(long)]
     pub detailed_exitcode: bool,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = PlainFormat::Text)]
+    pub output: PlainFormat,
 }
 
 /// Look for mistakes in a class's user data: what rendering would refuse or remark, and secrets
@@ -667,6 +678,10 @@ pub(crate) struct UserdataLint {
 
     #[command(flatten)]
     pub boot: Boot,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = PlainFormat::Text)]
+    pub output: PlainFormat,
 }
 
 /// Print a completion script for a shell

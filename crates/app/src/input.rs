@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use nodemolt_api::answers::{self, Answer};
 use nodemolt_api::ec2nodeclass::EC2NodeClass;
 use nodemolt_api::file::{self, Located, Object, Source};
+use nodemolt_api::into_bootstrap;
 use nodemolt_api::into_core::PoolOfClass;
 use nodemolt_api::problem::{Finding, Problem, Severity};
 use nodemolt_core::ask::{Ask, Owner};
@@ -132,9 +133,9 @@ pub(crate) struct Objects {
     pub classes: Vec<(EC2NodeClass, Ask)>,
     pub pools: Vec<PoolOfClass>,
     pub policy: Policy,
-    /// By [`class_name`] of the class: what its nodes offer, or what is wrong with that, ready to
-    /// print. Images are chosen without it.
-    pub settings: BTreeMap<String, Result<NodeSettings, String>>,
+    /// By [`class_name`] of the class: what its nodes offer and what there is to say of it, or what is
+    /// wrong with it, ready to print. Images are chosen without it.
+    pub settings: BTreeMap<String, Result<(NodeSettings, String), String>>,
     /// Warnings and notes, ready to print.
     pub talk: String,
 }
@@ -184,10 +185,13 @@ pub(crate) fn read_objects_for(
                 problems.push((object.problem(finding), source.text.clone()));
             }
             if let Object::Class(class) = &object.value {
-                let settings = NodeSettings::try_from(class).map_err(|findings| {
+                let told = |findings: Vec<Finding>| -> String {
                     let told = findings.into_iter().map(|it| object.problem(it));
                     told.map(|it| show(&it, &source.text)).collect()
-                });
+                };
+                let settings = into_bootstrap::offered(class)
+                    .map(|(settings, findings)| (settings, told(findings)))
+                    .map_err(told);
                 objects.settings.insert(class_name(class), settings);
             }
         }

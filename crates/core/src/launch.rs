@@ -192,6 +192,12 @@ impl Settings {
         check::check(self)
     }
 
+    /// What EC2 would refuse although each number is one that it knows: a volume's operations for its size,
+    /// its throughput for its operations.
+    pub fn proportions(&self) -> Vec<Finding> {
+        check::proportions(self)
+    }
+
     /// What is stamped on a node, and compared with the class later.
     pub fn static_digest(&self) -> StaticDigest {
         digest::static_digest(self)
