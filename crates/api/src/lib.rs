@@ -6,6 +6,8 @@
 pub mod file;
 pub mod problem;
 
+pub mod crd;
+
 pub mod ec2nodeclass;
 pub mod nodepool;
 pub mod imagepolicy;
