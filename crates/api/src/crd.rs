@@ -11,6 +11,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
+use crate::{
+    awsimage, disruptionledger, imagepolicy, imagequarantine, nodedisruptionbudget, replacement,
+};
+
 pub mod schema;
 
 /// One kind in one group.
@@ -30,7 +34,14 @@ pub struct Crd {
 
 /// Every kind that this version serves, ours first, in the order of their names.
 pub fn all() -> Vec<Crd> {
-    let mut all: Vec<Crd> = Vec::new();
+    let mut all: Vec<Crd> = vec![
+        awsimage::CRD,
+        disruptionledger::CRD,
+        imagepolicy::CRD,
+        imagequarantine::CRD,
+        nodedisruptionbudget::CRD,
+        replacement::CRD,
+    ];
     all.sort_by_key(|it| (it.standalone_only, it.name));
     all
 }

@@ -8,14 +8,18 @@
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer, de::DeserializeOwned};
 
 use crate::{
+    awsimage::{self, AwsImage},
+    disruptionledger::{self, DisruptionLedger},
     ec2nodeclass::{self, EC2NodeClass},
     imagepolicy::{self, ImagePolicy},
     imagequarantine::{self, ImageQuarantine},
+    nodedisruptionbudget::{self, NodeDisruptionBudget},
     nodepool::{self, NodePool},
     problem::{Finding, Place, Problem, Severity, nearest, quoted},
+    replacement::{self, Replacement},
     v1beta1,
 };
 
@@ -74,6 +78,10 @@ pub enum Object {
     Pool(NodePool),
     Policy(ImagePolicy),
     Quarantine(ImageQuarantine),
+    Budget(NodeDisruptionBudget),
+    Replacement(Replacement),
+    Ledger(DisruptionLedger),
+    Image(AwsImage),
 }
 
 impl Object {
@@ -83,6 +91,10 @@ impl Object {
             Self::Pool(_) => nodepool::KIND,
             Self::Policy(_) => imagepolicy::KIND,
             Self::Quarantine(_) => imagequarantine::KIND,
+            Self::Budget(_) => nodedisruptionbudget::KIND,
+            Self::Replacement(_) => replacement::KIND,
+            Self::Ledger(_) => disruptionledger::KIND,
+            Self::Image(_) => awsimage::KIND,
         }
     }
 
@@ -92,6 +104,25 @@ impl Object {
             Self::Pool(it) => &it.metadata.name,
             Self::Policy(it) => &it.metadata.name,
             Self::Quarantine(it) => &it.metadata.name,
+            Self::Budget(it) => &it.metadata.name,
+            Self::Replacement(it) => &it.metadata.name,
+            Self::Ledger(it) => &it.metadata.name,
+            Self::Image(it) => &it.metadata.name,
+        }
+    }
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Class(it) => it.serialize(serializer),
+            Self::Pool(it) => it.serialize(serializer),
+            Self::Policy(it) => it.serialize(serializer),
+            Self::Quarantine(it) => it.serialize(serializer),
+            Self::Budget(it) => it.serialize(serializer),
+            Self::Replacement(it) => it.serialize(serializer),
+            Self::Ledger(it) => it.serialize(serializer),
+            Self::Image(it) => it.serialize(serializer),
         }
     }
 }
@@ -173,10 +204,14 @@ enum Claim {
     Pool { beta: bool },
     Policy,
     Quarantine,
+    Budget,
+    Replacement,
+    Ledger,
+    Image,
 }
 
 /// Our kinds and the versions in which they are read.
-const KINDS: [(&str, &[&str]); 4] = [
+const KINDS: [(&str, &[&str]); 8] = [
     (
         ec2nodeclass::KIND,
         &[ec2nodeclass::KARPENTER_V1, ec2nodeclass::NODEMOLT_V1ALPHA1, v1beta1::CLASS],
@@ -184,6 +219,10 @@ const KINDS: [(&str, &[&str]); 4] = [
     (nodepool::KIND, &[nodepool::KARPENTER_V1, v1beta1::POOL]),
     (imagepolicy::KIND, &[imagepolicy::NODEMOLT_V1ALPHA1]),
     (imagequarantine::KIND, &[imagequarantine::NODEMOLT_V1ALPHA1]),
+    (nodedisruptionbudget::KIND, &[nodedisruptionbudget::KARPENTER_V1ALPHA1]),
+    (replacement::KIND, &[replacement::NODEMOLT_V1ALPHA1]),
+    (disruptionledger::KIND, &[disruptionledger::NODEMOLT_V1ALPHA1]),
+    (awsimage::KIND, &awsimage::API_VERSIONS),
 ];
 
 impl Reader<'_> {
@@ -337,6 +376,18 @@ impl Reader<'_> {
             Claim::Quarantine => {
                 self.keep(at(&[]), |it| (it, vec![]), imagequarantine::check, Object::Quarantine);
             }
+            Claim::Budget => {
+                self.keep(at(&[]), |it| (it, vec![]), nodedisruptionbudget::check, Object::Budget);
+            }
+            Claim::Replacement => {
+                self.keep(at(&[]), |it| (it, vec![]), replacement::check, Object::Replacement);
+            }
+            Claim::Ledger => {
+                self.keep(at(&[]), |it| (it, vec![]), disruptionledger::check, Object::Ledger);
+            }
+            Claim::Image => {
+                self.keep(at(&[]), |it| (it, vec![]), awsimage::check, Object::Image);
+            }
         }
     }
 
@@ -387,6 +438,10 @@ fn claim(kind: &str, api_version: &str) -> Result<Claim, Finding> {
         ec2nodeclass::KIND => Claim::Class { beta: api_version == v1beta1::CLASS },
         nodepool::KIND => Claim::Pool { beta: api_version == v1beta1::POOL },
         imagepolicy::KIND => Claim::Policy,
+        nodedisruptionbudget::KIND => Claim::Budget,
+        replacement::KIND => Claim::Replacement,
+        disruptionledger::KIND => Claim::Ledger,
+        awsimage::KIND => Claim::Image,
         _ => Claim::Quarantine,
     })
 }

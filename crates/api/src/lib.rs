@@ -3,6 +3,11 @@
 //! The only door into core: files and resources come in here as text and leave as wire types that
 //! are known to be well formed. Nothing here decides anything.
 
+#![expect(
+    unreachable_pub,
+    reason = "kube derives a schema through a hidden copy of each struct, which nobody reaches"
+)]
+
 pub mod file;
 pub mod problem;
 
@@ -10,8 +15,12 @@ pub mod crd;
 
 pub mod ec2nodeclass;
 pub mod nodepool;
+pub mod nodedisruptionbudget;
 pub mod imagepolicy;
 pub mod imagequarantine;
+pub mod replacement;
+pub mod disruptionledger;
+pub mod awsimage;
 pub mod meta;
 pub mod requirement;
 pub mod v1beta1;
@@ -22,4 +31,5 @@ pub mod into_launch;
 pub mod into_bootstrap;
 
 mod owner;
+mod shape;
 mod time;
