@@ -11,10 +11,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
-use crate::{
-    awsimage, disruptionledger, imagepolicy, imagequarantine, nodedisruptionbudget, replacement,
-};
-
+pub mod digest;
 pub mod schema;
 
 /// One kind in one group.
@@ -34,14 +31,15 @@ pub struct Crd {
 
 /// Every kind that this version serves, ours first, in the order of their names.
 pub fn all() -> Vec<Crd> {
-    let mut all: Vec<Crd> = vec![
-        awsimage::CRD,
-        disruptionledger::CRD,
-        imagepolicy::CRD,
-        imagequarantine::CRD,
-        nodedisruptionbudget::CRD,
-        replacement::CRD,
-    ];
+    let mut all = vec![crate::nodeclaim::CRD, crate::nodepool::CRD];
+    all.extend([
+        crate::awsimage::CRD,
+        crate::disruptionledger::CRD,
+        crate::imagepolicy::CRD,
+        crate::imagequarantine::CRD,
+        crate::nodedisruptionbudget::CRD,
+        crate::replacement::CRD,
+    ]);
     all.sort_by_key(|it| (it.standalone_only, it.name));
     all
 }
@@ -54,7 +52,7 @@ const FORMATS: [&str; 7] = ["int32", "int64", "float", "double", "date-time", "d
 /// and none of schemars' own habits.
 ///
 /// - No field is nullable: `null` is "not said", as everywhere in Kubernetes.
-/// - A default of null is no default, an empty title no title.
+/// - A default of null or of an empty list is what an absent field means anyway, so it is none.
 #[must_use]
 pub fn finish(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     let names = &mut crd.spec.names;
@@ -63,8 +61,14 @@ pub fn finish(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
         each(schema, &mut |it| {
             it.nullable = None;
             it.title = None;
-            if it.default.as_ref().is_some_and(|it| it.0.is_null()) {
+            let empty = |it: &Value| it.is_null() || it.as_array().is_some_and(Vec::is_empty);
+            if it.default.as_ref().is_some_and(|it| empty(&it.0)) {
                 it.default = None;
+            }
+            // kube's rewriter takes the types away, without which a number is as good as a list.
+            if it.x_kubernetes_int_or_string == Some(true) {
+                it.type_ = None;
+                it.any_of = Some(vec![of_type("integer"), of_type("string")]);
             }
             if it.format.as_deref().is_some_and(|it| !FORMATS.contains(&it)) {
                 it.format = None;
@@ -90,13 +94,14 @@ fn with_object_fields(schema: &mut JSONSchemaProps) {
         ("kind", "string", Some("What sort of object this is.")),
         ("metadata", "object", None), // The API server describes it itself.
     ] {
-        let field = JSONSchemaProps {
-            type_: Some(type_.to_owned()),
-            description: description.map(str::to_owned),
-            ..Default::default()
-        };
+        let description = description.map(str::to_owned);
+        let field = JSONSchemaProps { description, ..of_type(type_) };
         properties.insert(name.to_owned(), field);
     }
+}
+
+fn of_type(name: &str) -> JSONSchemaProps {
+    JSONSchemaProps { type_: Some(name.to_owned()), ..Default::default() }
 }
 
 /// The same kind in another group and version.

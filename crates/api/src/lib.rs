@@ -15,6 +15,7 @@ pub mod crd;
 
 pub mod ec2nodeclass;
 pub mod nodepool;
+pub mod nodeclaim;
 pub mod nodedisruptionbudget;
 pub mod imagepolicy;
 pub mod imagequarantine;

@@ -4,11 +4,11 @@
 
 use kube::{CustomResource, CustomResourceExt as _, KubeSchema};
 use nodemolt_api::{
-    crd::{self, schema},
+    crd::{self, digest::Digest, schema},
     meta::Condition,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// How a kind is written; also the example of the documentation.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -87,4 +87,72 @@ fn one_schema_is_served_in_several_groups_and_versions() {
     let said: Vec<_> = many.spec.versions.iter().map(|it| (&*it.name, it.storage)).collect();
     assert_eq!(said, [("v1alpha3", false), ("v1beta1", true)]);
     assert_eq!(many.spec.versions[0].schema, many.spec.versions[1].schema);
+}
+
+fn ours(name: &str) -> Digest {
+    let crd = crd::all().into_iter().find(|it| it.name == name).unwrap();
+    Digest::of(&crd::to_value(&(crd.definition)()).unwrap())
+}
+
+/// What Karpenter publishes, as `cargo xtask generate karpenter` found it.
+fn theirs(name: &str) -> Digest {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/karpenter");
+    Digest::from_text(&std::fs::read_to_string(format!("{folder}/{name}.digest")).unwrap())
+}
+
+#[test]
+fn pools_and_claims_are_exactly_karpenters() {
+    for name in ["nodepools", "nodeclaims"] {
+        let theirs = theirs(name);
+        let ours = ours(&format!("{name}.karpenter.sh"));
+        let found: Vec<String> =
+            Digest::differences(&theirs, &ours).iter().map(ToString::to_string).collect();
+        assert!(found.is_empty(), "{name}, theirs → ours:\n{}", found.join("\n"));
+    }
+}
+
+#[test]
+fn a_digest_sees_every_difference_and_survives_being_written_down() {
+    for it in crd::all() {
+        let whole = crd::to_value(&(it.definition)()).unwrap();
+        let digest = Digest::of(&whole);
+        assert_eq!(Digest::from_text(&digest.to_text()), digest, "{}", it.name);
+
+        // Take away any one keyword of the schema: the digest must differ, save for descriptions.
+        let schema = whole.pointer("/spec/versions/0/schema").unwrap();
+        for path in leaves(schema, "/spec/versions/0/schema") {
+            let mut less = whole.clone();
+            let (parent, key) = path.rsplit_once('/').unwrap();
+            let key = key.replace("~1", "/").replace("~0", "~");
+            match less.pointer_mut(parent).unwrap() {
+                Value::Object(fields) => drop(fields.remove(&key)),
+                Value::Array(items) => drop(items.remove(key.parse().unwrap())),
+                other => panic!("{path} leads into {other}"),
+            }
+            assert_ne!(Digest::of(&less), digest, "{} without {path}", it.name);
+        }
+    }
+}
+
+/// JSON pointers to everything that is said, save descriptions.
+fn leaves(value: &Value, path: &str) -> Vec<String> {
+    let inside: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(key, value)| !(*key == "description" && value.is_string()))
+            .map(|(key, value)| (key.replace('~', "~0").replace('/', "~1"), value))
+            .collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(at, it)| (at.to_string(), it)).collect()
+        }
+        _ => return vec![path.to_owned()],
+    };
+    inside.into_iter().flat_map(|(key, value)| leaves(value, &format!("{path}/{key}"))).collect()
+}
+
+#[test]
+fn what_is_no_definition_has_no_digest() {
+    for text in ["", "[]", "a: b", "spec: 3", "spec: {versions: [3, {schema: []}]}"] {
+        assert!(Digest::of_yaml(text).is_err(), "{text}");
+    }
 }
