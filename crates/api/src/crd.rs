@@ -12,6 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::Value;
 
 pub mod digest;
+pub mod print;
 pub mod schema;
 
 /// One kind in one group.

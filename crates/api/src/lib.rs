@@ -22,6 +22,7 @@ pub mod imagequarantine;
 pub mod replacement;
 pub mod disruptionledger;
 pub mod awsimage;
+pub mod lockdown;
 pub mod meta;
 pub mod requirement;
 pub mod v1beta1;
