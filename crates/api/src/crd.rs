@@ -31,7 +31,12 @@ pub struct Crd {
 
 /// Every kind that this version serves, ours first, in the order of their names.
 pub fn all() -> Vec<Crd> {
-    let mut all = vec![crate::nodeclaim::CRD, crate::nodepool::CRD];
+    let mut all = vec![
+        crate::ec2nodeclass::CRD,
+        crate::ec2nodeclass::KARPENTER_CRD,
+        crate::nodeclaim::CRD,
+        crate::nodepool::CRD,
+    ];
     all.sort_by_key(|it| (it.standalone_only, it.name));
     all
 }
