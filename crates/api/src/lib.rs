@@ -16,8 +16,12 @@ pub mod crd;
 pub mod ec2nodeclass;
 pub mod nodepool;
 pub mod nodeclaim;
+pub mod nodedisruptionbudget;
 pub mod imagepolicy;
 pub mod imagequarantine;
+pub mod replacement;
+pub mod disruptionledger;
+pub mod awsimage;
 pub mod meta;
 pub mod requirement;
 pub mod v1beta1;
@@ -28,4 +32,5 @@ pub mod into_launch;
 pub mod into_bootstrap;
 
 mod owner;
+mod shape;
 mod time;

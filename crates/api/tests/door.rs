@@ -7,8 +7,7 @@ use std::{fmt::Write as _, time::Instant};
 use nodemolt_api::{
     ec2nodeclass::EC2NodeClass,
     file::{Located, Object, Source, read},
-    imagepolicy::{AgeFrom, DeprecatedImages, ImagePolicy, PinnedIds},
-    nodepool::NodePool,
+    imagepolicy::{AgeFrom, DeprecatedImages, PinnedIds},
     problem::{Problem, Severity},
 };
 use proptest::prelude::*;
@@ -214,7 +213,7 @@ fn a_broken_document_does_not_hide_the_others() {
         f.yaml:13:19: spec.amiFamily: expected a string, found the number `3`
           quote it: \"3\"
         note: f.yaml:18:1: kind: ignored: `Deployment` is not read here
-          read are EC2NodeClass, NodePool, ImagePolicy, ImageQuarantine
+          read are EC2NodeClass, NodePool, ImagePolicy, ImageQuarantine, NodeDisruptionBudget, Replacement, DisruptionLedger, AWSImage
         ",
     );
     assert_eq!(objects.iter().map(|it| it.value.name()).collect::<Vec<_>>(), ["good"]);
@@ -267,7 +266,7 @@ fn versions_and_kinds_are_known_or_listed() {
         f.yaml:8:1: kind: `Ec2NodeClas` is not a kind of karpenter.k8s.aws
           did you mean `EC2NodeClass`?
         note: f.yaml:11:1: kind: ignored: `NodeClaim` is not read here
-          read are EC2NodeClass, NodePool, ImagePolicy, ImageQuarantine
+          read are EC2NodeClass, NodePool, ImagePolicy, ImageQuarantine, NodeDisruptionBudget, Replacement, DisruptionLedger, AWSImage
         f.yaml:13:1: apiVersion: is missing
           for example `apiVersion: karpenter.k8s.aws/v1` and `kind: EC2NodeClass`
         f.yaml:15:1: apiVersion: must be a string
@@ -322,7 +321,7 @@ fn lists_are_read_item_by_item() {
         ",
         "
         note: f.yaml:9:3: items[1].kind: ignored: `ConfigMap` is not read here
-          read are EC2NodeClass, NodePool, ImagePolicy, ImageQuarantine
+          read are EC2NodeClass, NodePool, ImagePolicy, ImageQuarantine, NodeDisruptionBudget, Replacement, DisruptionLedger, AWSImage
         f.yaml:13:45: items[2].spec.amiSelectorTerms[0]: expected at least one, got none, ['tags', 'id', 'name', 'alias', 'ssmParameter']
           an owner alone would select all their images: add a name or tags
         ",
@@ -587,20 +586,8 @@ status:
 
 #[track_caller]
 fn round_trip(object: &Object) {
-    let json = match object {
-        Object::Class(it) => serde_json::to_string_pretty(it),
-        Object::Pool(it) => serde_json::to_string_pretty(it),
-        Object::Policy(it) => serde_json::to_string_pretty(it),
-        Object::Quarantine(it) => serde_json::to_string_pretty(it),
-    }
-    .unwrap();
-    let yaml = match object {
-        Object::Class(it) => serde_saphyr::to_string(it),
-        Object::Pool(it) => serde_saphyr::to_string(it),
-        Object::Policy(it) => serde_saphyr::to_string(it),
-        Object::Quarantine(it) => serde_saphyr::to_string(it),
-    }
-    .unwrap();
+    let json = serde_json::to_string_pretty(object).unwrap();
+    let yaml = serde_saphyr::to_string(object).unwrap();
     for text in [json, yaml] {
         let (objects, problems) = read(&source(&text));
         assert_eq!(shown(&problems), "", "{text}");
@@ -676,12 +663,7 @@ fn a_v1beta1_pool_is_shown_as_v1() {
           move them to `spec.kubelet` of the EC2NodeClass
         ",
     );
-    let pool: &NodePool = match &objects[0].value {
-        Object::Pool(pool) => pool,
-        other @ (Object::Class(_) | Object::Policy(_) | Object::Quarantine(_)) => {
-            panic!("{other:?}")
-        }
-    };
+    let Object::Pool(pool) = &objects[0].value else { panic!("{:?}", objects[0].value) };
     assert_eq!(pool.api_version, "karpenter.sh/v1");
     assert_eq!(pool.spec.template.spec.expire_after.as_deref(), Some("240h"));
     assert_eq!(pool.spec.template.spec.node_class_ref.group, "karpenter.k8s.aws");
@@ -755,7 +737,7 @@ fn a_policy_is_read_and_checked() {
           exceptions:
             - {image: ami-0456, reason: CVE-2026-1, until: 2026-08-01}
             - {image: 'al2023-*-v20260722', reason: CVE-2026-2, until: 2026-08-01T12:00:00+02:00}
-          rollout: {concurrency: 3, anything: [goes]}
+          rollout: {concurrency: 3, cooldown: 10m, windows: {allow: [{days: [Sat], from: '22:00', to: '04:00'}]}}
         ---
         apiVersion: nodemolt.dev/v1alpha1
         kind: ImagePolicy
@@ -789,12 +771,7 @@ fn a_policy_is_read_and_checked() {
           write it as `2026-08-01` or `2026-08-01T12:00:00Z`
         ",
     );
-    let policy: &ImagePolicy = match &objects[0].value {
-        Object::Policy(policy) => policy,
-        other @ (Object::Class(_) | Object::Pool(_) | Object::Quarantine(_)) => {
-            panic!("{other:?}")
-        }
-    };
+    let Object::Policy(policy) = &objects[0].value else { panic!("{:?}", objects[0].value) };
     assert_eq!(policy.spec.age_from, Some(AgeFrom::CreationOrFirstSeen));
     assert_eq!(policy.spec.pinned_ids, Some(PinnedIds::HeldByAge));
     assert_eq!(policy.spec.deprecated_images, Some(DeprecatedImages::Forbidden));
@@ -831,12 +808,8 @@ fn a_quarantine_names_one_thing_and_a_reason() {
           quote it: \"1\"
         ",
     );
-    match &objects[0].value {
-        Object::Quarantine(it) => {
-            assert_eq!(it.spec.evidence.as_deref().unwrap(), ["https://example.com/1"]);
-        }
-        other @ (Object::Class(_) | Object::Pool(_) | Object::Policy(_)) => panic!("{other:?}"),
-    }
+    let Object::Quarantine(it) = &objects[0].value else { panic!("{:?}", objects[0].value) };
+    assert_eq!(it.spec.evidence.as_deref().unwrap(), ["https://example.com/1"]);
     round_trip(&objects[0].value);
 }
 
