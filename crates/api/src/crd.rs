@@ -32,15 +32,18 @@ pub struct Crd {
 
 /// Every kind that this version serves, ours first, in the order of their names.
 pub fn all() -> Vec<Crd> {
-    let mut all = vec![crate::nodeclaim::CRD, crate::nodepool::CRD];
-    all.extend([
+    let mut all = vec![
         crate::awsimage::CRD,
         crate::disruptionledger::CRD,
+        crate::ec2nodeclass::CRD,
+        crate::ec2nodeclass::KARPENTER_CRD,
         crate::imagepolicy::CRD,
         crate::imagequarantine::CRD,
+        crate::nodeclaim::CRD,
         crate::nodedisruptionbudget::CRD,
+        crate::nodepool::CRD,
         crate::replacement::CRD,
-    ]);
+    ];
     all.sort_by_key(|it| (it.standalone_only, it.name));
     all
 }

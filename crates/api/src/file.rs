@@ -16,6 +16,7 @@ use crate::{
     ec2nodeclass::{self, EC2NodeClass},
     imagepolicy::{self, ImagePolicy},
     imagequarantine::{self, ImageQuarantine},
+    nodeclaim::{self, NodeClaim},
     nodedisruptionbudget::{self, NodeDisruptionBudget},
     nodepool::{self, NodePool},
     problem::{Finding, Place, Problem, Severity, nearest, quoted},
@@ -76,6 +77,7 @@ impl Source {
 pub enum Object {
     Class(EC2NodeClass),
     Pool(NodePool),
+    Claim(NodeClaim),
     Policy(ImagePolicy),
     Quarantine(ImageQuarantine),
     Budget(NodeDisruptionBudget),
@@ -89,6 +91,7 @@ impl Object {
         match self {
             Self::Class(_) => ec2nodeclass::KIND,
             Self::Pool(_) => nodepool::KIND,
+            Self::Claim(_) => nodeclaim::KIND,
             Self::Policy(_) => imagepolicy::KIND,
             Self::Quarantine(_) => imagequarantine::KIND,
             Self::Budget(_) => nodedisruptionbudget::KIND,
@@ -102,6 +105,7 @@ impl Object {
         match self {
             Self::Class(it) => &it.metadata.name,
             Self::Pool(it) => &it.metadata.name,
+            Self::Claim(it) => &it.metadata.name,
             Self::Policy(it) => &it.metadata.name,
             Self::Quarantine(it) => &it.metadata.name,
             Self::Budget(it) => &it.metadata.name,
@@ -117,6 +121,7 @@ impl Serialize for Object {
         match self {
             Self::Class(it) => it.serialize(serializer),
             Self::Pool(it) => it.serialize(serializer),
+            Self::Claim(it) => it.serialize(serializer),
             Self::Policy(it) => it.serialize(serializer),
             Self::Quarantine(it) => it.serialize(serializer),
             Self::Budget(it) => it.serialize(serializer),
@@ -202,6 +207,7 @@ struct Reader<'s> {
 enum Claim {
     Class { beta: bool },
     Pool { beta: bool },
+    NodeClaim,
     Policy,
     Quarantine,
     Budget,
@@ -211,12 +217,13 @@ enum Claim {
 }
 
 /// Our kinds and the versions in which they are read.
-const KINDS: [(&str, &[&str]); 8] = [
+const KINDS: [(&str, &[&str]); 9] = [
     (
         ec2nodeclass::KIND,
         &[ec2nodeclass::KARPENTER_V1, ec2nodeclass::NODEMOLT_V1ALPHA1, v1beta1::CLASS],
     ),
     (nodepool::KIND, &[nodepool::KARPENTER_V1, v1beta1::POOL]),
+    (nodeclaim::KIND, &[nodeclaim::KARPENTER_V1]),
     (imagepolicy::KIND, &[imagepolicy::NODEMOLT_V1ALPHA1]),
     (imagequarantine::KIND, &[imagequarantine::NODEMOLT_V1ALPHA1]),
     (nodedisruptionbudget::KIND, &[nodedisruptionbudget::KARPENTER_V1ALPHA1]),
@@ -370,6 +377,9 @@ impl Reader<'_> {
             Claim::Pool { beta: true } => {
                 self.keep(at(&v1beta1::POOL_MOVES), v1beta1::pool, nodepool::check, Object::Pool);
             }
+            Claim::NodeClaim => {
+                self.keep(at(&[]), |it| (it, vec![]), nodeclaim::check, Object::Claim);
+            }
             Claim::Policy => {
                 self.keep(at(&[]), |it| (it, vec![]), imagepolicy::check, Object::Policy);
             }
@@ -437,6 +447,7 @@ fn claim(kind: &str, api_version: &str) -> Result<Claim, Finding> {
     Ok(match kind {
         ec2nodeclass::KIND => Claim::Class { beta: api_version == v1beta1::CLASS },
         nodepool::KIND => Claim::Pool { beta: api_version == v1beta1::POOL },
+        nodeclaim::KIND => Claim::NodeClaim,
         imagepolicy::KIND => Claim::Policy,
         nodedisruptionbudget::KIND => Claim::Budget,
         replacement::KIND => Claim::Replacement,
