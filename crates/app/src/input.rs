@@ -217,6 +217,7 @@ fn qualified_name(object: &Object) -> String {
     match object {
         Object::Class(class) => class_name(class),
         Object::Pool(_)
+        | Object::Claim(_)
         | Object::Policy(_)
         | Object::Quarantine(_)
         | Object::Budget(_)
@@ -245,7 +246,11 @@ fn take(object: &Located<Object>, objects: &mut Objects) -> Vec<Finding> {
             Err(findings) => return findings,
         },
         // Nothing that is answered from files depends on these.
-        Object::Budget(_) | Object::Replacement(_) | Object::Ledger(_) | Object::Image(_) => {}
+        Object::Claim(_)
+        | Object::Budget(_)
+        | Object::Replacement(_)
+        | Object::Ledger(_)
+        | Object::Image(_) => {}
     }
     Vec::new()
 }

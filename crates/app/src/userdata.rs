@@ -167,7 +167,8 @@ impl Read {
                     }
                 }
                 Object::Pool(pool) => pools.push(OfPool::from(pool)),
-                Object::Policy(_)
+                Object::Claim(_)
+                | Object::Policy(_)
                 | Object::Quarantine(_)
                 | Object::Budget(_)
                 | Object::Replacement(_)
