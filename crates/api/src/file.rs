@@ -438,6 +438,10 @@ fn claim(kind: &str, api_version: &str) -> Result<Claim, Finding> {
     let Some((_, known)) = KINDS.iter().find(|(it, _)| *it == kind) else {
         return Err(foreign(kind, api_version));
     };
+    // People do not write claims. Those of another version come out of old clusters.
+    if kind == nodeclaim::KIND && !known.contains(&api_version) {
+        return Err(foreign(kind, api_version));
+    }
     if !known.contains(&api_version) {
         let message =
             format!("{} is not a version of {kind} that is read here", quoted(api_version));
@@ -463,6 +467,7 @@ fn foreign(kind: &str, api_version: &str) -> Finding {
     let read_here = KINDS.map(|(kind, _)| kind);
     if KINDS.iter().any(|(_, known)| known.iter().any(|it| it.split('/').next() == Some(group)))
         && let Some(near) = nearest(kind, &read_here)
+        && near != kind
     {
         let message = format!("{} is not a kind of {group}", quoted(kind));
         return Finding::error("kind", message).hint(format!("did you mean `{near}`?"));

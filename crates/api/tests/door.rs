@@ -213,7 +213,7 @@ fn a_broken_document_does_not_hide_the_others() {
         f.yaml:13:19: spec.amiFamily: expected a string, found the number `3`
           quote it: \"3\"
         note: f.yaml:18:1: kind: ignored: `Deployment` is not read here
-          read are EC2NodeClass, NodePool, ImagePolicy, ImageQuarantine, NodeDisruptionBudget, Replacement, DisruptionLedger, AWSImage
+          read are EC2NodeClass, NodePool, NodeClaim, ImagePolicy, ImageQuarantine, NodeDisruptionBudget, Replacement, DisruptionLedger, AWSImage
         ",
     );
     assert_eq!(objects.iter().map(|it| it.value.name()).collect::<Vec<_>>(), ["good"]);
@@ -248,7 +248,7 @@ fn versions_and_kinds_are_known_or_listed() {
         apiVersion: karpenter.k8s.aws/v1
         kind: Ec2NodeClas
         ---
-        apiVersion: karpenter.sh/v1
+        apiVersion: karpenter.sh/v1beta1
         kind: NodeClaim
         ---
         kind: EC2NodeClass
@@ -266,7 +266,7 @@ fn versions_and_kinds_are_known_or_listed() {
         f.yaml:8:1: kind: `Ec2NodeClas` is not a kind of karpenter.k8s.aws
           did you mean `EC2NodeClass`?
         note: f.yaml:11:1: kind: ignored: `NodeClaim` is not read here
-          read are EC2NodeClass, NodePool, ImagePolicy, ImageQuarantine, NodeDisruptionBudget, Replacement, DisruptionLedger, AWSImage
+          read are EC2NodeClass, NodePool, NodeClaim, ImagePolicy, ImageQuarantine, NodeDisruptionBudget, Replacement, DisruptionLedger, AWSImage
         f.yaml:13:1: apiVersion: is missing
           for example `apiVersion: karpenter.k8s.aws/v1` and `kind: EC2NodeClass`
         f.yaml:15:1: apiVersion: must be a string
@@ -321,7 +321,7 @@ fn lists_are_read_item_by_item() {
         ",
         "
         note: f.yaml:9:3: items[1].kind: ignored: `ConfigMap` is not read here
-          read are EC2NodeClass, NodePool, ImagePolicy, ImageQuarantine, NodeDisruptionBudget, Replacement, DisruptionLedger, AWSImage
+          read are EC2NodeClass, NodePool, NodeClaim, ImagePolicy, ImageQuarantine, NodeDisruptionBudget, Replacement, DisruptionLedger, AWSImage
         f.yaml:13:45: items[2].spec.amiSelectorTerms[0]: expected at least one, got none, ['tags', 'id', 'name', 'alias', 'ssmParameter']
           an owner alone would select all their images: add a name or tags
         ",
@@ -346,6 +346,7 @@ fn karpenters_rules_for_terms_hold_with_its_words() {
                   'bottlerocket', 'windows2019', 'windows2022', 'windows2025'";
     let windows = "windows families may only specify version 'latest'";
     let empty_tags = "empty tag keys or values aren't supported";
+    let absent = "is empty and counts as absent";
     for (terms, expected) in [
         ("  - {id: ami-0123, ssmParameter: /a}", vec![]),
         ("  - {ssmParameter: /a, name: b, tags: {c: '*'}}", vec![]),
@@ -367,8 +368,8 @@ fn karpenters_rules_for_terms_hold_with_its_words() {
         (
             "  - {alias: al2@latest, ssmParameter: /b}",
             vec![format!(
-                "{list}[0].ssmParameter: 'alias' cannot be set with 'ssmParameter': an alias \
-                 already names its parameters"
+                "{list}[0].ssmParameter: is ignored beside 'alias': an alias already names its \
+                 parameters"
             )],
         ),
         (
@@ -389,7 +390,17 @@ fn karpenters_rules_for_terms_hold_with_its_words() {
         ("  - {tags: {}}", vec![format!("{list}[0].tags: cannot be empty")]),
         ("  - {name: ''}", vec![format!("{list}[0].name: cannot be empty")]),
         ("  - {name: a, owner: slef}", vec![format!("{list}[0].owner: `slef` is not an owner")]),
-        ("  - {name: a, owner: ''}", vec![format!("{list}[0].owner: `` is not an owner")]),
+        ("  - {name: a, owner: ''}", vec![format!("{list}[0].owner: {absent}")]),
+        ("  - {name: a, tags: {}}", vec![format!("{list}[0].tags: {absent}")]),
+        ("  - {owner: self, tags: {}}", vec![format!("{list}[0].tags: {absent}")]),
+        ("  - {ssmParameter: /a, name: ''}", vec![format!("{list}[0].name: {absent}")]),
+        (
+            "  - {name: '', owner: ''}",
+            vec![
+                format!("{list}[0].name: cannot be empty"),
+                format!("{list}[0].owner: cannot be empty"),
+            ],
+        ),
         ("  - {id: i-0123}", vec![format!("{list}[0].id: `i-0123` is not the id of an image")]),
         ("    []", vec![format!("{list}: cannot be empty")]),
         (
