@@ -3,6 +3,7 @@
 //! The only door into core: files and resources come in here as text and leave as wire types that
 //! are known to be well formed. Nothing here decides anything.
 
+pub mod admission;
 pub mod file;
 pub mod problem;
 
