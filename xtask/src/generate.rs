@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::{check::Check, examples, instance_types};
+use crate::{check::Check, examples, instance_types, karpenter};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum What {
@@ -16,6 +16,8 @@ pub(crate) enum What {
     Examples,
     /// The table of EC2 instance types
     Types,
+    /// What Karpenter's own CRDs say
+    Karpenter,
     /// All of them
     All,
 }
@@ -24,7 +26,10 @@ pub(crate) fn generate(root: &Path, what: What) -> Result<()> {
     match what {
         What::Examples => write(root, &examples::render()),
         What::Types => instance_types::generate(root),
-        What::All => write(root, &examples::render()).and_then(|()| instance_types::generate(root)),
+        What::Karpenter => karpenter::generate(root),
+        What::All => write(root, &examples::render())
+            .and_then(|()| instance_types::generate(root))
+            .and_then(|()| karpenter::generate(root)),
     }
 }
 
