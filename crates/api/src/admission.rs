@@ -20,6 +20,7 @@ pub use self::{
     schema::Node,
 };
 
+pub mod cases;
 mod cause;
 mod cel;
 mod correlate;
@@ -246,7 +247,14 @@ impl Validator {
         let Value::Object(mut members) = object else {
             return Err(Cause::malformed("", "expected an object"));
         };
-        unknown.extend(metadata::coerce(&mut members)?);
+        unknown.extend(metadata::coerce(&mut members).map_err(|cause| {
+            let version = members.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+            let version = version.rsplit('/').next().unwrap_or_default();
+            let (kind, message) = (&self.kind, cause.message);
+            let message =
+                format!("{kind} in version {version:?} cannot be handled as a {kind}: {message}");
+            Cause { message, ..cause }
+        })?);
         unknown.sort();
         let mut object = Value::Object(members);
         prune::fill(&version.node, &mut object);
@@ -325,7 +333,7 @@ fn conclude(
             warnings.extend(forgiven.iter().map(ToString::to_string));
         }
     }
-    let verdict = if causes.is_empty() { Ok(object) } else { Err(causes) };
+    let verdict = if causes.is_empty() { Ok(go::stored(object)) } else { Err(causes) };
     Outcome { verdict, unknown, warnings }
 }
 
@@ -377,19 +385,36 @@ fn scale(
     let paths = [(with_spec, &scale.spec_replicas_path), (true, &scale.status_replicas_path)];
     let mut causes = Vec::new();
     for (_, path) in paths.into_iter().filter(|(asked, _)| *asked) {
-        let names = path.trim_start_matches('.').split('.');
-        let found = names.into_iter().try_fold(object, |it, name| it.get(name));
-        let Some(number) = found.and_then(Value::as_i64) else { continue };
-        let detail = if number < 0 {
-            "should be a non-negative integer".to_owned()
-        } else if number > i64::from(i32::MAX) {
-            format!("should be less than or equal to {}", i32::MAX)
-        } else {
-            continue;
+        let (number, detail) = match replicas(path, object) {
+            Ok(None) => continue,
+            Err(detail) => (0, detail),
+            Ok(Some(number)) if number < 0 => {
+                (number, "should be a non-negative integer".to_owned())
+            }
+            Ok(Some(number)) if number > i64::from(i32::MAX) => {
+                (number, format!("should be less than or equal to {}", i32::MAX))
+            }
+            Ok(Some(_)) => continue,
         };
         causes.push(Cause::invalid(path.clone(), &Value::from(number), &detail));
     }
     causes
+}
+
+fn replicas(path: &str, object: &Value) -> Result<Option<i64>, String> {
+    let mut value = object;
+    let mut walked = String::new();
+    for name in path.trim_start_matches('.').split('.') {
+        walked = format!("{walked}.{name}");
+        let Value::Object(members) = value else {
+            return Err(go::unexpected(&walked, value, "map[string]interface{}"));
+        };
+        match members.get(name) {
+            Some(below) => value = below,
+            None => return Ok(None),
+        }
+    }
+    value.as_i64().map(Some).ok_or_else(|| go::unexpected(&walked, value, "int64"))
 }
 
 fn without_metadata(object: &Map<String, Value>) -> Vec<(&String, &Value)> {

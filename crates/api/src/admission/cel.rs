@@ -75,6 +75,8 @@ pub(crate) struct Scope<'b> {
     optional: Option<Context<'static>>,
     which: Which,
     weight: u64,
+    /// A list where the schema says text with a format: the one wrong type that the shape lets pass.
+    unreadable: bool,
     budget: &'b Budget,
 }
 
@@ -132,7 +134,8 @@ impl<'b> Scope<'b> {
                 });
             }
         }
-        Self { plain, ordered, optional, which: Which::Plain, weight, budget }
+        let unreadable = node.types == ["string"] && value.is_array();
+        Self { plain, ordered, optional, which: Which::Plain, weight, unreadable, budget }
     }
 
     /// The next rule is of this kind.
@@ -150,6 +153,10 @@ impl<'b> Scope<'b> {
             Which::Ordered => self.ordered.as_ref().unwrap_or(&self.plain),
             Which::Optional => self.optional.as_ref().unwrap_or(&self.plain),
         };
+        if self.unreadable {
+            let error = "invalid data, expected string, got []interface {}";
+            return Err(Failure::Error(error.to_owned()));
+        }
         let may = self.budget.0.get().min(RULE_BUDGET);
         if may == 0 {
             return Err(Failure::OutOfBudget);

@@ -191,7 +191,8 @@ pub(crate) fn go_duration(text: &str) -> Option<i64> {
 fn base64(text: &str) -> bool {
     let filled = text.trim_end_matches('=');
     let padding = text.len() - filled.len();
-    text.len() % 4 == 0
+    !text.is_empty()
+        && text.len().is_multiple_of(4)
         && padding <= 2
         && filled.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/'))
 }
@@ -253,6 +254,7 @@ mod tests {
             ("duration", "", false),
             ("byte", "aGk=", true),
             ("byte", "aGk", false),
+            ("byte", "", false),
             ("ipv4", "10.0.0.1", true),
             ("ipv4", "::1", false),
             ("ipv6", "::1", true),

@@ -99,6 +99,58 @@ pub(crate) fn json(value: &Value) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
+/// What reading a field of the wrong type fails with.
+pub(crate) fn unexpected(path: &str, value: &Value, wanted: &str) -> String {
+    let name = match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(it) if it.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    };
+    let shown = plain(value);
+    format!("{path} accessor error: {shown} is of the type {name}, expected {wanted}")
+}
+
+/// `%v`.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(it) => it.to_string(),
+        Value::Number(it) => number(it),
+        Value::String(it) => it.clone(),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" "))
+        }
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_by_key(|(key, _)| *key);
+            let members = members.iter().map(|(key, it)| format!("{key}:{}", plain(it)));
+            format!("map[{}]", members.collect::<Vec<_>>().join(" "))
+        }
+    }
+}
+
+/// As it comes back from the server: Go writes `2.0` as `2`.
+pub(crate) fn stored(value: Value) -> Value {
+    match value {
+        Value::Number(number) => Value::Number(match number.as_f64() {
+            #[expect(clippy::cast_possible_truncation, reason = "whole and small, as is just seen")]
+            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9.0e15 => {
+                Number::from(float as i64)
+            }
+            Some(_) | None => number,
+        }),
+        Value::Array(items) => Value::Array(items.into_iter().map(stored).collect()),
+        Value::Object(members) => {
+            Value::Object(members.into_iter().map(|(key, it)| (key, stored(it))).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => value,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -215,14 +215,16 @@ impl Walk<'_> {
             found.causes.push(Cause::invalid(self.field(place), &value(), &detail));
         }
         if let Some(Bound { value: least, exclusive }) = node.minimum
-            && (float < least || exclusive && float <= least)
+            && (beside(number, least, |a, b| a < b)
+                || exclusive && beside(number, least, |a, b| a <= b))
         {
             let than = if exclusive { "greater than" } else { "greater than or equal to" };
             let detail = format!("{place} in body should be {than} {}", shown(least));
             found.causes.push(Cause::invalid(self.field(place), &value(), &detail));
         }
         if let Some(Bound { value: most, exclusive }) = node.maximum
-            && (float > most || exclusive && float >= most)
+            && (beside(number, most, |a, b| a > b)
+                || exclusive && beside(number, most, |a, b| a >= b))
         {
             let than = if exclusive { "less than" } else { "less than or equal to" };
             let detail = format!("{place} in body should be {than} {}", shown(most));
@@ -396,8 +398,15 @@ impl Walk<'_> {
     }
 }
 
+/// As far as JSON numbers are exact, which is where the server stops counting.
 fn whole_number(float: f64) -> bool {
-    float.is_finite() && (float - float.trunc()).abs() < 1e-9
+    float.abs() <= 9_007_199_254_740_991.0 && (float - float.trunc()).abs() < 1e-9
+}
+
+/// How a number stands to a bound. Beside a whole number the server takes the bound as one, too.
+fn beside(number: &Number, bound: f64, stands: impl Fn(f64, f64) -> bool) -> bool {
+    let bound = if number.is_i64() { bound.trunc() } else { bound };
+    stands(number.as_f64().unwrap_or(f64::NAN), bound)
 }
 
 /// A bound beside a whole number is told as one.

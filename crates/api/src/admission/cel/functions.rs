@@ -13,7 +13,7 @@ use kube::core::cel::cel::{
 };
 
 use super::{repair, tick};
-use crate::admission::{format::go_duration, go, pattern};
+use crate::admission::{format::go_duration, pattern};
 
 /// A function as the evaluator calls it: with its arguments not yet evaluated.
 type Raw = Box<dyn Fn(&mut FunctionContext) -> ResolveResult + Send + Sync>;
@@ -26,6 +26,37 @@ impl Opaque for Held {
     fn runtime_type_name(&self) -> &'static str {
         "held error"
     }
+}
+
+/// What `type(x)` answers; `int` and the others are the names of such values.
+#[derive(Debug, PartialEq, Eq)]
+struct TypeName(&'static str);
+
+impl Opaque for TypeName {
+    fn runtime_type_name(&self) -> &'static str {
+        "type"
+    }
+}
+
+const TYPES: [&str; 9] =
+    ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type"];
+
+fn type_of(it: Value) -> ResolveResult {
+    let name = match it {
+        Value::Int(_) => "int",
+        Value::UInt(_) => "uint",
+        Value::Float(_) => "double",
+        Value::Bool(_) => "bool",
+        Value::String(_) => "string",
+        Value::Bytes(_) => "bytes",
+        Value::List(_) => "list",
+        Value::Map(_) => "map",
+        Value::Null => "null_type",
+        Value::Duration(_) => "google.protobuf.Duration",
+        Value::Timestamp(_) => "google.protobuf.Timestamp",
+        Value::Function(..) | Value::Opaque(_) => return Err(ExecutionError::NoSuchOverload),
+    };
+    Ok(Value::Opaque(Arc::new(TypeName(name))))
 }
 
 pub(super) fn register(context: &mut Context<'static>) {
@@ -41,6 +72,10 @@ pub(super) fn register(context: &mut Context<'static>) {
         let function: Raw = Box::new(move |it| step(it, heavy));
         context.add_function(name, function);
     }
+    for (name, decisive) in [(repair::BOTH, false), (repair::ANY, true)] {
+        let function: Raw = Box::new(move |it| either_side(it, decisive));
+        context.add_function(name, function);
+    }
     context.add_function(repair::SETTLED, settled);
     context.add_function(repair::OPTIONAL_MEMBER, |of: Value, key: Value| chosen(&of, &key));
     context.add_function(repair::OPTIONAL_ITEM, |of: Value, key: Value| chosen(&of, &key));
@@ -49,12 +84,18 @@ pub(super) fn register(context: &mut Context<'static>) {
     let flat_map: Raw = Box::new(|it| optional_map(it, true));
     context.add_function("optFlatMap", flat_map);
 
-    context.add_function("size", size);
+    let size_of: Raw = Box::new(|it| size(&subject(it)?));
+    context.add_function("size", size_of);
     context.add_function("matches", matches);
     context.add_function("find", find);
     context.add_function("findAll", find_all);
-    context.add_function("int", int);
+    let int_of: Raw = Box::new(|it| int(&subject(it)?));
+    context.add_function("int", int_of);
     context.add_function("bool", bool_of);
+    context.add_function("type", type_of);
+    for name in TYPES {
+        context.add_variable_from_value(name, Value::Opaque(Arc::new(TypeName(name))));
+    }
     context.add_function("dyn", |it: Value| -> ResolveResult { Ok(it) });
     context.add_function("duration", duration);
 }
@@ -73,6 +114,8 @@ fn decide(it: &mut FunctionContext, heavy: bool, decisive: bool) -> ResolveResul
     match it.ptx.resolve(argument(it, 1)?) {
         Ok(Value::Bool(told)) if told == decisive => Ok(Value::Bool(decisive)),
         Ok(Value::Bool(_)) => Ok(so_far),
+        // The first error is the one that is told.
+        Ok(_) | Err(_) if matches!(so_far, Value::Opaque(_)) => Ok(so_far),
         Ok(_) => Ok(Value::Opaque(Arc::new(Held(String::new())))),
         Err(error) => {
             // A budget that is spent does not come back.
@@ -83,6 +126,30 @@ fn decide(it: &mut FunctionContext, heavy: bool, decisive: bool) -> ResolveResul
             };
             Ok(Value::Opaque(Arc::new(Held(text))))
         }
+    }
+}
+
+/// `&&` (where false decides) and `||` (where true does): one side may fail if the other decides.
+fn either_side(it: &mut FunctionContext, decisive: bool) -> ResolveResult {
+    let left = it.ptx.resolve(argument(it, 0)?);
+    if left == Ok(Value::Bool(decisive)) {
+        return left;
+    }
+    match (left, it.ptx.resolve(argument(it, 1)?)) {
+        (_, Ok(Value::Bool(told))) if told == decisive => Ok(Value::Bool(decisive)),
+        (Err(error), _) => Err(error),
+        (Ok(Value::Bool(_)), Ok(Value::Bool(told))) => Ok(Value::Bool(told)),
+        (Ok(Value::Bool(_)), Err(error)) => Err(error),
+        (Ok(_), _) => Err(ExecutionError::NoSuchOverload),
+    }
+}
+
+/// What a function is asked about: before the dot, or the only argument. The evaluator's own way to
+/// this forgets why the argument has no value.
+fn subject(it: &FunctionContext) -> ResolveResult {
+    match &it.this {
+        Some(this) => Ok(this.clone()),
+        None => it.ptx.resolve(argument(it, 0)?),
     }
 }
 
@@ -160,8 +227,8 @@ fn optional_map(it: &mut FunctionContext, flat: bool) -> ResolveResult {
     Ok(if flat { told } else { some(told) })
 }
 
-fn size(This(this): This<Value>) -> ResolveResult {
-    let size = match &this {
+fn size(this: &Value) -> ResolveResult {
+    let size = match this {
         Value::String(text) => text.chars().count(),
         Value::List(items) => items.len(),
         Value::Map(map) => map.map.len(),
@@ -206,9 +273,14 @@ fn find_all(This(this): This<Arc<String>>, Arguments(args): Arguments) -> Resolv
     Ok(Value::List(Arc::new(found.collect())))
 }
 
-fn int(This(this): This<Value>) -> ResolveResult {
+fn no_conversion(wanted: &str) -> ExecutionError {
+    let text = format!("type conversion error from 'string' to '{wanted}'");
+    ExecutionError::function_error("conversion", text)
+}
+
+fn int(this: &Value) -> ResolveResult {
     let overflow = || ExecutionError::function_error("int", "integer overflow");
-    let whole = match &this {
+    let whole = match this {
         Value::Int(whole) => *whole,
         Value::UInt(whole) => i64::try_from(*whole).map_err(|_| overflow())?,
         Value::Float(float) => {
@@ -219,18 +291,7 @@ fn int(This(this): This<Value>) -> ResolveResult {
             let whole = *float as i64;
             whole
         }
-        Value::String(text) => {
-            let said = |why: &str| {
-                let text = format!("strconv.ParseInt: parsing {}: {why}", go::quote(text));
-                ExecutionError::function_error("int", text)
-            };
-            text.parse::<i64>().map_err(|error| match error.kind() {
-                std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
-                    said("value out of range")
-                }
-                _ => said("invalid syntax"),
-            })?
-        }
+        Value::String(text) => text.parse::<i64>().map_err(|_| no_conversion("int"))?,
         Value::Timestamp(at) => at.timestamp(),
         Value::List(_)
         | Value::Map(_)
@@ -250,11 +311,7 @@ fn bool_of(it: Value) -> ResolveResult {
         Value::String(text) => match text.as_str() {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
-            other => {
-                let text =
-                    format!("strconv.ParseBool: parsing {}: invalid syntax", go::quote(other));
-                Err(ExecutionError::function_error("bool", text))
-            }
+            _ => Err(no_conversion("bool")),
         },
         _ => Err(ExecutionError::NoSuchOverload),
     }
@@ -265,8 +322,7 @@ fn duration(this: Value) -> ResolveResult {
         Value::Duration(_) => Ok(this),
         Value::String(text) => {
             if go_duration(&text).is_none() {
-                let text = format!("time: invalid duration {}", go::quote(&text));
-                return Err(ExecutionError::function_error("duration", text));
+                return Err(no_conversion("google.protobuf.Duration"));
             }
             builtin::duration(text)
         }

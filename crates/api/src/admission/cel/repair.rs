@@ -4,9 +4,9 @@
 //!
 //! - `all` and `exists` go on after an error in one item, since another may decide: the server's do, the
 //!   evaluator's stop.
+//! - Where both sides of `&&` or `||` fail, the left one's error is told.
 //! - `.?` and `[?_]` on something that is not there are `none`, not an error; and what is selected from
 //!   an optional is an optional.
-//! - `cel.bind` is a loop that does not turn.
 //! - Every loop pays for its turns.
 //!
 //! What it cannot say at all (messages, loops with two variables) is refused when the CRD is read, not
@@ -24,6 +24,8 @@ use kube::core::cel::cel::{
 pub(super) const AND: [&str; 2] = ["@and", "@and+"];
 pub(super) const OR: [&str; 2] = ["@or", "@or+"];
 pub(super) const STEP: [&str; 2] = ["@step", "@step+"];
+pub(super) const BOTH: &str = "@both";
+pub(super) const ANY: &str = "@any";
 pub(super) const SETTLED: &str = "@settled";
 pub(super) const OPTIONAL_MEMBER: &str = "@optional_member";
 pub(super) const OPTIONAL_ITEM: &str = "@optional_item";
@@ -80,44 +82,22 @@ fn select(it: SelectExpr) -> Result<Expr, String> {
 }
 
 fn call(it: CallExpr) -> Result<Expr, String> {
-    let bind = it.func_name == "bind"
-        && matches!(it.target.as_deref(), Some(IdedExpr { expr: Expr::Ident(name), .. }) if name == "cel");
-    if bind {
-        return bound(it.args);
-    }
     let macros = ["all", "exists", "exists_one", "existsOne", "map", "filter"];
-    let two_variables = ["transformList", "transformMap", "transformMapEntry", "sortBy"];
+    let two_variables = ["transformList", "transformMap", "transformMapEntry", "sortBy", "bind"];
     if macros.contains(&it.func_name.as_str()) || two_variables.contains(&it.func_name.as_str()) {
         return Err(format!("`{}` in this form is not supported", it.func_name));
     }
     let target = it.target.map(|it| repair(*it).map(Box::new)).transpose()?;
     let args = it.args.into_iter().map(repair).collect::<Result<Vec<_>, _>>()?;
     let func_name = match it.func_name.as_str() {
+        operators::LOGICAL_AND => BOTH.to_owned(),
+        operators::LOGICAL_OR => ANY.to_owned(),
         operators::OPT_SELECT => OPTIONAL_MEMBER.to_owned(),
         operators::OPT_INDEX => OPTIONAL_ITEM.to_owned(),
         operators::INDEX if args.first().is_some_and(may_be_optional) => OPTIONAL_ITEM.to_owned(),
         _ => it.func_name,
     };
     Ok(Expr::Call(CallExpr { func_name, target, args }))
-}
-
-/// `cel.bind(name, value, expression)`.
-fn bound(args: Vec<IdedExpr>) -> Result<Expr, String> {
-    let [name, value, expression]: [IdedExpr; 3] =
-        args.try_into().map_err(|_| "`cel.bind` takes three arguments".to_owned())?;
-    let Expr::Ident(name) = name.expr else {
-        return Err("`cel.bind` begins with a name".to_owned());
-    };
-    Ok(Expr::Comprehension(Box::new(ComprehensionExpr {
-        iter_range: plain(Expr::List(ListExpr::new(Vec::new()))),
-        iter_var: "@unused".to_owned(),
-        iter_var2: None,
-        loop_cond: literal(LiteralValue::Boolean(false.into())),
-        loop_step: plain(Expr::Ident(name.clone())),
-        accu_var: name,
-        accu_init: repair(value)?,
-        result: repair(expression)?,
-    })))
 }
 
 fn turns(it: ComprehensionExpr) -> Result<ComprehensionExpr, String> {
@@ -129,11 +109,11 @@ fn turns(it: ComprehensionExpr) -> Result<ComprehensionExpr, String> {
     let mut result = repair(it.result)?;
     let loop_step = match step.expr {
         Expr::Call(CallExpr { func_name, target: None, args })
-            if matches!(func_name.as_str(), operators::LOGICAL_AND | operators::LOGICAL_OR)
+            if matches!(func_name.as_str(), BOTH | ANY)
                 && matches!(args.first(), Some(IdedExpr { expr: Expr::Ident(name), .. }) if *name == it.accu_var) =>
         {
             result = function(SETTLED, vec![result]);
-            let names = if func_name == operators::LOGICAL_AND { AND } else { OR };
+            let names = if func_name == BOTH { AND } else { OR };
             function(names[copies_self], args)
         }
         other => function(STEP[copies_self], vec![plain(other)]),
