@@ -12,6 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::Value;
 
 pub mod digest;
+pub mod print;
 pub mod schema;
 
 /// One kind in one group.
@@ -31,7 +32,18 @@ pub struct Crd {
 
 /// Every kind that this version serves, ours first, in the order of their names.
 pub fn all() -> Vec<Crd> {
-    let mut all = vec![crate::nodeclaim::CRD, crate::nodepool::CRD];
+    let mut all = vec![
+        crate::awsimage::CRD,
+        crate::disruptionledger::CRD,
+        crate::ec2nodeclass::CRD,
+        crate::ec2nodeclass::KARPENTER_CRD,
+        crate::imagepolicy::CRD,
+        crate::imagequarantine::CRD,
+        crate::nodeclaim::CRD,
+        crate::nodedisruptionbudget::CRD,
+        crate::nodepool::CRD,
+        crate::replacement::CRD,
+    ];
     all.sort_by_key(|it| (it.standalone_only, it.name));
     all
 }
@@ -53,6 +65,10 @@ pub fn finish(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
         each(schema, &mut |it| {
             it.nullable = None;
             it.title = None;
+            // A comment is broken where the source ends; `kubectl explain` breaks lines itself.
+            if let Some(text) = &mut it.description {
+                *text = text.replace("\n\n", "\0").replace('\n', " ").replace('\0', "\n\n");
+            }
             let empty = |it: &Value| it.is_null() || it.as_array().is_some_and(Vec::is_empty);
             if it.default.as_ref().is_some_and(|it| empty(&it.0)) {
                 it.default = None;

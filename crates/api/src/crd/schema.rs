@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 /// An amount as the API server reads it: `4`, `500m`, `20Gi`, `1e3`.
 pub const QUANTITY: &str = "^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$";
 
+/// A percentage with up to two decimals, or a [`QUANTITY`].
+pub const THRESHOLD: &str = "^((\\d{1,2}(\\.\\d{1,2})?|100(\\.0{1,2})?)%||(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?)$";
+
 /// A label's or a taint's key, with or without a domain.
 pub const QUALIFIED_NAME: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$";
 
@@ -70,6 +73,116 @@ pub fn pool_requirements(_: &mut SchemaGenerator) -> Schema {
 /// What one node must be.
 pub fn claim_requirements(_: &mut SchemaGenerator) -> Schema {
     requirements(&[restricted_domain(), restricted_hostname()])
+}
+
+/// What nodes must be for an image to suit them. Ours, so the rules say what they mean where Karpenter's
+/// fail: a missing value is told as such.
+pub fn image_requirements(_: &mut SchemaGenerator) -> Schema {
+    let mut schema = requirements(&[]);
+    let rules = json!([
+        rule(
+            "self.all(x, x.operator == 'In' ? (has(x.values) && x.values.size() != 0) : true)",
+            "requirements with operator 'In' must have a value defined",
+        ),
+        rule(
+            "self.all(x, x.operator in ['Gt', 'Lt', 'Gte', 'Lte'] ? (has(x.values) && x.values.size() == 1 && x.values[0].matches('^[0-9]{1,18}$')) : true)",
+            "requirements operator 'Gt', 'Lt', 'Gte', or 'Lte' must have a single positive integer value",
+        ),
+        rule(
+            "self.all(x, (x.operator == 'In' && has(x.minValues)) ? (has(x.values) && x.values.size() >= x.minValues) : true)",
+            "requirements with 'minValues' must have at least that many values specified in the 'values' field",
+        ),
+    ]);
+    schema.insert("x-kubernetes-validations".to_owned(), rules);
+    if let Some(key) = schema.pointer_mut("/items/properties/key").and_then(Value::as_object_mut) {
+        key.remove("x-kubernetes-validations");
+    }
+    if let Some(values) = schema.pointer_mut("/items/properties/values") {
+        *values = json!({
+            "type": "array",
+            "description": "What the label is compared with. Numbers in quotes, too.",
+            "items": {"type": "string", "maxLength": 63, "pattern": LABEL_VALUE},
+            "maxItems": 1000,
+            "x-kubernetes-list-type": "atomic",
+        });
+    }
+    schema
+}
+
+/// What nodes must be, as a controller found out. Nobody has to be told what is wrong with it.
+pub fn found_requirements(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": {
+            "type": "object",
+            "description": "One condition on a label of nodes.",
+            "required": ["key", "operator"],
+            "properties": {
+                "key": {"type": "string", "description": "The label."},
+                "operator": {"type": "string", "description": "How the label is compared."},
+                "values": {
+                    "type": "array",
+                    "description": "What the label is compared with.",
+                    "items": {"type": "string"},
+                    "x-kubernetes-list-type": "atomic",
+                },
+            },
+        },
+    })
+}
+
+/// Tags to select by.
+pub fn selector_tags(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": {"type": "string", "maxLength": 1024},
+        "maxProperties": 20,
+    })
+}
+
+/// Tags to put on what is launched: EC2 takes 50, and values of 256 characters.
+pub fn launch_tags(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": {"type": "string", "maxLength": 256},
+        "maxProperties": 50,
+    })
+}
+
+/// Amounts that are kept back, as strings.
+pub fn reserved(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": {"type": "string", "maxLength": 256, "pattern": QUANTITY},
+        "maxProperties": 20,
+    })
+}
+
+/// Amounts or percentages below which pods are evicted.
+pub fn thresholds(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": {"type": "string", "maxLength": 256, "pattern": THRESHOLD},
+        "maxProperties": 20,
+    })
+}
+
+/// Lengths of time by eviction signal.
+pub fn grace_periods(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": {"type": "string", "maxLength": 256},
+        "maxProperties": 20,
+    })
+}
+
+/// How many of each.
+pub fn counts(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": {"type": "integer", "format": "int64", "minimum": 0},
+        "maxProperties": 100,
+    })
 }
 
 fn restricted_domain() -> Value {
