@@ -110,7 +110,7 @@ fn run(part: Part, root: &Path) -> Result<Tally> {
         }
         Part::Properties => some_tests(tests(root, &["--test", PROPERTIES])?),
         Part::Cli => some_tests(tests(root, &["--test", CLI])?),
-        Part::Generated => Ok(report(&generate::current(root))),
+        Part::Generated => Ok(report(&generate::current(root)?)),
     }
 }
 

@@ -224,6 +224,7 @@ pub struct Memory {
 #[serde(rename_all = "camelCase")]
 pub struct Withdrawn {
     /// How it was told.
+    #[schemars(schema_with = "shape::word::<WithdrawnBecause>")]
     pub because: WithdrawnBecause,
     /// When it was noticed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,6 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::Value;
 
 pub mod digest;
+pub mod print;
 pub mod schema;
 
 /// One kind in one group.
@@ -64,6 +65,10 @@ pub fn finish(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
         each(schema, &mut |it| {
             it.nullable = None;
             it.title = None;
+            // A comment is broken where the source ends; `kubectl explain` breaks lines itself.
+            if let Some(text) = &mut it.description {
+                *text = text.replace("\n\n", "\0").replace('\n', " ").replace('\0', "\n\n");
+            }
             let empty = |it: &Value| it.is_null() || it.as_array().is_some_and(Vec::is_empty);
             if it.default.as_ref().is_some_and(|it| empty(&it.0)) {
                 it.default = None;

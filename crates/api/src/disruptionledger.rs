@@ -180,6 +180,7 @@ pub struct Grant {
     #[schemars(length(min = 1, max = 63))]
     pub holder: String,
     /// What for. `Delete` and `Interruption` are granted over the budget if need be.
+    #[schemars(schema_with = "shape::word::<Cause>")]
     pub kind: Cause,
     /// The epoch of the leader that granted it.
     #[schemars(range(min = 0))]

@@ -123,14 +123,17 @@ pub struct ImagePolicySpec {
     /// first appeared here if that is later. `Creation`: from its creation. Absent, the former,
     /// unless another policy says otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shape::word::<AgeFrom>")]
     pub age_from: Option<AgeFrom>,
     /// Whether an image that a class names by id must be old enough too: `HeldByAge` or
     /// `ExemptFromAge`. Absent, it must.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shape::word::<PinnedIds>")]
     pub pinned_ids: Option<PinnedIds>,
     /// Whether an image that its owner deprecated may boot. `LastChoice`: only if there is no other.
     /// `Forbidden`: never. Absent, the former.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shape::word::<DeprecatedImages>")]
     pub deprecated_images: Option<DeprecatedImages>,
     /// Images that need not be old enough, for a while and for a reason: a fix that cannot wait.
     /// Owners, allowed images and quarantines hold for them, too.

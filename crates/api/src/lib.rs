@@ -12,6 +12,7 @@ pub mod file;
 pub mod problem;
 
 pub mod crd;
+pub mod admission;
 
 pub mod ec2nodeclass;
 pub mod nodepool;
@@ -22,6 +23,7 @@ pub mod imagequarantine;
 pub mod replacement;
 pub mod disruptionledger;
 pub mod awsimage;
+pub mod lockdown;
 pub mod meta;
 pub mod requirement;
 pub mod v1beta1;

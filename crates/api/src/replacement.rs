@@ -140,6 +140,7 @@ pub struct ReplacementStatus {
     /// `Retreating`: it failed, and what it began is undone. The end is `Done`, `Kept` (it failed
     /// after pods had moved to a successor, which stays) or `Abandoned` (the old node stays).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shape::word::<Phase>")]
     pub phase: Option<Phase>,
     /// Since when it stands there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,6 +152,7 @@ pub struct ReplacementStatus {
     pub because: Option<String>,
     /// Why the node is replaced at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shape::word::<Cause>")]
     pub cause: Option<Cause>,
     /// What differs between the old node and what it should be, one entry for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -3,7 +3,7 @@
 //! For `#[schemars(schema_with = "…")]`. Every length and list has a limit: without one the API
 //! server reckons with the worst case, and refuses a definition whose rules could become costly.
 
-use schemars::{Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 use crate::crd::schema;
@@ -29,6 +29,13 @@ pub(crate) fn conditions(generator: &mut SchemaGenerator) -> Schema {
 /// A rule with its message, as the API server takes it.
 pub(crate) fn rule(rule: &str, message: &str) -> Value {
     json!({"rule": rule, "message": message})
+}
+
+/// One of an enum's words. The field says what they mean; the enum's own description would hide that.
+pub(crate) fn word<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = T::json_schema(generator);
+    schema.remove("description");
+    schema
 }
 
 /// A string of at most so many characters for which one rule holds.

@@ -25,6 +25,7 @@ pub struct AwsImageStatus {
     /// complete answer lacked it, so it is unshared, hidden or gone; `Deregistered`: gone for good;
     /// `Unready`: EC2 is not done with it, or it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shape::word::<State>")]
     pub state: Option<State>,
     /// Since when it is in this state.
     #[serde(default, skip_serializing_if = "Option::is_none")]

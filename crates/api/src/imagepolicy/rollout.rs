@@ -39,7 +39,7 @@ pub struct Rollout {
     /// What a share is a share of. `Nodes` counts nodes. `CPU` counts their processors, because a
     /// tenth of the nodes may be half of the cluster where sizes differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = "Nodes"))]
+    #[schemars(schema_with = "shape::word::<Unit>", extend("default" = "Nodes"))]
     pub unit: Option<Unit>,
     /// How many nodes may start before a `cooldown`, at most: a number, or a share such as `5%`.
     /// Absent, 5 % and at least one where `concurrency` is `Parallel`, else no limit of its own.
@@ -66,18 +66,18 @@ pub struct Rollout {
     /// `Force`: the pods that are left are deleted, with their grace period, whatever their
     /// PodDisruptionBudget says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = "Skip"))]
+    #[schemars(schema_with = "shape::word::<DrainLimitAction>", extend("default" = "Skip"))]
     pub drain_limit_action: Option<DrainLimitAction>,
     /// What comes first. `SuccessorFirst`: pods have a place on a ready node before their own is
     /// cordoned. `DeleteFirst`: the old node goes first, for a full capacity reservation or a pool
     /// without room for one more; pods may be without a place meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = "SuccessorFirst"))]
+    #[schemars(schema_with = "shape::word::<ReplacementOrder>", extend("default" = "SuccessorFirst"))]
     pub replacement: Option<ReplacementOrder>,
     /// What becomes of pods without a controller, which nothing would start again. `Wait`: their node
     /// waits for a person. `Evict`: they are evicted, and gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = "Wait"))]
+    #[schemars(schema_with = "shape::word::<BarePods>", extend("default" = "Wait"))]
     pub bare_pods: Option<BarePods>,
     /// When replacements may start. Absent, at any time. What has started is finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
