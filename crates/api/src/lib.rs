@@ -12,6 +12,7 @@ pub mod file;
 pub mod problem;
 
 pub mod crd;
+pub mod admission;
 
 pub mod ec2nodeclass;
 pub mod nodepool;
