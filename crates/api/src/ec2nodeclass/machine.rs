@@ -1,5 +1,7 @@
 //! What is a node made of: volumes, network interfaces, metadata service, processor?
 
+#![expect(clippy::struct_field_names, reason = "the fields are called what people write")]
+
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
