@@ -8,14 +8,19 @@
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer, de::DeserializeOwned};
 
 use crate::{
+    awsimage::{self, AwsImage},
+    disruptionledger::{self, DisruptionLedger},
     ec2nodeclass::{self, EC2NodeClass},
     imagepolicy::{self, ImagePolicy},
     imagequarantine::{self, ImageQuarantine},
+    nodeclaim::{self, NodeClaim},
+    nodedisruptionbudget::{self, NodeDisruptionBudget},
     nodepool::{self, NodePool},
     problem::{Finding, Place, Problem, Severity, nearest, quoted},
+    replacement::{self, Replacement},
     v1beta1,
 };
 
@@ -72,8 +77,13 @@ impl Source {
 pub enum Object {
     Class(EC2NodeClass),
     Pool(NodePool),
+    Claim(NodeClaim),
     Policy(ImagePolicy),
     Quarantine(ImageQuarantine),
+    Budget(NodeDisruptionBudget),
+    Replacement(Replacement),
+    Ledger(DisruptionLedger),
+    Image(AwsImage),
 }
 
 impl Object {
@@ -81,8 +91,13 @@ impl Object {
         match self {
             Self::Class(_) => ec2nodeclass::KIND,
             Self::Pool(_) => nodepool::KIND,
+            Self::Claim(_) => nodeclaim::KIND,
             Self::Policy(_) => imagepolicy::KIND,
             Self::Quarantine(_) => imagequarantine::KIND,
+            Self::Budget(_) => nodedisruptionbudget::KIND,
+            Self::Replacement(_) => replacement::KIND,
+            Self::Ledger(_) => disruptionledger::KIND,
+            Self::Image(_) => awsimage::KIND,
         }
     }
 
@@ -90,8 +105,29 @@ impl Object {
         match self {
             Self::Class(it) => &it.metadata.name,
             Self::Pool(it) => &it.metadata.name,
+            Self::Claim(it) => &it.metadata.name,
             Self::Policy(it) => &it.metadata.name,
             Self::Quarantine(it) => &it.metadata.name,
+            Self::Budget(it) => &it.metadata.name,
+            Self::Replacement(it) => &it.metadata.name,
+            Self::Ledger(it) => &it.metadata.name,
+            Self::Image(it) => &it.metadata.name,
+        }
+    }
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Class(it) => it.serialize(serializer),
+            Self::Pool(it) => it.serialize(serializer),
+            Self::Claim(it) => it.serialize(serializer),
+            Self::Policy(it) => it.serialize(serializer),
+            Self::Quarantine(it) => it.serialize(serializer),
+            Self::Budget(it) => it.serialize(serializer),
+            Self::Replacement(it) => it.serialize(serializer),
+            Self::Ledger(it) => it.serialize(serializer),
+            Self::Image(it) => it.serialize(serializer),
         }
     }
 }
@@ -178,19 +214,29 @@ struct Reader<'s> {
 enum Claim {
     Class { beta: bool },
     Pool { beta: bool },
+    Machine,
     Policy,
     Quarantine,
+    Budget,
+    Replacement,
+    Ledger,
+    Image,
 }
 
 /// Our kinds and the versions in which they are read.
-const KINDS: [(&str, &[&str]); 4] = [
+const KINDS: [(&str, &[&str]); 9] = [
     (
         ec2nodeclass::KIND,
         &[ec2nodeclass::KARPENTER_V1, ec2nodeclass::NODEMOLT_V1ALPHA1, v1beta1::CLASS],
     ),
     (nodepool::KIND, &[nodepool::KARPENTER_V1, v1beta1::POOL]),
+    (nodeclaim::KIND, &[nodeclaim::KARPENTER_V1]),
     (imagepolicy::KIND, &[imagepolicy::NODEMOLT_V1ALPHA1]),
     (imagequarantine::KIND, &[imagequarantine::NODEMOLT_V1ALPHA1]),
+    (nodedisruptionbudget::KIND, &[nodedisruptionbudget::KARPENTER_V1ALPHA1]),
+    (replacement::KIND, &[replacement::NODEMOLT_V1ALPHA1]),
+    (disruptionledger::KIND, &[disruptionledger::NODEMOLT_V1ALPHA1]),
+    (awsimage::KIND, &awsimage::API_VERSIONS),
 ];
 
 impl Reader<'_> {
@@ -338,11 +384,26 @@ impl Reader<'_> {
             Claim::Pool { beta: true } => {
                 self.keep(at(&v1beta1::POOL_MOVES), v1beta1::pool, nodepool::check, Object::Pool);
             }
+            Claim::Machine => {
+                self.keep(at(&[]), |it| (it, vec![]), nodeclaim::check, Object::Claim);
+            }
             Claim::Policy => {
                 self.keep(at(&[]), |it| (it, vec![]), imagepolicy::check, Object::Policy);
             }
             Claim::Quarantine => {
                 self.keep(at(&[]), |it| (it, vec![]), imagequarantine::check, Object::Quarantine);
+            }
+            Claim::Budget => {
+                self.keep(at(&[]), |it| (it, vec![]), nodedisruptionbudget::check, Object::Budget);
+            }
+            Claim::Replacement => {
+                self.keep(at(&[]), |it| (it, vec![]), replacement::check, Object::Replacement);
+            }
+            Claim::Ledger => {
+                self.keep(at(&[]), |it| (it, vec![]), disruptionledger::check, Object::Ledger);
+            }
+            Claim::Image => {
+                self.keep(at(&[]), |it| (it, vec![]), awsimage::check, Object::Image);
             }
         }
     }
@@ -384,6 +445,10 @@ fn claim(kind: &str, api_version: &str) -> Result<Claim, Finding> {
     let Some((_, known)) = KINDS.iter().find(|(it, _)| *it == kind) else {
         return Err(foreign(kind, api_version));
     };
+    // People do not write claims. Those of another version come out of old clusters.
+    if kind == nodeclaim::KIND && !known.contains(&api_version) {
+        return Err(foreign(kind, api_version));
+    }
     if !known.contains(&api_version) {
         let message =
             format!("{} is not a version of {kind} that is read here", quoted(api_version));
@@ -393,7 +458,12 @@ fn claim(kind: &str, api_version: &str) -> Result<Claim, Finding> {
     Ok(match kind {
         ec2nodeclass::KIND => Claim::Class { beta: api_version == v1beta1::CLASS },
         nodepool::KIND => Claim::Pool { beta: api_version == v1beta1::POOL },
+        nodeclaim::KIND => Claim::Machine,
         imagepolicy::KIND => Claim::Policy,
+        nodedisruptionbudget::KIND => Claim::Budget,
+        replacement::KIND => Claim::Replacement,
+        disruptionledger::KIND => Claim::Ledger,
+        awsimage::KIND => Claim::Image,
         _ => Claim::Quarantine,
     })
 }
@@ -404,6 +474,7 @@ fn foreign(kind: &str, api_version: &str) -> Finding {
     let read_here = KINDS.map(|(kind, _)| kind);
     if KINDS.iter().any(|(_, known)| known.iter().any(|it| it.split('/').next() == Some(group)))
         && let Some(near) = nearest(kind, &read_here)
+        && near != kind
     {
         let message = format!("{} is not a kind of {group}", quoted(kind));
         return Finding::error("kind", message).hint(format!("did you mean `{near}`?"));

@@ -54,6 +54,7 @@ pub(crate) enum Verb {
     Types(Types),
     Launch(Launch),
     Userdata(Userdata),
+    Crds(Crds),
     Completion(Completion),
 }
 
@@ -682,6 +683,46 @@ pub(crate) struct UserdataLint {
     /// How to print
     #[arg(short = 'o', long, value_enum, default_value_t = PlainFormat::Text)]
     pub output: PlainFormat,
+}
+
+/// Print the definitions of our kinds, for `kubectl apply`
+///
+/// What is printed is what stands in `deploy/crds`. Where Karpenter is installed, its own kinds are its;
+/// without it, --standalone brings them along.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # a cluster with Karpenter
+  nodemolt crds | kubectl apply --server-side -f -
+
+  # a cluster without Karpenter: today's NodePools and EC2NodeClasses apply unchanged
+  nodemolt crds --standalone | kubectl apply --server-side -f -
+
+  # lock down what classes may ask for; see docs/lockdown.md
+  nodemolt crds --policies | kubectl apply --server-side -f -
+")]
+pub(crate) struct Crds {
+    /// Only these: kinds, plurals, short names or whole names such as imagepolicies.nodemolt.dev
+    #[arg(long, value_name = "KIND,…", value_delimiter = ',')]
+    pub only: Vec<String>,
+
+    /// Also Karpenter's classes, pools and claims, for a cluster without Karpenter
+    #[arg(long)]
+    pub standalone: bool,
+
+    /// Print the admission policies that lock classes down, in place of the definitions
+    #[arg(long, conflicts_with_all = ["only", "standalone", "output"])]
+    pub policies: bool,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = CrdFormat::Yaml)]
+    pub output: CrdFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CrdFormat {
+    Yaml,
+    Json,
 }
 
 /// Print a completion script for a shell

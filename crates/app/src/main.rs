@@ -12,6 +12,7 @@ mod types;
 mod launch;
 mod userdata;
 mod base64;
+mod crds;
 mod completion;
 
 use std::io::Write;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         cli::Verb::Types(verb) => types::run(verb, look),
         cli::Verb::Launch(verb) => launch::run(verb, look),
         cli::Verb::Userdata(verb) => userdata::run(verb, look),
+        cli::Verb::Crds(verb) => crds::run(verb),
         cli::Verb::Completion(verb) => Ok(completion::run(verb)),
     };
     match result {

@@ -193,7 +193,13 @@ impl Read {
                     }
                 }
                 Object::Pool(pool) => pools.push((OfPool::from(pool), object.clone())),
-                Object::Policy(_) | Object::Quarantine(_) => {}
+                Object::Claim(_)
+                | Object::Policy(_)
+                | Object::Quarantine(_)
+                | Object::Budget(_)
+                | Object::Replacement(_)
+                | Object::Ledger(_)
+                | Object::Image(_) => {}
             }
             Vec::new()
         })?;
