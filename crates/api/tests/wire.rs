@@ -129,9 +129,10 @@ fn object(schema: &Value, share: f64) -> BoxedStrategy<Value> {
         |name: &str| schema["required"].as_array().is_some_and(|it| it.contains(&name.into()));
     let mut made = Just(Map::new()).boxed();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let field = match required(name) {
-            true => value(name, field).prop_map(Some).boxed(),
-            false => prop::option::weighted(share, value(name, field)).boxed(),
+        let field = if required(name) {
+            value(name, field).prop_map(Some).boxed()
+        } else {
+            prop::option::weighted(share, value(name, field)).boxed()
         };
         let name = name.clone();
         made = (made, field)
@@ -298,19 +299,17 @@ fn what_the_api_server_admits_comes_through_the_file_door_and_nothing_is_lost() 
 fn each_field_alone_comes_through_the_file_door() {
     for kind in KINDS.map(Kind::new) {
         for (name, field) in kind.schema["spec"]["properties"].as_object().unwrap() {
-            let field = match name.as_str() {
-                // Terms without an alias need the family.
-                "amiSelectorTerms" => {
-                    let terms = value(name, field);
-                    let family = select(&["AL2023", "Custom"][..]);
-                    (terms, family)
-                        .prop_map(|(terms, family)| json!({"amiSelectorTerms": terms, "amiFamily": family}))
-                        .boxed()
-                }
-                _ => {
-                    let name = name.clone();
-                    value(&name, field).prop_map(move |it| json!({&name: it})).boxed()
-                }
+            let named = name.clone();
+            let field = value(name, field).prop_map(move |it| json!({&named: it})).boxed();
+            // Terms without an alias need the family.
+            let field = if name == "amiSelectorTerms" {
+                let with_family = |(mut said, family): (Value, &str)| {
+                    said["amiFamily"] = family.into();
+                    said
+                };
+                (field, select(&["AL2023", "Custom"][..])).prop_map(with_family).boxed()
+            } else {
+                field
             };
             let cases = if field_is_rich(name) { 400 } else { 20 };
             let admitted = kind.hold(cases, field);
@@ -354,7 +353,7 @@ fn objects_in(value: &Value, path: &str) -> Vec<String> {
         Value::Array(items) => {
             items.iter().enumerate().map(|(at, it)| (at.to_string(), it)).collect()
         }
-        _ => return Vec::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Vec::new(),
     };
     let own = value.is_object().then(|| path.to_owned());
     own.into_iter()
