@@ -161,7 +161,8 @@ impl<T> Located<T> {
     /// Whether `field` stands in the file.
     pub fn written(&self, field: &str) -> bool {
         let parent = parent(field);
-        !field.is_empty() && self.tree.locate(self.root, field) != self.tree.locate(self.root, parent)
+        !field.is_empty()
+            && self.tree.locate(self.root, field) != self.tree.locate(self.root, parent)
     }
 
     /// A finding about this value, with its place.

@@ -96,8 +96,9 @@ impl Validators {
     fn new() -> Result<Self, Failure> {
         let mut validators = BTreeMap::new();
         for crd in crd::all() {
-            let validator = Validator::new(&(crd.definition)())
-                .map_err(|error| Failure::new(format!("the CRD {} is broken: {error}", crd.name)))?;
+            let validator = Validator::new(&(crd.definition)()).map_err(|error| {
+                Failure::new(format!("the CRD {} is broken: {error}", crd.name))
+            })?;
             validators.insert((crd.group.to_owned(), crd.kind.to_owned()), validator);
         }
         Ok(Self(validators))
@@ -170,8 +171,10 @@ fn look_at(source: &Source, validators: &Validators, old: &[Located<Value>], rep
     for problem in rest {
         let said = Said { by: By::Controller, reason: None, problem };
         let line = said.problem.line;
-        let owner =
-            report.objects[first..].iter_mut().rev().find(|it| (it.line..=it.last_line).contains(&line));
+        let owner = report.objects[first..]
+            .iter_mut()
+            .rev()
+            .find(|it| (it.line..=it.last_line).contains(&line));
         match owner {
             Some(owner) => owner.said.push(said),
             None => report.loose.push(said),
@@ -181,7 +184,9 @@ fn look_at(source: &Source, validators: &Validators, old: &[Located<Value>], rep
 
 fn same_object(one: &Value, other: &Value) -> bool {
     let group = |it: &Value| text(it, "apiVersion").split('/').next().map(str::to_owned);
-    text(one, "kind") == text(other, "kind") && group(one) == group(other) && name(one) == name(other)
+    text(one, "kind") == text(other, "kind")
+        && group(one) == group(other)
+        && name(one) == name(other)
 }
 
 fn ask_server(
@@ -290,7 +295,10 @@ fn tell_twins(report: &mut Report) {
                 column: 1,
                 span: None,
                 field: "metadata.name".to_owned(),
-                message: format!("is the name of another {} at {before}; the later one wins", object.kind),
+                message: format!(
+                    "is the name of another {} at {before}; the later one wins",
+                    object.kind
+                ),
                 hint: None,
             };
             object.said.push(Said { by: By::ApiServer, reason: None, problem });

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Number, Value};
 
-use super::{FILE_BYTES_MAX, Located, Source, scalar, under};
 use super::tree::{self, Content, NodeId, Tree};
+use super::{FILE_BYTES_MAX, Located, Source, scalar, under};
 
 /// Objects in one file beyond this are a generated file, and another hundred findings help nobody.
 const OBJECTS_MAX: usize = 10_000;

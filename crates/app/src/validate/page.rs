@@ -162,9 +162,7 @@ fn line(said: &Said) -> FindingLine<'_> {
 
 fn summary(report: &Report) -> Summary {
     let count = |wanted| report.objects.iter().filter(|it| verdict(it) == wanted).count();
-    let loose = |severity| {
-        report.loose.iter().filter(|it| it.problem.severity == severity).count()
-    };
+    let loose = |severity| report.loose.iter().filter(|it| it.problem.severity == severity).count();
     Summary {
         objects: report.objects.len(),
         refused: count("refused"),
