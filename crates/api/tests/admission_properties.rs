@@ -88,7 +88,7 @@ fn put(object: &mut Value, path: &str, value: &Value) {
     let mut at = object;
     for name in path.replace("[*]", ".[*]").replace("[key]", ".k").split('.') {
         if name == "[*]" {
-            if !at.as_array().is_some_and(|it| !it.is_empty()) {
+            if at.as_array().is_none_or(Vec::is_empty) {
                 *at = json!([{}]);
             }
             at = &mut at[0];
@@ -204,7 +204,7 @@ fn rules_that_would_run_for_hours_are_cut_off() {
     assert!(validator.create(&object(20)).verdict.is_ok());
     let start = Instant::now();
     let outcome = validator.create(&object(20_000));
-    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_mins(1), "{:?}", start.elapsed());
     assert_eq!(outcome.causes().len(), 1);
     assert!(outcome.causes()[0].message.contains("running out of cost budget"), "{outcome:?}");
 }

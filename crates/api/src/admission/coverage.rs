@@ -272,7 +272,7 @@ pub fn beyond_limits(root: &Node, base: &Value) -> Vec<Case> {
             if let Value::Object(members) = at {
                 members.remove(name);
             }
-            let causes = vec![ExpectedCause {
+            let told = vec![ExpectedCause {
                 field: joined(&place, name),
                 message: "Required value".to_owned(),
             }];
@@ -281,20 +281,20 @@ pub fn beyond_limits(root: &Node, base: &Value) -> Vec<Case> {
                 old: None,
                 object,
                 status: false,
-                expected: Expected::Refused { causes, more: true },
+                expected: Expected::Refused { causes: told, more: true },
             });
         }
         let limits = if path.is_empty() { Vec::new() } else { beyond(node) };
         for (what, value, message) in limits {
             let mut object = base.clone();
             let Some(field) = put(root, &mut object, path, value) else { continue };
-            let causes = vec![ExpectedCause { field, message }];
+            let told = vec![ExpectedCause { field, message }];
             cases.push(Case {
                 name: format!("{path}: {what}"),
                 old: None,
                 object,
                 status: false,
-                expected: Expected::Refused { causes, more: true },
+                expected: Expected::Refused { causes: told, more: true },
             });
         }
     });
@@ -380,7 +380,7 @@ fn reach<'o>(root: &Node, object: &'o mut Value, path: &str) -> Option<(String, 
             "[*]" => {
                 node = node.items.as_deref()?;
                 field.push_str("[0]");
-                if !at.as_array().is_some_and(|it| !it.is_empty()) {
+                if at.as_array().is_none_or(Vec::is_empty) {
                     *at = Value::Array(vec![blank(node)]);
                 }
                 at = at.get_mut(0)?;
