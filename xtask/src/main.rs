@@ -17,6 +17,7 @@ mod generate;
 mod examples;
 mod instance_types;
 mod karpenter;
+mod reference;
 mod cargo;
 mod check;
 
@@ -39,8 +40,8 @@ enum Task {
     Demo,
     /// Write the files that are generated
     Generate {
-        /// The types need pip and a network, karpenter needs Go and a network; the examples need nothing
-        #[arg(value_enum, default_value_t = generate::What::Examples)]
+        /// The types need pip and a network, karpenter needs Go and a network; the others need nothing
+        #[arg(value_enum, default_value_t = generate::What::Own)]
         what: generate::What,
     },
 }

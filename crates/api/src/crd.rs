@@ -159,13 +159,12 @@ pub fn to_value(crd: &CustomResourceDefinition) -> serde_json::Result<Value> {
 fn whole_numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
-            let float = number.as_f64().filter(|_| number.is_f64());
-            #[expect(clippy::cast_possible_truncation, reason = "is compared with what it was")]
-            #[expect(clippy::cast_precision_loss, reason = "is compared with what it was")]
-            if let Some(float) = float
-                && (float as i64) as f64 == float
-            {
-                *number = (float as i64).into();
+            // Below this every whole number is one as a float, too.
+            let whole = |it: &f64| it.fract() == 0.0 && it.abs() < 9e15;
+            if let Some(float) = number.as_f64().filter(|_| number.is_f64()).filter(whole) {
+                #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
+                let whole = float as i64;
+                *number = whole.into();
             }
         }
         Value::Array(items) => items.iter_mut().for_each(whole_numbers),
@@ -193,6 +192,8 @@ pub fn each(schema: &mut JSONSchemaProps, visit: &mut impl FnMut(&mut JSONSchema
         each(it, visit);
     }
     for all in [&mut schema.any_of, &mut schema.one_of, &mut schema.all_of].into_iter().flatten() {
-        all.iter_mut().for_each(|it| each(it, visit));
+        for it in all {
+            each(it, visit);
+        }
     }
 }

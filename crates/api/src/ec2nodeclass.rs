@@ -116,7 +116,7 @@ pub struct EC2NodeClass {
         json_path = ".status.amis[0].name"
     ),
     printcolumn(
-        name = "Image Age",
+        name = "Image-Age",
         type_ = "date",
         description = "How long ago that image was made.",
         json_path = ".status.amis[0].createdAt"

@@ -215,7 +215,7 @@ struct Reader<'s> {
 enum Claim {
     Class { beta: bool },
     Pool { beta: bool },
-    NodeClaim,
+    Machine,
     Policy,
     Quarantine,
     Budget,
@@ -385,7 +385,7 @@ impl Reader<'_> {
             Claim::Pool { beta: true } => {
                 self.keep(at(&v1beta1::POOL_MOVES), v1beta1::pool, nodepool::check, Object::Pool);
             }
-            Claim::NodeClaim => {
+            Claim::Machine => {
                 self.keep(at(&[]), |it| (it, vec![]), nodeclaim::check, Object::Claim);
             }
             Claim::Policy => {
@@ -459,7 +459,7 @@ fn claim(kind: &str, api_version: &str) -> Result<Claim, Finding> {
     Ok(match kind {
         ec2nodeclass::KIND => Claim::Class { beta: api_version == v1beta1::CLASS },
         nodepool::KIND => Claim::Pool { beta: api_version == v1beta1::POOL },
-        nodeclaim::KIND => Claim::NodeClaim,
+        nodeclaim::KIND => Claim::Machine,
         imagepolicy::KIND => Claim::Policy,
         nodedisruptionbudget::KIND => Claim::Budget,
         replacement::KIND => Claim::Replacement,

@@ -135,8 +135,8 @@ pub struct ImagePolicySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shape::word::<DeprecatedImages>")]
     pub deprecated_images: Option<DeprecatedImages>,
-    /// Images that need not be old enough, for a while and for a reason: a fix that cannot wait.
-    /// Owners, allowed images and quarantines hold for them, too.
+    /// Images that need not be old enough, and may boot although they were withdrawn, for a while and
+    /// for a reason: a fix that cannot wait. Owners, allowed images and quarantines hold for them, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub exceptions: Vec<PolicyException>,

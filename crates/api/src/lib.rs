@@ -7,6 +7,10 @@
     unreachable_pub,
     reason = "kube derives a schema through a hidden copy of each struct, which nobody reaches"
 )]
+#![expect(
+    clippy::duplicated_attributes,
+    reason = "two printer columns of the same type are two columns, which clippy does not know"
+)]
 
 pub mod file;
 pub mod problem;

@@ -99,7 +99,8 @@ pub struct NodePoolSpec {
     /// What each node of the pool is: its labels, taints, requirements and class. A change here makes
     /// the pool's nodes drift, save one of `requirements` that they still meet.
     pub template: NodeClaimTemplate,
-    /// When nodes may be removed of our own accord, and how many at a time.
+    /// When nodes may be removed of our own accord, and how many at a time. Unset, empty and
+    /// underutilized nodes at once, a tenth of the pool at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = {"consolidateAfter": "0s"}))]
     pub disruption: Option<Disruption>,
@@ -247,7 +248,7 @@ pub struct Disruption {
     pub consolidate_after: Option<String>,
     /// Which nodes may be consolidated. `WhenEmpty`: those without pods.
     /// `WhenEmptyOrUnderutilized`: also those whose pods fit elsewhere for less. `Balanced`: of those,
-    /// only where the saving is worth the disruption.
+    /// only where the saving is worth the disruption. Unset, `WhenEmptyOrUnderutilized`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend(
         "enum" = ["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"],
@@ -255,6 +256,7 @@ pub struct Disruption {
     ))]
     pub consolidation_policy: Option<String>,
     /// How many nodes of the pool may go at a time. Where several budgets apply the smallest holds.
+    /// Unset, 10% of the pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(max = 50),

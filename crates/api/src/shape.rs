@@ -142,16 +142,26 @@ pub(crate) fn time(_: &mut SchemaGenerator) -> Schema {
 
 /// How many: a number, or a share of them all.
 pub(crate) fn number_or_percent(_: &mut SchemaGenerator) -> Schema {
+    let message = "is neither a number nor a share: write a number such as 3, or a percentage from 0% to \
+                   100%";
+    int_or_string("^([0-9]{1,9}|(100|[0-9]{1,2})%)$", message)
+}
+
+/// A number that is not negative, or a string that matches. A number in quotes should match, too:
+/// templates write it so.
+pub(crate) fn int_or_string(pattern: &str, message: &str) -> Schema {
+    let rule = rule(
+        &format!(
+            "type(self) == int ? self >= 0 : (type(self) == string && self.matches('{pattern}'))"
+        ),
+        message,
+    );
     json_schema!({
         "anyOf": [{"type": "integer"}, {"type": "string"}],
         "x-kubernetes-int-or-string": true,
-        "minimum": 0,
-        "pattern": NUMBER_OR_PERCENT,
+        "x-kubernetes-validations": [rule],
     })
 }
-
-/// For strings; a plain number is one, and never negative.
-pub(crate) const NUMBER_OR_PERCENT: &str = "^([0-9]{1,9}|(100|[0-9]{1,2})%)$";
 
 /// Labels and their values.
 pub(crate) fn labels(_: &mut SchemaGenerator) -> Schema {

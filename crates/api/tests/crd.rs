@@ -4,7 +4,12 @@
 
 use kube::{CustomResource, CustomResourceExt as _, KubeSchema};
 use nodemolt_api::{
-    crd::{self, digest::Digest, schema},
+    crd::{
+        self,
+        digest::{Difference, Digest},
+        schema,
+    },
+    ec2nodeclass,
     meta::Condition,
 };
 use serde::{Deserialize, Serialize};
@@ -127,7 +132,9 @@ fn a_digest_sees_every_difference_and_survives_being_written_down() {
             match less.pointer_mut(parent).unwrap() {
                 Value::Object(fields) => drop(fields.remove(&key)),
                 Value::Array(items) => drop(items.remove(key.parse().unwrap())),
-                other => panic!("{path} leads into {other}"),
+                other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+                    panic!("{path} leads into {other}")
+                }
             }
             assert_ne!(Digest::of(&less), digest, "{} without {path}", it.name);
         }
@@ -145,7 +152,9 @@ fn leaves(value: &Value, path: &str) -> Vec<String> {
         Value::Array(items) => {
             items.iter().enumerate().map(|(at, it)| (at.to_string(), it)).collect()
         }
-        _ => return vec![path.to_owned()],
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            return vec![path.to_owned()];
+        }
     };
     inside.into_iter().flat_map(|(key, value)| leaves(value, &format!("{path}/{key}"))).collect()
 }
@@ -154,5 +163,82 @@ fn leaves(value: &Value, path: &str) -> Vec<String> {
 fn what_is_no_definition_has_no_digest() {
     for text in ["", "[]", "a: b", "spec: 3", "spec: {versions: [3, {schema: []}]}"] {
         assert!(Digest::of_yaml(text).is_err(), "{text}");
+    }
+}
+
+/// The places in the tables of the page on differences, between backticks, at the beginning of a row.
+fn told_differences() -> Vec<String> {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/karpenter-differences.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    text.lines()
+        .filter_map(|it| it.strip_prefix("| `")?.split_once("` |"))
+        .map(|(place, _)| format!("v1 {place}"))
+        .collect()
+}
+
+/// Whether the pattern stands for the place. A `*` is anything.
+fn stands_for(pattern: &str, place: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == place,
+        Some((before, after)) => place.strip_prefix(before).is_some_and(|rest| {
+            let mut starts = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+            starts.any(|at| stands_for(after, &rest[at..]))
+        }),
+    }
+}
+
+#[test]
+fn every_difference_of_the_class_is_on_its_page_and_nothing_else() {
+    let found =
+        Digest::differences(&theirs("ec2nodeclasses"), &ours("ec2nodeclasses.karpenter.k8s.aws"));
+    let place = |it: &Difference| match it.place.strip_prefix("names ") {
+        Some(_) => format!("v1 {}", it.place),
+        None => it.place.clone(),
+    };
+    let told = told_differences();
+    let silent: Vec<String> = found
+        .iter()
+        .filter(|it| !told.iter().any(|row| stands_for(row, &place(it))))
+        .map(ToString::to_string)
+        .collect();
+    let idle: Vec<&String> =
+        told.iter().filter(|row| !found.iter().any(|it| stands_for(row, &place(it)))).collect();
+    assert!(silent.is_empty(), "not on the page:\n{}", silent.join("\n"));
+    assert!(idle.is_empty(), "no difference: {idle:#?}");
+}
+
+#[test]
+fn both_groups_have_the_same_class() {
+    let (ours, karpenters) =
+        ((ec2nodeclass::CRD.definition)(), (ec2nodeclass::KARPENTER_CRD.definition)());
+    assert_eq!(ours.spec.names, karpenters.spec.names);
+    assert_eq!(ours.spec.versions[0].schema, karpenters.spec.versions[0].schema);
+    assert_eq!(karpenters.spec.versions[0].name, "v1");
+    assert_eq!(karpenters.metadata.name.as_deref(), Some(ec2nodeclass::KARPENTER_CRD.name));
+}
+
+/// `kubectl explain` must teach: every field says what it is.
+#[test]
+fn every_field_is_described() {
+    let mut silent = Vec::new();
+    for it in crd::all() {
+        let whole = crd::to_value(&(it.definition)()).unwrap();
+        for version in whole["spec"]["versions"].as_array().unwrap() {
+            undescribed(it.name, &version["schema"]["openAPIV3Schema"], &mut silent);
+        }
+    }
+    assert!(silent.is_empty(), "{silent:#?}");
+}
+
+fn undescribed(path: &str, schema: &Value, silent: &mut Vec<String>) {
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let path = format!("{path}.{name}");
+        let described = field["description"].as_str().is_some_and(|it| it.ends_with(['.', '`']));
+        if !described && name != "metadata" {
+            silent.push(path.clone());
+        }
+        undescribed(&path, field, silent);
+        undescribed(&path, &field["items"], silent);
+        undescribed(&path, &field["additionalProperties"], silent);
     }
 }

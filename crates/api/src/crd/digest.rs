@@ -72,7 +72,7 @@ impl Digest {
 
     /// One line per fact, in the order of their places.
     pub fn to_text(&self) -> String {
-        self.0.iter().map(|(place, said)| format!("{place} = {said}\n")).collect()
+        self.0.iter().fold(String::new(), |all, (place, said)| all + place + " = " + said + "\n")
     }
 
     /// What the two do not share, seen from `theirs`.

@@ -1,5 +1,7 @@
 //! What is a node made of: volumes, network interfaces, metadata service, processor?
 
+#![expect(clippy::struct_field_names, reason = "the fields are called what people write")]
+
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
@@ -93,20 +95,20 @@ pub struct NetworkInterface {
 #[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MetadataOptions {
-    /// Whether the service answers at all.
+    /// Whether the service answers at all. Unset, `enabled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["enabled", "disabled"], "default" = "enabled"))]
     pub http_endpoint: Option<String>,
-    /// Whether the service answers over IPv6, too.
+    /// Whether the service answers over IPv6, too. Unset, `disabled`.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "httpProtocolIPv6")]
     #[schemars(extend("enum" = ["enabled", "disabled"], "default" = "disabled"))]
     pub http_protocol_ipv6: Option<String>,
-    /// How many hops a token travels, 1 to 64. With 1 only the node itself gets one; 2 lets pods have
-    /// the node's role.
+    /// How many hops a token travels, 1 to 64. With 1, the default, only the node itself gets one; 2
+    /// lets pods have the node's role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64), extend("default" = 1))]
     pub http_put_response_hop_limit: Option<i64>,
-    /// `required`: only with a token, which is version 2 of the service. `optional`: also without one,
+    /// `required`, the default: only with a token, which is version 2 of the service. `optional`: also without one,
     /// which any request that a pod can be tricked into may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["required", "optional"], "default" = "required"))]

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
 
+mod crds;
 mod images;
 mod types;
 

@@ -4,15 +4,12 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use crate::shape::rule;
+use crate::shape::{int_or_string, rule};
 
 pub(super) fn concurrency(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "anyOf": [{"type": "integer"}, {"type": "string"}],
-        "x-kubernetes-int-or-string": true,
-        "minimum": 0,
-        "pattern": "^([0-9]{1,9}|(100|[0-9]{1,2})%|Parallel)$",
-    })
+    let message = "is neither a number nor a share: write a number such as 3, a percentage from 0% to \
+                   100%, or `Parallel`";
+    int_or_string("^([0-9]{1,9}|(100|[0-9]{1,2})%|Parallel)$", message)
 }
 
 pub(super) fn time_zone(_: &mut SchemaGenerator) -> Schema {
