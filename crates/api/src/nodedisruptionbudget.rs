@@ -2,7 +2,7 @@
 //!
 //! `nodes by their labels × a number or a share → how many may go now`
 //!
-//! For nodes what a PodDisruptionBudget is for pods, and in its words, so that nobody has to learn
+//! For nodes what a `PodDisruptionBudget` is for pods, and in its words, so that nobody has to learn
 //! new ones.
 
 use std::collections::BTreeMap;

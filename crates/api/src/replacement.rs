@@ -100,18 +100,19 @@ shape::object! {
 #[serde(rename_all = "camelCase")]
 pub struct ReplacementSpec {
     /// The claim of the old node.
-    pub node_claim: ClaimReference,
+    #[serde(rename = "nodeClaim")]
+    pub claim: ClaimReference,
     /// The old node's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "nodeName", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
-    pub node_name: Option<String>,
+    pub node: Option<String>,
     /// The pool that the old node belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "nodePool", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
-    pub node_pool: Option<String>,
+    pub pool: Option<String>,
 }
 
-/// One NodeClaim, told apart from a later one of the same name.
+/// One `NodeClaim`, told apart from a later one of the same name.
 #[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimReference {
@@ -333,14 +334,14 @@ pub struct HeldPod {
     /// The pod's name.
     #[schemars(length(max = 253))]
     pub name: String,
-    /// What it waits for, for example the PodDisruptionBudget that allows nothing.
+    /// What it waits for, for example the `PodDisruptionBudget` that allows nothing.
     #[schemars(length(max = 1024))]
     pub because: String,
 }
 
 /// What has to hold between the fields.
 pub fn check(replacement: &Replacement) -> Vec<Finding> {
-    let uid = &replacement.spec.node_claim.uid;
+    let uid = &replacement.spec.claim.uid;
     if replacement.metadata.name == *uid {
         return Vec::new();
     }

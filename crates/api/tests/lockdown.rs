@@ -28,9 +28,9 @@ fn policy(file: &str) -> Policy {
             let mut whole = parts[0].to_owned();
             for part in &parts[1..] {
                 if part.starts_with(|it: char| it.is_ascii_alphanumeric()) {
-                    whole += &format!("{name}{part}");
+                    whole.extend([name.as_str(), part]);
                 } else {
-                    whole += &format!("({meaning}){part}");
+                    whole.extend(["(", meaning.as_str(), ")", part]);
                 }
             }
             whole
@@ -127,7 +127,7 @@ fn an_owner_or_an_image_that_no_policy_allows_is_refused() {
         match expected {
             None => assert_eq!(told, Vec::<String>::new(), "{spec} {terms}"),
             Some(part) => {
-                assert!(told.len() == 1 && told[0].contains(part), "{spec} {terms}: {told:?}")
+                assert!(told.len() == 1 && told[0].contains(part), "{spec} {terms}: {told:?}");
             }
         }
     }

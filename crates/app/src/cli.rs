@@ -714,8 +714,8 @@ pub(crate) enum ValidateFormat {
 
 /// Print the definitions of our kinds, for `kubectl apply`
 ///
-/// What is printed is what stands in `deploy/crds`. Where Karpenter is installed, NodePool, NodeClaim and
-/// its own EC2NodeClass are its; without it, --standalone brings them along.
+/// What is printed is what stands in `deploy/crds`. Where Karpenter is installed, its own kinds are its;
+/// without it, --standalone brings them along.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -733,7 +733,7 @@ pub(crate) struct Crds {
     #[arg(long, value_name = "KIND,…", value_delimiter = ',')]
     pub only: Vec<String>,
 
-    /// Also Karpenter's EC2NodeClass, NodePool and NodeClaim, for a cluster without Karpenter
+    /// Also Karpenter's classes, pools and claims, for a cluster without Karpenter
     #[arg(long)]
     pub standalone: bool,
 

@@ -64,7 +64,7 @@ pub struct Rollout {
     /// What happens at the end of the drain limit. `Skip`: the node is uncordoned, and tried again
     /// after an hour, then two, up to a day. `Wait`: it stays cordoned until its pods may leave.
     /// `Force`: the pods that are left are deleted, with their grace period, whatever their
-    /// PodDisruptionBudget says.
+    /// `PodDisruptionBudget` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shape::word::<DrainLimitAction>", extend("default" = "Skip"))]
     pub drain_limit_action: Option<DrainLimitAction>,
