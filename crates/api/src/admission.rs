@@ -60,6 +60,9 @@ struct Version {
     scale: Option<CustomResourceSubresourceScale>,
 }
 
+/// How an object is read, the object, and what it does not know.
+type Received<'v> = (&'v Version, Map<String, Value>, Vec<String>);
+
 /// A CRD that cannot be understood. The server would refuse most of those, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileError {
@@ -232,10 +235,7 @@ impl Validator {
     }
 
     /// Decoded as the server decodes: pruned, defaulted, with metadata that is one.
-    fn receive(
-        &self,
-        object: &Value,
-    ) -> Result<(&Version, Map<String, Value>, Vec<String>), Cause> {
+    fn receive(&self, object: &Value) -> Result<Received<'_>, Cause> {
         let version = self.version_of(object)?;
         if depth(object) > DEPTH_MAX {
             let message = format!("exceeded max depth: nested more than {DEPTH_MAX} levels");
@@ -273,7 +273,7 @@ impl Validator {
         &self,
         old: &Value,
         new: &Value,
-    ) -> Result<((&Version, Map<String, Value>, Vec<String>), Map<String, Value>), Cause> {
+    ) -> Result<(Received<'_>, Map<String, Value>), Cause> {
         let received = self.receive(new)?;
         let mut old = old.clone();
         // An object is read in the version that is asked for.
@@ -340,38 +340,37 @@ fn conclude(
 /// Whole objects inside of objects need a type and sound metadata.
 fn embedded(node: &Node, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    below(node, object, place::Place::Root, &mut causes);
-    return causes;
+    embedded_below(node, object, place::Place::Root, &mut causes);
+    causes
+}
 
-    fn below(node: &Node, value: &Value, place: place::Place<'_>, causes: &mut Vec<Cause>) {
-        match value {
-            Value::Object(members) => {
-                if node.embedded {
-                    for field in ["apiVersion", "kind"] {
-                        if members.get(field).and_then(Value::as_str).unwrap_or_default().is_empty()
-                        {
-                            let field = place::Place::Member(&place, field).field();
-                            causes.push(Cause::required(field, ""));
-                        }
-                    }
-                }
-                for (key, value) in members {
-                    if let Some(node) = node.properties.get(key) {
-                        below(node, value, place::Place::Member(&place, key), causes);
-                    } else if let Some(node) = node.member(key) {
-                        below(node, value, place::Place::Key(&place, key), causes);
+fn embedded_below(node: &Node, value: &Value, place: place::Place<'_>, causes: &mut Vec<Cause>) {
+    match value {
+        Value::Object(members) => {
+            if node.embedded {
+                for field in ["apiVersion", "kind"] {
+                    if members.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
+                        let field = place::Place::Member(&place, field).field();
+                        causes.push(Cause::required(field, ""));
                     }
                 }
             }
-            Value::Array(items) => {
-                for (index, item) in items.iter().enumerate() {
-                    if let Some(node) = &node.items {
-                        below(node, item, place::Place::Item(&place, index), causes);
-                    }
+            for (key, value) in members {
+                if let Some(node) = node.properties.get(key) {
+                    embedded_below(node, value, place::Place::Member(&place, key), causes);
+                } else if let Some(node) = node.member(key) {
+                    embedded_below(node, value, place::Place::Key(&place, key), causes);
                 }
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                if let Some(node) = &node.items {
+                    embedded_below(node, item, place::Place::Item(&place, index), causes);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -386,7 +385,6 @@ fn scale(
     let mut causes = Vec::new();
     for (_, path) in paths.into_iter().filter(|(asked, _)| *asked) {
         let (number, detail) = match replicas(path, object) {
-            Ok(None) => continue,
             Err(detail) => (0, detail),
             Ok(Some(number)) if number < 0 => {
                 (number, "should be a non-negative integer".to_owned())
@@ -394,7 +392,7 @@ fn scale(
             Ok(Some(number)) if number > i64::from(i32::MAX) => {
                 (number, format!("should be less than or equal to {}", i32::MAX))
             }
-            Ok(Some(_)) => continue,
+            Ok(Some(_) | None) => continue,
         };
         causes.push(Cause::invalid(path.clone(), &Value::from(number), &detail));
     }

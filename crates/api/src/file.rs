@@ -28,6 +28,7 @@ use self::tree::{Content, NodeId, Tree};
 
 mod decode;
 pub(crate) mod path;
+pub mod raw;
 mod scalar;
 mod tree;
 
@@ -155,6 +156,13 @@ impl<T> Located<T> {
                 .then(|| format!("{from}{}", if rest.starts_with('[') { "" } else { rest }))
         });
         self.tree.locate(self.root, moved.as_deref().unwrap_or(field))
+    }
+
+    /// Whether `field` stands in the file.
+    pub fn written(&self, field: &str) -> bool {
+        let parent = parent(field);
+        !field.is_empty()
+            && self.tree.locate(self.root, field) != self.tree.locate(self.root, parent)
     }
 
     /// A finding about this value, with its place.

@@ -41,7 +41,7 @@ pub(crate) enum Colour {
 const EXIT_CODES: &str = "\
 Exit codes:
   0   done; for `resolve`: every instance type that was asked for has an image
-  1   failed; for `resolve`: no image matches; for `userdata lint`: something was found
+  1   failed; for `resolve`: no image matches; for `userdata lint` and `validate`: something was found
   2   for `userdata diff --detailed-exitcode`: there are differences
   3   held back by policy, quarantine, age or withdrawal
   64  mistyped
@@ -55,6 +55,7 @@ pub(crate) enum Verb {
     Launch(Launch),
     Userdata(Userdata),
     Crds(Crds),
+    Validate(Validate),
     Completion(Completion),
 }
 
@@ -683,6 +684,47 @@ pub(crate) struct UserdataLint {
     /// How to print
     #[arg(short = 'o', long, value_enum, default_value_t = PlainFormat::Text)]
     pub output: PlainFormat,
+}
+
+/// Say what the API server would refuse, and what the controller could not use
+///
+/// Every object is asked about twice: would the API server take it (by schema and rules of the definitions
+/// that `nodemolt crds --standalone` prints), and could the controller do what it says? Objects of other
+/// kinds are passed over with a note. No cluster is needed.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # before a merge, in CI
+  nodemolt validate -f manifests/
+
+  # what a template renders
+  helm template . | nodemolt validate -f -
+
+  # would this change be taken? Fields that may not change are compared with what is there
+  kubectl get nodepool general -o yaml > old.yaml
+  nodemolt validate -f general.yaml --old old.yaml
+
+Exit codes:  0 nothing found, or warnings only, 1 something would be refused or cannot be read, 64 mistyped
+")]
+pub(crate) struct Validate {
+    /// Manifests, as YAML or JSON; a folder means the .yaml, .yml and .json files in it, and `-` is
+    /// standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// What is in the cluster now: objects with the same kind and name are changed, not created
+    #[arg(long, value_name = "FILE")]
+    pub old: Option<PathBuf>,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = ValidateFormat::Text)]
+    pub output: ValidateFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ValidateFormat {
+    Text,
+    Json,
 }
 
 /// Print the definitions of our kinds, for `kubectl apply`

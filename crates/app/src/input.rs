@@ -260,7 +260,7 @@ fn take(object: &Located<Object>, objects: &mut Objects) -> Vec<Finding> {
 }
 
 /// A folder means the manifests in it, in the order of their names.
-fn list_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+pub(crate) fn list_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
         if !path.is_dir() {

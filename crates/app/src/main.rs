@@ -13,6 +13,7 @@ mod launch;
 mod userdata;
 mod base64;
 mod crds;
+mod validate;
 mod completion;
 
 use std::io::Write;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         cli::Verb::Launch(verb) => launch::run(verb, look),
         cli::Verb::Userdata(verb) => userdata::run(verb, look),
         cli::Verb::Crds(verb) => crds::run(verb),
+        cli::Verb::Validate(verb) => validate::run(verb, look),
         cli::Verb::Completion(verb) => Ok(completion::run(verb)),
     };
     match result {

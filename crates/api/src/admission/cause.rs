@@ -53,7 +53,7 @@ impl Cause {
     }
 
     pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
-        Self::told(field, CauseKind::Invalid, "Invalid value", Some(go::bad_value(value)), detail)
+        Self::told(field, CauseKind::Invalid, "Invalid value", Some(&go::bad_value(value)), detail)
     }
 
     /// Where the value would only fill the screen.
@@ -62,8 +62,8 @@ impl Cause {
     }
 
     pub(crate) fn type_invalid(field: impl Into<String>, found: &str, detail: &str) -> Self {
-        let found = Some(go::quote(found));
-        Self::told(field, CauseKind::TypeInvalid, "Invalid value", found, detail)
+        let found = go::quote(found);
+        Self::told(field, CauseKind::TypeInvalid, "Invalid value", Some(&found), detail)
     }
 
     pub(crate) fn not_supported(field: impl Into<String>, value: &Value, known: &[Value]) -> Self {
@@ -79,8 +79,8 @@ impl Cause {
             })
             .collect();
         let detail = format!("supported values: {}", known.join(", "));
-        let value = Some(go::bad_value(value));
-        Self::told(field, CauseKind::NotSupported, "Unsupported value", value, &detail)
+        let value = go::bad_value(value);
+        Self::told(field, CauseKind::NotSupported, "Unsupported value", Some(&value), &detail)
     }
 
     pub(crate) fn too_long(field: impl Into<String>, most: i64) -> Self {
@@ -92,12 +92,12 @@ impl Cause {
     pub(crate) fn too_many(field: impl Into<String>, found: usize, most: i64) -> Self {
         let items = if most == 1 { "item" } else { "items" };
         let detail = format!("must have at most {most} {items}");
-        Self::told(field, CauseKind::TooMany, "Too many", Some(found.to_string()), &detail)
+        Self::told(field, CauseKind::TooMany, "Too many", Some(&found.to_string()), &detail)
     }
 
     pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
-        let value = Some(go::bad_value(value));
-        Self::told(field, CauseKind::Duplicate, "Duplicate value", value, "")
+        let value = go::bad_value(value);
+        Self::told(field, CauseKind::Duplicate, "Duplicate value", Some(&value), "")
     }
 
     pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
@@ -112,11 +112,11 @@ impl Cause {
         field: impl Into<String>,
         kind: CauseKind,
         title: &str,
-        value: Option<String>,
+        value: Option<&str>,
         detail: &str,
     ) -> Self {
         let mut message = title.to_owned();
-        for part in [value.as_deref().unwrap_or_default(), detail] {
+        for part in [value.unwrap_or_default(), detail] {
             if !part.is_empty() {
                 message.push_str(": ");
                 message.push_str(part);

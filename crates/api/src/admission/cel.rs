@@ -189,10 +189,8 @@ fn failure(error: &ExecutionError) -> Failure {
     let text = if let ExecutionError::NoSuchKey(key) = error {
         format!("no such key: {key}")
     } else if let ExecutionError::IndexOutOfBounds(index) = error {
-        match index {
-            Value::Int(index) => format!("index out of bounds: {index}"),
-            other => format!("index out of bounds: {other:?}"),
-        }
+        let Value::Int(index) = index else { return Failure::NoOverload };
+        format!("index out of bounds: {index}")
     } else if matches!(error, ExecutionError::DivisionByZero(_)) {
         "division by zero".to_owned()
     } else if matches!(error, ExecutionError::RemainderByZero(_)) {

@@ -2,8 +2,8 @@
 //!
 //! `schema × cases and their answers → demands without an accepted or a refused case`
 //!
-//! A rule that no case breaks may never have worked. Plain limits need no author: a value beyond each of
-//! them is built from the schema, and is a case like the others.
+//! A rule that no case breaks may never have worked. Plain limits and required members need no author: an
+//! object that breaks each of them is built from the schema, and is a case like the others.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,6 @@ pub enum What {
     },
     Choice,
     Pattern(String),
-    Required(String),
     /// Of the member with this name.
     Default(String),
 }
@@ -43,7 +42,6 @@ impl std::fmt::Display for Demand {
             What::Rule { told, .. } => write!(f, "{path}: rule {told:?}"),
             What::Choice => write!(f, "{path}: enum"),
             What::Pattern(pattern) => write!(f, "{path}: pattern {pattern}"),
-            What::Required(name) => write!(f, "{path}: required {name}"),
             What::Default(name) => write!(f, "{path}: default of {name}"),
         }
     }
@@ -66,9 +64,6 @@ pub fn demands(root: &Node) -> Vec<Demand> {
         }
         if let Some((pattern, _)) = &node.pattern {
             ask(What::Pattern(pattern.clone()));
-        }
-        for name in &node.required {
-            ask(What::Required(name.clone()));
         }
         for (name, member) in &node.properties {
             if member.default.is_some() {
@@ -134,10 +129,6 @@ impl Shown {
             What::Choice => (stood(path, false), told(path, "Unsupported value")),
             What::Pattern(pattern) => {
                 (stood(path, false), told(path, &format!("should match '{pattern}'")))
-            }
-            What::Required(name) => {
-                let member = joined(path, name);
-                (stood(&member, false), told(&member, "Required value"))
             }
             What::Default(name) => {
                 let member = joined(path, name);
@@ -263,24 +254,47 @@ fn named(root: &Node, field: &str) -> String {
     path
 }
 
-/// A case for every plain limit: `base` with a value just beyond it. Each must be refused at its place;
-/// what else such a value breaks is not of interest.
+/// A case for every plain limit and every required member: `base` with a value just beyond it, or
+/// without it. Each must be refused at its place; what else such an object breaks is not of interest.
 pub fn beyond_limits(root: &Node, base: &Value) -> Vec<Case> {
     let mut cases = Vec::new();
     root.walk(&mut |path, node| {
-        if path.is_empty() || path.starts_with("status") || path.starts_with("metadata") {
+        if path.starts_with("status") || path.starts_with("metadata") {
             return;
         }
-        for (what, value, message) in beyond(node) {
+        for name in &node.required {
+            // What has a default is never missing.
+            if node.properties.get(name).is_none_or(|it| it.default.is_some()) {
+                continue;
+            }
+            let mut object = base.clone();
+            let Some((place, at)) = reach(root, &mut object, path) else { continue };
+            if let Value::Object(members) = at {
+                members.remove(name);
+            }
+            let told = vec![ExpectedCause {
+                field: joined(&place, name),
+                message: "Required value".to_owned(),
+            }];
+            cases.push(Case {
+                name: format!("{path}: without {name}"),
+                old: None,
+                object,
+                status: false,
+                expected: Expected::Refused { causes: told, more: true },
+            });
+        }
+        let limits = if path.is_empty() { Vec::new() } else { beyond(node) };
+        for (what, value, message) in limits {
             let mut object = base.clone();
             let Some(field) = put(root, &mut object, path, value) else { continue };
-            let causes = vec![ExpectedCause { field, message }];
+            let told = vec![ExpectedCause { field, message }];
             cases.push(Case {
                 name: format!("{path}: {what}"),
                 old: None,
                 object,
                 status: false,
-                expected: Expected::Refused { causes, more: true },
+                expected: Expected::Refused { causes: told, more: true },
             });
         }
     });
@@ -352,15 +366,21 @@ fn blank(node: &Node) -> Value {
 
 /// Puts a value at a place, making the way to it; says how the server calls the place.
 fn put(root: &Node, object: &mut Value, path: &str, value: Value) -> Option<String> {
+    let (field, at) = reach(root, object, path)?;
+    *at = value;
+    Some(field)
+}
+
+fn reach<'o>(root: &Node, object: &'o mut Value, path: &str) -> Option<(String, &'o mut Value)> {
     let mut field = String::new();
     let (mut node, mut at) = (root, object);
     let spaced = path.replace("[*]", ".[*]").replace("[key]", ".[key]");
-    for segment in spaced.split('.') {
+    for segment in spaced.split('.').filter(|it| !it.is_empty()) {
         let key = match segment {
             "[*]" => {
                 node = node.items.as_deref()?;
                 field.push_str("[0]");
-                if !at.as_array().is_some_and(|it| !it.is_empty()) {
+                if at.as_array().is_none_or(Vec::is_empty) {
                     *at = Value::Array(vec![blank(node)]);
                 }
                 at = at.get_mut(0)?;
@@ -377,6 +397,5 @@ fn put(root: &Node, object: &mut Value, path: &str, value: Value) -> Option<Stri
         let below = blank(node);
         at = at.as_object_mut()?.entry(key).or_insert(below);
     }
-    *at = value;
-    Some(field)
+    Some((field, at))
 }

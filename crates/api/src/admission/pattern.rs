@@ -119,7 +119,7 @@ fn class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) 
             }
             '[' if rest.peek() == Some(&':') => {
                 out.push('[');
-                while let Some(inside) = rest.next() {
+                for inside in rest.by_ref() {
                     out.push(inside);
                     if inside == ']' {
                         break;

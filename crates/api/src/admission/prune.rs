@@ -83,7 +83,9 @@ pub(crate) fn drop_nulls(node: Option<&Node>, value: &mut Value) {
         }
         Value::Array(items) => {
             let below = node.and_then(|it| it.items.as_deref());
-            items.iter_mut().for_each(|it| drop_nulls(below, it));
+            for item in items {
+                drop_nulls(below, item);
+            }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }

@@ -159,11 +159,10 @@ impl Walk {
             scope.turn_to(rule.transition, rule.optional_old);
             match rule.ask(&scope, value, shape.type_name(), place) {
                 Ruling::Kept => {}
-                Ruling::Failed(cause) => self.causes.push(cause),
                 Ruling::Broken(cause) if !rule.transition && track.unchanged() => {
                     self.forgiven.push(cause);
                 }
-                Ruling::Broken(cause) => self.causes.push(cause),
+                Ruling::Failed(cause) | Ruling::Broken(cause) => self.causes.push(cause),
                 Ruling::OutOfBudget(cause) => {
                     self.causes.push(cause);
                     self.spent = true;

@@ -20,6 +20,7 @@ const DEPTH_MAX: usize = 64;
 
 /// One place of the schema, and everything below it.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "a schema has that many switches")]
 pub struct Node {
     /// Empty where anything may stand; `integer,string` for an int-or-string.
     pub(crate) types: Vec<&'static str>,

@@ -80,7 +80,7 @@ impl Walk<'_> {
             self.alternatives(node, value, before, place, &mut found);
         }
         match value {
-            Value::Null | Value::Bool(_) => {}
+            Value::Null | Value::Bool(_) | Value::Object(_) => {}
             Value::String(text) => {
                 found.causes.extend(self.text(node, text, place));
                 if let Some(format) = &node.format
@@ -94,7 +94,6 @@ impl Walk<'_> {
             }
             Value::Number(number) => self.number(node, number, place, &mut found),
             Value::Array(items) => self.list(node, items, before, place, &mut found),
-            Value::Object(_) => {}
         }
         found.causes.extend(self.choice(node, value, place));
         if let Value::Object(members) = value {
@@ -384,8 +383,8 @@ impl Walk<'_> {
             let all = valid == tried.len();
             found.causes.extend(tried.into_iter().flat_map(|it| it.causes));
             if !all {
-                let none = if valid == 0 { ". None validated" } else { "" };
-                let detail = format!("{name} must validate all the schemas (allOf){none}");
+                let addition = if valid == 0 { ". None validated" } else { "" };
+                let detail = format!("{name} must validate all the schemas (allOf){addition}");
                 found.causes.push(self.unplaced(&detail));
             }
         }

@@ -29,6 +29,11 @@ fn user_data_is_rendered_compared_and_linted_as_expected() {
     check("userdata");
 }
 
+#[test]
+fn manifests_are_validated_as_expected() {
+    check("validate");
+}
+
 /// A `console` block of the README is a command and what it prints. They are run here, so that what a
 /// new user reads first is true.
 #[test]

@@ -62,7 +62,7 @@ pub(super) fn read(node: &Node, value: &Json, resource: bool, ordered: bool) -> 
             if ordered {
                 match &node.list {
                     ListKind::Atomic => {}
-                    ListKind::Set => items.sort_by_key(|it| it.to_string()),
+                    ListKind::Set => items.sort_by_key(ToString::to_string),
                     ListKind::Map(keys) => items.sort_by_key(|it| {
                         let parts: Vec<_> = keys.iter().map(|key| it.get(key.as_str())).collect();
                         serde_json::to_string(&parts).unwrap_or_default()

@@ -41,7 +41,7 @@ impl Opaque for TypeName {
 const TYPES: [&str; 9] =
     ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type"];
 
-fn type_of(it: Value) -> ResolveResult {
+fn type_of(it: &Value) -> ResolveResult {
     let name = match it {
         Value::Int(_) => "int",
         Value::UInt(_) => "uint",
@@ -92,7 +92,7 @@ pub(super) fn register(context: &mut Context<'static>) {
     let int_of: Raw = Box::new(|it| int(&subject(it)?));
     context.add_function("int", int_of);
     context.add_function("bool", bool_of);
-    context.add_function("type", type_of);
+    context.add_function("type", |it: Value| type_of(&it));
     for name in TYPES {
         context.add_variable_from_value(name, Value::Opaque(Arc::new(TypeName(name))));
     }
@@ -137,9 +137,8 @@ fn either_side(it: &mut FunctionContext, decisive: bool) -> ResolveResult {
     }
     match (left, it.ptx.resolve(argument(it, 1)?)) {
         (_, Ok(Value::Bool(told))) if told == decisive => Ok(Value::Bool(decisive)),
-        (Err(error), _) => Err(error),
         (Ok(Value::Bool(_)), Ok(Value::Bool(told))) => Ok(Value::Bool(told)),
-        (Ok(Value::Bool(_)), Err(error)) => Err(error),
+        (Err(error), _) | (Ok(Value::Bool(_)), Err(error)) => Err(error),
         (Ok(_), _) => Err(ExecutionError::NoSuchOverload),
     }
 }
@@ -250,10 +249,12 @@ fn regex(text: &str) -> Result<regex::Regex, ExecutionError> {
     pattern::remembered(text).map_err(|error| ExecutionError::function_error("matches", error))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the evaluator passes values")]
 fn matches(This(this): This<Arc<String>>, pattern: Arc<String>) -> ResolveResult {
     Ok(Value::Bool(regex(&pattern)?.is_match(&this)))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the evaluator passes values")]
 fn find(This(this): This<Arc<String>>, pattern: Arc<String>) -> ResolveResult {
     let found = regex(&pattern)?.find(&this).map_or("", |it| it.as_str()).to_owned();
     Ok(Value::String(Arc::new(found)))
@@ -284,7 +285,7 @@ fn int(this: &Value) -> ResolveResult {
         Value::Int(whole) => *whole,
         Value::UInt(whole) => i64::try_from(*whole).map_err(|_| overflow())?,
         Value::Float(float) => {
-            if !(float.abs() < 9_223_372_036_854_775_807.0) {
+            if float.is_nan() || float.abs() >= 9_223_372_036_854_775_807.0 {
                 return Err(overflow());
             }
             #[expect(clippy::cast_possible_truncation, reason = "its size was just looked at")]
@@ -313,7 +314,17 @@ fn bool_of(it: Value) -> ResolveResult {
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
             _ => Err(no_conversion("bool")),
         },
-        _ => Err(ExecutionError::NoSuchOverload),
+        Value::List(_)
+        | Value::Map(_)
+        | Value::Function(..)
+        | Value::Int(_)
+        | Value::UInt(_)
+        | Value::Float(_)
+        | Value::Bytes(_)
+        | Value::Opaque(_)
+        | Value::Timestamp(_)
+        | Value::Null
+        | Value::Duration(_) => Err(ExecutionError::NoSuchOverload),
     }
 }
 
@@ -326,6 +337,16 @@ fn duration(this: Value) -> ResolveResult {
             }
             builtin::duration(text)
         }
-        _ => Err(ExecutionError::NoSuchOverload),
+        Value::List(_)
+        | Value::Map(_)
+        | Value::Function(..)
+        | Value::Int(_)
+        | Value::UInt(_)
+        | Value::Float(_)
+        | Value::Bytes(_)
+        | Value::Opaque(_)
+        | Value::Timestamp(_)
+        | Value::Null
+        | Value::Bool(_) => Err(ExecutionError::NoSuchOverload),
     }
 }

@@ -107,16 +107,24 @@ fn turns(it: ComprehensionExpr) -> Result<ComprehensionExpr, String> {
     let step = repair(it.loop_step)?;
     let copies_self = usize::from(mentions(&step, "self") || mentions(&step, "oldSelf"));
     let mut result = repair(it.result)?;
-    let loop_step = match step.expr {
+    let loop_step = match &step.expr {
         Expr::Call(CallExpr { func_name, target: None, args })
             if matches!(func_name.as_str(), BOTH | ANY)
                 && matches!(args.first(), Some(IdedExpr { expr: Expr::Ident(name), .. }) if *name == it.accu_var) =>
         {
             result = function(SETTLED, vec![result]);
             let names = if func_name == BOTH { AND } else { OR };
-            function(names[copies_self], args)
+            function(names[copies_self], args.clone())
         }
-        other => function(STEP[copies_self], vec![plain(other)]),
+        Expr::Unspecified
+        | Expr::Call(_)
+        | Expr::Comprehension(_)
+        | Expr::Ident(_)
+        | Expr::List(_)
+        | Expr::Literal(_)
+        | Expr::Map(_)
+        | Expr::Select(_)
+        | Expr::Struct(_) => function(STEP[copies_self], vec![step]),
     };
     Ok(ComprehensionExpr {
         iter_range: repair(it.iter_range)?,
