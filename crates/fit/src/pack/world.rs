@@ -124,6 +124,7 @@ pub(super) struct Tolerance {
     pub(super) pools_gladly: Bits,
 }
 
+type VolumeNumbers<'a> = BTreeMap<(Option<&'a str>, &'a str), usize>;
 type Asked<'a> = (&'a Labels, Option<&'a [NodeTerm]>);
 
 impl<'a> World<'a> {
@@ -252,28 +253,32 @@ impl<'a> World<'a> {
         self.pools.iter().map(of_pool).collect()
     }
 
-    fn volume_numbers(&self) -> BTreeMap<&'a str, usize> {
+    /// A volume is known by its driver and its handle.
+    fn volume_numbers(&self) -> VolumeNumbers<'a> {
         let running = self.sites.iter().flat_map(|it| &it.pods);
-        let handles: BTreeSet<&str> = self
+        let volumes: BTreeSet<(Option<&str>, &str)> = self
             .pods
             .iter()
             .chain(running)
-            .flat_map(|it| it.demand.volumes.iter().map(|it| it.handle.as_str()))
+            .flat_map(|it| it.demand.volumes.iter().map(|it| (it.driver.as_deref(), &*it.handle)))
             .collect();
-        handles.into_iter().zip(0..).collect()
+        volumes.into_iter().zip(0..).collect()
     }
 
     /// Each volume once, with the place where its driver's attachments are counted.
     fn attached(
         &self,
         demand: &Demand,
-        numbers: &BTreeMap<&'a str, usize>,
+        numbers: &VolumeNumbers<'a>,
     ) -> Vec<(usize, Option<usize>)> {
         let place = |driver: &Option<String>| driver.as_deref().and_then(|it| self.scale.driver(it));
         let mut all: Vec<(usize, Option<usize>)> = demand
             .volumes
             .iter()
-            .filter_map(|it| Some((*numbers.get(it.handle.as_str())?, place(&it.driver))))
+            .filter_map(|it| {
+                let number = numbers.get(&(it.driver.as_deref(), &*it.handle))?;
+                Some((*number, place(&it.driver)))
+            })
             .collect();
         all.sort_unstable();
         all.dedup_by_key(|(number, _)| *number);
