@@ -1,0 +1,416 @@
+//! Who starts, who waits, why?
+//!
+//! `fleet × placements × reach × grants × limits × now → start + waiting: every node that should go`
+//!
+//! Drift, expiry and what people ask for go through this one door, and so will emptiness, consolidation
+//! and room for pending pods: each is a wish about a node, asks the same rooms ([`crate::budget::Act`])
+//! and gets the same two answers. A node that waits waits for something with a name; all of its reasons
+//! are told, the one first that only a person can lift. Waiting takes nothing, so a pool that cannot
+//! go on holds nobody else; and one whose replacements fail comes after those that have not tried.
+
+mod queue;
+mod together;
+mod waiting;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+pub use waiting::{WaitFor, Waiting};
+
+use crate::budget::{
+    Act, BudgetId, ClassRule, Grants, Limits, Measured, Member, Opening, Shortage, measure,
+};
+use crate::drain::{
+    Answer, BarePods, Homeless, Owner, Pdb, Pdbs, Pod, PodId, Protection, remaining,
+};
+use crate::replace::{Cause, Order, Phase};
+use queue::Queue;
+use together::Together;
+
+/// The nodes, and what is known around them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fleet {
+    /// By name.
+    pub nodes: BTreeMap<String, Node>,
+    pub pools: BTreeMap<String, PoolState>,
+    pub pdbs: Vec<Pdb>,
+    /// By pool: pods that we moved and that have no place.
+    pub homeless: BTreeMap<String, Homeless>,
+    /// How long each phase takes here, as measured.
+    pub pace: BTreeMap<Phase, SignedDuration>,
+}
+
+/// A node, as far as it decides whether it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    pub member: Member,
+    pub zone: Option<String>,
+    pub created_at: Timestamp,
+    /// `None`: it is fine as it is.
+    pub wish: Option<Wish>,
+    /// Of the node itself.
+    pub protection: Option<Protection>,
+    pub pods: Vec<Pod>,
+    /// A `terminationGracePeriod`: pods do not hold back the start then, they get a deadline.
+    pub has_deadline: bool,
+    /// Its last try failed.
+    pub next_try: Option<NextTry>,
+    /// Its replacement, while one is open.
+    pub under_way: Option<UnderWay>,
+    /// It runs a candidate that was halted.
+    pub leads_back: bool,
+}
+
+/// Why a node should be replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    pub cause: Cause,
+    /// Drifted, expired or asked for since then.
+    pub since: Timestamp,
+    /// Why there is no image for its successor now, if there is none.
+    pub no_image: Option<String>,
+    /// Its successor would carry the candidate of a rollout.
+    pub to_candidate: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextTry {
+    pub at: Timestamp,
+    pub failed_at: Timestamp,
+    pub because: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnderWay {
+    pub phase: Phase,
+    pub since: Timestamp,
+}
+
+/// What is true of a pool as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PoolState {
+    pub hand: Hand,
+    /// Replacements that failed since one was done.
+    pub failures: u32,
+    /// No capacity: no launch before this, and what EC2 said.
+    pub back_off: Option<(Timestamp, String)>,
+}
+
+/// Who moves the nodes of a pool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Hand {
+    #[default]
+    Own,
+    /// We write one pointer, and another controller replaces.
+    Promote { by: String },
+    /// We only look.
+    Watch { by: String },
+}
+
+/// Where a node's pods would go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placement {
+    /// There is room on nodes that are there.
+    Spare,
+    /// So many new nodes are needed, at least one.
+    Successors(usize),
+    Unplaced { pod: PodId, why: NoPlace },
+    /// The model does not know what the pod asks for: one successor just like its node.
+    Unmodelled { pod: PodId, what: String },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoPlace {
+    /// A pool's `limits` leave no room for a successor.
+    Limit { pool: String, resource: String },
+    NoCapacity { what: String },
+    NothingFits { because: String },
+}
+
+/// By node. One that is missing was not considered yet: [`Plan::consider`] says which to look at.
+pub type Placements = BTreeMap<String, Placement>;
+
+/// How many more nodes of a class may carry the candidate. A class that is missing has no bound.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach {
+    pub more: BTreeMap<String, More>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct More {
+    pub nodes: usize,
+    /// What the next ones wait for: a wave, a gate.
+    pub because: String,
+}
+
+/// Every node that should go is in exactly one of `start`, `waiting` and `under_way`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// In the order in which they were found room for.
+    pub start: Vec<Start>,
+    pub waiting: BTreeMap<String, Waiting>,
+    pub under_way: BTreeSet<String>,
+    /// Those that wait for their placement only: place them, all together, and plan again.
+    pub consider: Vec<String>,
+    pub expected: Option<Expected>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    pub node: String,
+    pub cause: Cause,
+    pub order: Order,
+    /// `None` where the old node goes first.
+    pub placement: Option<Placement>,
+    /// The budgets that it takes a place in.
+    pub takes: Vec<BudgetId>,
+}
+
+/// How long all of this takes, if it goes on as it went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    pub nodes: usize,
+    pub at_once: usize,
+    pub duration: SignedDuration,
+}
+
+pub fn plan(
+    fleet: &Fleet,
+    placements: &Placements,
+    reach: &Reach,
+    grants: &Grants,
+    limits: &Limits,
+    now: Timestamp,
+) -> Plan {
+    let members = fleet.nodes.iter().map(|(name, it)| (name.as_str(), &it.member));
+    let pdbs = Pdbs::new(&fleet.pdbs);
+    let mut desk = Desk {
+        fleet,
+        placements,
+        grants,
+        limits,
+        now,
+        together: Together::new(fleet, &pdbs, now),
+        pdbs,
+        rooms: measure(members, limits, grants, Act::Replace, now),
+        reach: reach.clone(),
+    };
+    let mut plan = Plan::default();
+    let mut queue = Queue::new(fleet, now);
+    while let Some((name, node, wish)) = queue.next() {
+        if node.under_way.is_some() {
+            plan.under_way.insert(name.to_owned());
+            continue;
+        }
+        match desk.decide(name, node, wish) {
+            Decided::Starts(start) => {
+                queue.started(node);
+                plan.start.push(start);
+            }
+            Decided::Waits(waiting) => {
+                if waiting.first == WaitFor::Consideration {
+                    queue.started(node);
+                    plan.consider.push(name.to_owned());
+                }
+                plan.waiting.insert(name.to_owned(), waiting);
+            }
+        }
+    }
+    plan.expected = expected(fleet, &plan);
+    let wished = fleet.nodes.values().filter(|it| it.wish.is_some()).count();
+    let answered = plan.start.len() + plan.waiting.len() + plan.under_way.len();
+    assert_eq!(answered, wished, "no node may be forgotten");
+    plan
+}
+
+enum Decided {
+    Starts(Start),
+    Waits(Waiting),
+}
+
+/// Where the decisions of one plan are made: what is left of everything, after those before.
+struct Desk<'a> {
+    fleet: &'a Fleet,
+    placements: &'a Placements,
+    grants: &'a Grants,
+    limits: &'a Limits,
+    now: Timestamp,
+    pdbs: Pdbs<'a>,
+    rooms: Measured,
+    reach: Reach,
+    together: Together<'a>,
+}
+
+impl<'a> Desk<'a> {
+    fn decide(&mut self, name: &'a str, node: &'a Node, wish: &Wish) -> Decided {
+        let class = node.member.class.as_deref();
+        let rule = class.and_then(|it| self.limits.classes.get(it));
+        let mut reasons = Vec::new();
+        self.people(node, wish, rule, &mut reasons);
+        self.time(node, wish, rule, &mut reasons);
+        self.progress(name, node, wish, &mut reasons);
+        let order = rule.map_or(Order::SuccessorFirst, |it| it.order);
+        let placement = self.placements.get(name);
+        match placement {
+            _ if order == Order::DeleteFirst => {}
+            Some(Placement::Unplaced { pod, why }) => reasons.push(no_place(pod, why)),
+            Some(Placement::Spare | Placement::Successors(_) | Placement::Unmodelled { .. }) => {}
+            None if reasons.is_empty() => reasons.push(WaitFor::Consideration),
+            None => {}
+        }
+        if let Some(waiting) = Waiting::of(reasons) {
+            if waiting.first == WaitFor::Consideration {
+                // Its room is kept for it; else everybody would be considered for one slot.
+                self.take(name, node, wish);
+            }
+            return Decided::Waits(waiting);
+        }
+        let takes = self.rooms.rooms_of(name).map(|it| it.id.clone()).collect();
+        self.take(name, node, wish);
+        let placement = placement.cloned().filter(|_| order == Order::SuccessorFirst);
+        let name = name.to_owned();
+        Decided::Starts(Start { node: name, cause: wish.cause, order, placement, takes })
+    }
+
+    fn take(&mut self, name: &'a str, node: &'a Node, wish: &Wish) {
+        self.rooms.take(name, &node.member, self.now);
+        self.together.take(name, node, &self.pdbs);
+        if let Some(more) = self.reach_of(node, wish) {
+            more.nodes = more.nodes.saturating_sub(1);
+        }
+    }
+
+    fn reach_of(&mut self, node: &Node, wish: &Wish) -> Option<&mut More> {
+        let class = node.member.class.as_ref().filter(|_| wish.to_candidate)?;
+        self.reach.more.get_mut(class)
+    }
+
+    /// What only a person can lift.
+    fn people(
+        &self,
+        node: &Node,
+        wish: &Wish,
+        rule: Option<&ClassRule>,
+        reasons: &mut Vec<WaitFor>,
+    ) {
+        if let Some(law) = &self.grants.locked {
+            reasons.push(WaitFor::Unlock { because: law.clone() });
+        }
+        if let Some(by) = &self.grants.paused {
+            reasons.push(WaitFor::Resume { because: by.clone() });
+        }
+        let pool = node.member.pool.as_deref();
+        let state = pool.and_then(|it| self.fleet.pools.get(it));
+        match state.map(|it| &it.hand) {
+            None | Some(Hand::Own) => {}
+            Some(Hand::Promote { by } | Hand::Watch { by }) => {
+                reasons.push(WaitFor::OtherHand { by: by.clone() });
+            }
+        }
+        if let Some(why) = &wish.no_image {
+            reasons.push(WaitFor::Image { because: why.clone() });
+        }
+        if let Some(protection) = node.protection.as_ref().filter(|it| it.holds(self.now)) {
+            reasons.push(WaitFor::ProtectedNode { protection: protection.clone() });
+        }
+        let bare = rule.map_or(BarePods::Wait, |it| it.bare_pods);
+        for pod in remaining(&node.pods, self.now).filter(|it| it.ends_at.is_none()) {
+            if let Some(protection) = pod.protection.as_ref().filter(|it| it.holds(self.now))
+                && !node.has_deadline
+            {
+                let protection = protection.clone();
+                reasons.push(WaitFor::ProtectedPod { pod: pod.id.clone(), protection });
+            } else if pod.owner == Owner::Nobody && bare == BarePods::Wait {
+                reasons.push(WaitFor::BarePod { pod: pod.id.clone() });
+            } else if !node.has_deadline
+                && let Answer::Refused(refused) = self.pdbs.answer(pod)
+            {
+                reasons.push(WaitFor::Pdb { pod: pod.id.clone(), refused });
+            }
+        }
+        if let Some(homeless) = pool.and_then(|it| self.fleet.homeless.get(it)) {
+            let Homeless { pod, since } = homeless.clone();
+            reasons.push(WaitFor::HomelessPod { pod, since });
+        }
+    }
+
+    /// What time lifts.
+    fn time(&self, node: &Node, wish: &Wish, rule: Option<&ClassRule>, out: &mut Vec<WaitFor>) {
+        let now = self.now;
+        let asked_after = |it: Timestamp| wish.cause == Cause::Asked && wish.since > it;
+        if let Some(next) = &node.next_try
+            && now < next.at
+            && !asked_after(next.failed_at)
+        {
+            out.push(WaitFor::NextTry { at: next.at, because: next.because.clone() });
+        }
+        let state = node.member.pool.as_ref().and_then(|it| self.fleet.pools.get(it));
+        if let Some((until, why)) = state.and_then(|it| it.back_off.as_ref())
+            && now < *until
+        {
+            out.push(WaitFor::Capacity { until: Some(*until), because: why.clone() });
+        }
+        let Some(rule) = rule else { return };
+        let old_at = node.created_at.saturating_add(rule.minimum_lifetime);
+        let old_at = old_at.unwrap_or(Timestamp::MAX);
+        // Young nodes are spared churn; whoever asks for one by name means it.
+        if now < old_at && wish.cause != Cause::Asked {
+            out.push(WaitFor::Lifetime { until: old_at });
+        }
+        if let Opening::Closed { opens_at, because } = rule.opening(now) {
+            let policy = rule.policy.clone();
+            out.push(WaitFor::Window { policy, opens_at, because });
+        }
+    }
+
+    /// What our own progress lifts.
+    fn progress(&mut self, name: &str, node: &Node, wish: &Wish, out: &mut Vec<WaitFor>) {
+        if let Some(more) = self.reach_of(node, wish)
+            && more.nodes == 0
+        {
+            out.push(WaitFor::Reach { because: more.because.clone() });
+        }
+        if let Some(shared) = self.together.conflict(name, node, &self.pdbs) {
+            out.push(shared);
+        }
+        let shortages = self.rooms.shortages(name, &node.member, node.leads_back);
+        out.extend(shortages.into_iter().map(|it: Shortage| WaitFor::Budget(Box::new(it))));
+    }
+}
+
+fn no_place(pod: &PodId, why: &NoPlace) -> WaitFor {
+    let pod = pod.clone();
+    match why {
+        NoPlace::Limit { pool, resource } => {
+            WaitFor::Limit { pod, pool: pool.clone(), resource: resource.clone() }
+        }
+        NoPlace::NoCapacity { what } => WaitFor::Capacity { until: None, because: what.clone() },
+        NoPlace::NothingFits { because } => WaitFor::Place { pod, because: because.clone() },
+    }
+}
+
+/// As many rounds as it takes, each as long as its phases were measured. `None` before anything was.
+fn expected(fleet: &Fleet, plan: &Plan) -> Option<Expected> {
+    let round = [
+        Phase::Launching,
+        Phase::Joining,
+        Phase::Settling,
+        Phase::Draining,
+        Phase::Terminating,
+    ]
+    .into_iter()
+    .try_fold(SignedDuration::ZERO, |sum, it| {
+        fleet.pace.get(&it).map(|phase| sum.saturating_add((*phase).max(SignedDuration::ZERO)))
+    })?;
+    let turns = plan.waiting.values().filter(|it| it.first.lifted_by_progress()).count();
+    let going = plan.start.len() + plan.under_way.len();
+    let nodes = going + turns;
+    if nodes == 0 {
+        return None;
+    }
+    let at_once = (going + plan.consider.len()).max(1);
+    let rounds = i32::try_from(nodes.div_ceil(at_once)).unwrap_or(i32::MAX);
+    let duration = round.checked_mul(rounds).unwrap_or(SignedDuration::MAX);
+    Some(Expected { nodes, at_once, duration })
+}
