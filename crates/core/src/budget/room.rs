@@ -91,9 +91,6 @@ pub fn measure<'a>(
 ) -> Measured {
     let mut gathered = Gathered::default();
     for (name, member) in members {
-        if member.standing == Standing::Outside {
-            continue;
-        }
         let mut slotted = false;
         for (at, budget) in limits.disruption_budgets.iter().enumerate() {
             if budget.selects(&member.labels) {
@@ -143,7 +140,10 @@ impl<'k, 'a> Gathered<'k, 'a> {
     fn add(&mut self, key: Key<'k>, name: &'a str, member: &'a Member, unit: Unit) {
         let crowd = self.rooms.entry(key).or_default();
         crowd.members.push((name, member));
-        crowd.total = crowd.total.saturating_add(weight(member, unit));
+        // Whoever is outside adds nothing to the total, and asks for room like all others.
+        if member.standing != Standing::Outside {
+            crowd.total = crowd.total.saturating_add(weight(member, unit));
+        }
     }
 
     fn measured(
@@ -231,7 +231,8 @@ fn furnish(
                 Ok(allowed) => (allowed, None),
                 Err(unreadable) => (0, Some(Condition::Unreadable(unreadable))),
             };
-            let at_least_one = rule.unit == Unit::Cpu && allowed > 0;
+            let share = !matches!(rule.concurrency, Some(Ok(Concurrency::Of(Amount::Count(_)))));
+            let at_least_one = rule.unit == Unit::Cpu && share && allowed > 0;
             Some(Room { unit: rule.unit, at_least_one, condition, ..empty(id, allowed) })
         }
         Key::Pool(name) => {
