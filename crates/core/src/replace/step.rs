@@ -277,7 +277,7 @@ impl<'a> View<'a> {
     fn terminating(self) -> Step {
         match self.seen.old {
             OldSeen::Gone => self.after_gone(),
-            OldSeen::Present { deleting: false, pods, .. } if pods > 0 => {
+            OldSeen::Present { pods, .. } if pods > 0 => {
                 go(Phase::Draining, Because::PodsCameBack { pods })
             }
             OldSeen::Unknown | OldSeen::Present { .. } => self.stay(Wait::Termination),
