@@ -2,9 +2,9 @@
 //!
 //! `nodes × limits × grants × now → rooms`, and a room answers: how many, who uses it, when it opens
 //!
-//! Replacing is serial over the cluster unless somebody wrote otherwise. Nodes that NodeDisruptionBudgets
-//! select use those instead, all that select them; a class whose ImagePolicy says `concurrency` has that
-//! many of its own; where both are written both hold. A NodePool's budgets only ever tighten. What cannot
+//! Replacing is serial over the cluster unless somebody wrote otherwise. Nodes that `NodeDisruptionBudgets`
+//! select use those instead, all that select them; a class whose `ImagePolicy` says `concurrency` has that
+//! many of its own; where both are written both hold. A `NodePool`'s budgets only ever tighten. What cannot
 //! be read counts as zero, and says so.
 
 mod amount;
@@ -72,7 +72,7 @@ impl DisruptionBudget {
     }
 }
 
-/// One of a NodePool's `disruption.budgets`.
+/// One of a `NodePool`'s `disruption.budgets`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolBudget {
     pub nodes: Amount,
@@ -116,7 +116,7 @@ impl Act {
     }
 }
 
-/// What an ImagePolicy's `rollout` says of a class.
+/// What an `ImagePolicy`'s `rollout` says of a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassRule {
     /// The policy's name.

@@ -4,7 +4,7 @@
 //!
 //! One look at the whole fleet: budgets of pods know no replacements, so two nodes must not count on the
 //! same disruption. Pods leave in two tiers, as with Karpenter: ordinary ones, and when those are gone
-//! those of the system's own priority classes. Pods of a DaemonSet, mirror pods and finished ones stay
+//! those of the system's own priority classes. Pods of a `DaemonSet`, mirror pods and finished ones stay
 //! with the node, and so do pods that tolerate the cordon: evicted, they would come right back.
 
 mod eviction;
@@ -48,8 +48,7 @@ pub struct Pod {
     pub phase: PodPhase,
     pub ready: bool,
     pub owner: Owner,
-    /// Of a priority class of the system.
-    pub critical: bool,
+    pub tier: Tier,
     pub tolerates_cordon: bool,
     pub protection: Option<Protection>,
     pub grace: SignedDuration,
@@ -65,6 +64,14 @@ pub enum PodPhase {
     Finished,
     /// The kubelet has not said anything for a while.
     Unknown,
+}
+
+/// Tiers leave one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tier {
+    Ordinary,
+    /// Of the priority class `system-cluster-critical` or `system-node-critical`.
+    System,
 }
 
 /// Who would start it again.
@@ -152,7 +159,9 @@ pub enum Hold {
     /// It is on its way out.
     Terminating,
     /// Its eviction was accepted, and nothing has come of it yet.
-    UnderWay { pdb: String },
+    UnderWay {
+        pdb: String,
+    },
     Protected(Protection),
     Bare,
     /// Pods of the system leave when all others have.
@@ -180,8 +189,9 @@ pub fn evictions(drains: &[Drain], pdbs: &[Pdb], now: Timestamp) -> (Vec<Evict>,
     let mut asked = BTreeSet::new();
     for drain in order {
         let mut pods: Vec<&Pod> = drain.pods.iter().collect();
-        pods.sort_by_key(|it| (it.critical, &it.id));
-        let ordinary_left = pods.iter().any(|it| !it.critical && stays(it, now).is_none());
+        pods.sort_by_key(|it| (it.tier, &it.id));
+        let ordinary_left =
+            pods.iter().any(|it| it.tier == Tier::Ordinary && stays(it, now).is_none());
         let past_limit = drain.at_limit == AtLimit::Force
             && limit_ends_at(drain, now).is_some_and(|it| it <= now);
         for pod in pods {
@@ -245,7 +255,7 @@ fn leave(
     if pod.owner == Owner::Nobody && drain.bare_pods == BarePods::Wait {
         return hold(Hold::Bare, None);
     }
-    if pod.critical && circumstances.ordinary_left {
+    if pod.tier == Tier::System && circumstances.ordinary_left {
         return hold(Hold::AfterOthers, None);
     }
     if let Some((pdb, until)) = ledger.under_way(pod, now) {
@@ -293,7 +303,7 @@ pub fn stays(pod: &Pod, now: Timestamp) -> Option<Stays> {
 }
 
 /// Those that must leave before the node may go.
-pub fn remaining<'a>(pods: &'a [Pod], now: Timestamp) -> impl Iterator<Item = &'a Pod> {
+pub fn remaining(pods: &[Pod], now: Timestamp) -> impl Iterator<Item = &Pod> {
     pods.iter().filter(move |it| stays(it, now).is_none())
 }
 

@@ -51,18 +51,54 @@ impl Drift {
 /// One difference, with what is and what should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Divergence {
-    Image { from: ImageRef, to: ImageRef, direction: Direction },
-    UserData { from: String, to: String },
+    Image {
+        from: ImageRef,
+        to: ImageRef,
+        direction: Direction,
+    },
+    UserData {
+        from: String,
+        to: String,
+    },
     /// A field of the class; none where only the digests are known.
-    Class { field: Option<String>, from: String, to: String },
-    PoolTemplate { field: Option<String>, from: String, to: String },
-    Requirement { key: String, from: Option<String>, to: Written },
-    InstanceTypeGone { instance_type: String },
-    SecurityGroups { from: BTreeSet<String>, to: BTreeSet<String> },
-    Subnet { from: String, to: BTreeSet<String> },
-    Reservation { from: String, to: BTreeSet<String> },
-    PlacementGroup { from: Option<String>, to: Option<String> },
-    KubernetesSkew { kubelet: Minor, control_plane: Minor },
+    Class {
+        field: Option<String>,
+        from: String,
+        to: String,
+    },
+    PoolTemplate {
+        field: Option<String>,
+        from: String,
+        to: String,
+    },
+    Requirement {
+        key: String,
+        from: Option<String>,
+        to: Written,
+    },
+    InstanceTypeGone {
+        instance_type: String,
+    },
+    SecurityGroups {
+        from: BTreeSet<String>,
+        to: BTreeSet<String>,
+    },
+    Subnet {
+        from: String,
+        to: BTreeSet<String>,
+    },
+    Reservation {
+        from: String,
+        to: BTreeSet<String>,
+    },
+    PlacementGroup {
+        from: Option<String>,
+        to: Option<String>,
+    },
+    KubernetesSkew {
+        kubelet: Minor,
+        control_plane: Minor,
+    },
     Foreign(Foreign),
 }
 
@@ -80,7 +116,10 @@ pub enum Missing {
     RunningImage,
     InstanceType,
     /// No image may boot on such a node now, and why.
-    ReplacementImage { instance_type: String, because: String },
+    ReplacementImage {
+        instance_type: String,
+        because: String,
+    },
     ClassStamp,
     TemplateStamp,
     Instance,
@@ -133,11 +172,9 @@ impl Found {
         let mut divergences = self.divergences.into_iter();
         let mut missing = self.missing.into_iter();
         match divergences.next() {
-            Some(first) => Drift::Drifted {
-                first,
-                more: divergences.collect(),
-                unchecked: missing.collect(),
-            },
+            Some(first) => {
+                Drift::Drifted { first, more: divergences.collect(), unchecked: missing.collect() }
+            }
             None => missing.next().map_or(Drift::InSync, Drift::Unknown),
         }
     }
@@ -219,17 +256,17 @@ impl Found {
         match (&instance.subnet, beside.subnets.as_ref().filter(|it| !it.is_empty())) {
             (None, _) | (_, None) => self.missing.push(Missing::Subnets),
             (Some(subnet), Some(to)) if to.contains(subnet) => {}
-            (Some(subnet), Some(to)) => self
-                .divergences
-                .push(Divergence::Subnet { from: subnet.clone(), to: to.clone() }),
+            (Some(subnet), Some(to)) => {
+                self.divergences.push(Divergence::Subnet { from: subnet.clone(), to: to.clone() });
+            }
         }
         match (&instance.reservation, &beside.reservations) {
             (None, _) => {}
             (Some(_), None) => self.missing.push(Missing::Reservations),
             (Some(it), Some(to)) if to.contains(it) => {}
-            (Some(it), Some(to)) => self
-                .divergences
-                .push(Divergence::Reservation { from: it.clone(), to: to.clone() }),
+            (Some(it), Some(to)) => {
+                self.divergences.push(Divergence::Reservation { from: it.clone(), to: to.clone() });
+            }
         }
         if let Some(to) = &beside.placement_group
             && *to != instance.placement_group

@@ -19,7 +19,7 @@ use crate::drain::{Drain, Held, Hold, Pdb, PodId, Refused, Stays, evictions, lim
 use crate::drift::{Divergence, Drift};
 use crate::node::{ImageRef, Running};
 use crate::plan::{Fleet, Node, Plan, WaitFor, Waiting};
-use crate::replace::{Because, Replacement};
+use crate::replace::{Replacement, Step};
 
 /// All that there is to tell from. What is missing is told as missing.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +32,8 @@ pub struct World<'a> {
     pub drifts: &'a BTreeMap<String, Drift>,
     /// By node: open ones, and the last one that ended.
     pub replacements: &'a BTreeMap<String, Replacement>,
+    /// By node: where each open one goes from here, as [`crate::replace::next`] says.
+    pub steps: &'a BTreeMap<String, Step>,
     pub drains: &'a [Drain],
 }
 
@@ -50,7 +52,7 @@ pub fn explain(world: &World<'_>, name: &str, now: Timestamp) -> Option<Story> {
         tell_waiting(&mut story, waiting, now);
     } else if let Some(start) = world.plan.start.iter().find(|it| it.node == name) {
         story.fact("plan", format!("starts now ({})", start.cause.as_str()));
-        story.next = "a successor is launched, if its pods need one".to_owned();
+        story.then("a successor is launched, if its pods need one");
     } else {
         story.fact("plan", "stays as it is");
         story.next = match world.drifts.get(name) {
@@ -112,12 +114,10 @@ fn tell_waiting(story: &mut Story, waiting: &Waiting, now: Timestamp) {
         story.fact(if place == 0 { "plan" } else { "" }, format!("waiting for {}", cause.text));
         story.causes.push(cause);
     }
-    story.next = match &waiting.first {
-        WaitFor::Budget(shortage) => after_shortage(shortage, now),
-        first => match first.ends_at() {
-            Some(at) => format!("looked at again {}", story::when(at, now)),
-            None => "starts when that is lifted".to_owned(),
-        },
+    story.next = match (&waiting.first, waiting.first.ends_at()) {
+        (WaitFor::Budget(shortage), _) => after_shortage(shortage, now),
+        (_, Some(at)) => format!("looked at again {}", story::when(at, now)),
+        (_, None) => "starts when that is lifted".to_owned(),
     };
 }
 
@@ -153,14 +153,14 @@ fn tell_replacement(
     }
     let drain = world.drains.iter().find(|it| it.node == *node);
     let limit = drain.and_then(|it| limit_ends_at(it, now));
-    story.next = match limit {
-        Some(at) if !story.causes.is_empty() => {
+    let step = world.steps.get(node);
+    story.next = match (limit, step) {
+        (Some(at), _) if !story.causes.is_empty() => {
             format!("the drain limit ends {}", story::when(at, now))
         }
-        Some(_) | None => match because {
-            Because::WaitsFor(wait) => format!("waits for {wait}"),
-            _ => format!("goes on from {}", phase.as_str()),
-        },
+        (_, Some(step)) if step.phase == *phase => step.because.to_string(),
+        (_, Some(step)) => format!("{}: {}", step.phase.as_str(), step.because),
+        (_, None) => format!("goes on from {}", phase.as_str()),
     };
 }
 
@@ -228,15 +228,19 @@ fn held_cause(held: &Held, pdbs: &[Pdb]) -> Cause {
             let text = format!("says `{}`", protection.annotation);
             ("ProtectedPod", Named::of("Pod", &held.pod), text)
         }
-        Hold::Bare => {
-            ("BarePod", Named::of("Pod", &held.pod), "has no controller and would be lost".to_owned())
-        }
+        Hold::Bare => (
+            "BarePod",
+            Named::of("Pod", &held.pod),
+            "has no controller and would be lost".to_owned(),
+        ),
         Hold::UnderWay { pdb } => (
             "Eviction",
             Named::in_namespace("PodDisruptionBudget", &held.pod.namespace, pdb),
             "its eviction was accepted".to_owned(),
         ),
-        Hold::Terminating => ("Terminating", Named::of("Pod", &held.pod), "is on its way".to_owned()),
+        Hold::Terminating => {
+            ("Terminating", Named::of("Pod", &held.pod), "is on its way".to_owned())
+        }
         Hold::AfterOthers => {
             ("AfterOthers", Named::of("Pod", &held.pod), "leaves after all others".to_owned())
         }
@@ -256,18 +260,23 @@ fn stays_text(stays: Stays) -> &'static str {
 }
 
 fn refused_text(refused: &Refused, pod: &PodId, pdbs: &[Pdb]) -> String {
-    let matching = |it: &&Pdb| Some(it.name.as_str()) == refused.pdb() && it.namespace == pod.namespace;
+    let matching =
+        |it: &&Pdb| Some(it.name.as_str()) == refused.pdb() && it.namespace == pod.namespace;
     match pdbs.iter().find(matching) {
-        Some(pdb) => format!(
-            "{refused} ({} healthy, {} wanted)",
-            pdb.current_healthy, pdb.desired_healthy
-        ),
+        Some(pdb) => {
+            format!("{refused} ({} healthy, {} wanted)", pdb.current_healthy, pdb.desired_healthy)
+        }
         None => refused.to_string(),
     }
 }
 
 /// What a pod does to its node, and what is done about it.
-pub fn explain_pod(world: &World<'_>, namespace: &str, name: &str, now: Timestamp) -> Option<Story> {
+pub fn explain_pod(
+    world: &World<'_>,
+    namespace: &str,
+    name: &str,
+    now: Timestamp,
+) -> Option<Story> {
     let (node_name, node, pod) = world.fleet.nodes.iter().find_map(|(node_name, node)| {
         let pod = node.pods.iter().find(|it| it.id.namespace == namespace && it.id.name == name)?;
         Some((node_name, node, pod))
@@ -287,7 +296,7 @@ pub fn explain_pod(world: &World<'_>, namespace: &str, name: &str, now: Timestam
         story.causes.push(cause);
     } else if evict.iter().any(|it| it.pod == pod.id) {
         story.fact("drain", "may leave now");
-        story.next = "it is evicted".to_owned();
+        story.then("it is evicted");
     } else {
         story.fact("drain", "its node is not being emptied");
         let waiting = world.plan.waiting.get(node_name);
@@ -342,7 +351,10 @@ pub fn explain_pool(world: &World<'_>, pool: &str, now: Timestamp) -> Option<Sto
     story.fact("pool", pool);
     tell_many(&mut story, world, &of_pool, now);
     if let Some(homeless) = world.fleet.homeless.get(pool) {
-        story.fact("pending", format!("pod {} since {}", homeless.pod, story::ago(homeless.since, now)));
+        story.fact(
+            "pending",
+            format!("pod {} since {}", homeless.pod, story::ago(homeless.since, now)),
+        );
     }
     Some(story)
 }

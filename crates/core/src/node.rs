@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::image::ImageId;
 use crate::lookup::Minor;
 
-/// Others tell drift with it: an annotation `drift.nodemolt.dev/REASON` on a NodeClaim, whose value is
+/// Others tell drift with it: an annotation `drift.nodemolt.dev/REASON` on a `NodeClaim`, whose value is
 /// for people to read.
 pub const FOREIGN_ANNOTATION_PREFIX: &str = "drift.nodemolt.dev/";
 
@@ -101,7 +101,7 @@ pub struct Foreign {
     pub message: String,
 }
 
-/// A condition of a NodeClaim, as it was written.
+/// A condition of a `NodeClaim`, as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrittenCondition<'a> {
     pub kind: &'a str,

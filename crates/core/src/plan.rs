@@ -115,17 +115,30 @@ pub enum Placement {
     Spare,
     /// So many new nodes are needed, at least one.
     Successors(usize),
-    Unplaced { pod: PodId, why: NoPlace },
+    Unplaced {
+        pod: PodId,
+        why: NoPlace,
+    },
     /// The model does not know what the pod asks for: one successor just like its node.
-    Unmodelled { pod: PodId, what: String },
+    Unmodelled {
+        pod: PodId,
+        what: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoPlace {
     /// A pool's `limits` leave no room for a successor.
-    Limit { pool: String, resource: String },
-    NoCapacity { what: String },
-    NothingFits { because: String },
+    Limit {
+        pool: String,
+        resource: String,
+    },
+    NoCapacity {
+        what: String,
+    },
+    NothingFits {
+        because: String,
+    },
 }
 
 /// By node. One that is missing was not considered yet: [`Plan::consider`] says which to look at.
@@ -220,7 +233,7 @@ pub fn plan(
     plan.expected = expected(fleet, &plan);
     let wished = fleet.nodes.values().filter(|it| it.wish.is_some()).count();
     let answered = plan.start.len() + plan.waiting.len() + plan.under_way.len();
-    assert_eq!(answered, wished, "no node may be forgotten");
+    debug_assert_eq!(answered, wished, "no node may be forgotten");
     plan
 }
 
@@ -255,9 +268,9 @@ impl<'a> Desk<'a> {
         match placement {
             _ if order == Order::DeleteFirst => {}
             Some(Placement::Unplaced { pod, why }) => reasons.push(no_place(pod, why)),
-            Some(Placement::Spare | Placement::Successors(_) | Placement::Unmodelled { .. }) => {}
             None if reasons.is_empty() => reasons.push(WaitFor::Consideration),
-            None => {}
+            Some(Placement::Spare | Placement::Successors(_) | Placement::Unmodelled { .. })
+            | None => {}
         }
         if let Some(waiting) = Waiting::of(reasons) {
             if waiting.first == WaitFor::Consideration {
@@ -392,17 +405,15 @@ fn no_place(pod: &PodId, why: &NoPlace) -> WaitFor {
 
 /// As many rounds as it takes, each as long as its phases were measured. `None` before anything was.
 fn expected(fleet: &Fleet, plan: &Plan) -> Option<Expected> {
-    let round = [
-        Phase::Launching,
-        Phase::Joining,
-        Phase::Settling,
-        Phase::Draining,
-        Phase::Terminating,
-    ]
-    .into_iter()
-    .try_fold(SignedDuration::ZERO, |sum, it| {
-        fleet.pace.get(&it).map(|phase| sum.saturating_add((*phase).max(SignedDuration::ZERO)))
-    })?;
+    let round =
+        [Phase::Launching, Phase::Joining, Phase::Settling, Phase::Draining, Phase::Terminating]
+            .into_iter()
+            .try_fold(SignedDuration::ZERO, |sum, it| {
+                fleet
+                    .pace
+                    .get(&it)
+                    .map(|phase| sum.saturating_add((*phase).max(SignedDuration::ZERO)))
+            })?;
     let turns = plan.waiting.values().filter(|it| it.first.lifted_by_progress()).count();
     let going = plan.start.len() + plan.under_way.len();
     let nodes = going + turns;

@@ -331,18 +331,30 @@ pub enum Because {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wait {
-    Launch { claim: String },
-    Registration { claim: String },
-    Readiness { claim: String },
+    Launch {
+        claim: String,
+    },
+    Registration {
+        claim: String,
+    },
+    Readiness {
+        claim: String,
+    },
     /// Ready, but not for long enough.
-    Steadiness { claim: String },
+    Steadiness {
+        claim: String,
+    },
     Placement,
-    PodsToLeave { pods: usize },
+    PodsToLeave {
+        pods: usize,
+    },
     Termination,
     CleanUp,
     Pause,
     /// What we could not find out.
-    Answer { about: String },
+    Answer {
+        about: String,
+    },
     Nothing,
 }
 
@@ -350,16 +362,29 @@ pub enum Wait {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Command {
     /// Make the claim, if no claim of that name was ever made.
-    Launch { claim: String },
-    Cordon { node: String },
+    Launch {
+        claim: String,
+    },
+    Cordon {
+        node: String,
+    },
     /// Let those pods go that `drain::evictions` says.
-    Evict { node: String },
+    Evict {
+        node: String,
+    },
     /// Delete the claim; its finalizer takes the machine with it. Not while pods remain that must leave.
-    Terminate { claim: String, uid: String },
+    Terminate {
+        claim: String,
+        uid: String,
+    },
     /// Take away our own taint, and no other.
-    Uncordon { node: String },
+    Uncordon {
+        node: String,
+    },
     /// Delete the claim of a successor, if no pod runs there.
-    RemoveSuccessor { claim: String },
+    RemoveSuccessor {
+        claim: String,
+    },
 }
 
 /// What a phase wants done, for as long as it lasts.
@@ -372,7 +397,6 @@ pub fn asks(phase: Phase, replacement: &Replacement) -> Vec<Command> {
         .map(|it| Command::Launch { claim: it.claim.clone() });
     match phase {
         Phase::Launching | Phase::Joining => launches.collect(),
-        Phase::Settling => Vec::new(),
         Phase::Draining => {
             let first = [Command::Cordon { node: node() }, Command::Evict { node: node() }];
             let beside = (!replacement.deletes_first()).then_some(launches);
@@ -391,7 +415,13 @@ pub fn asks(phase: Phase, replacement: &Replacement) -> Vec<Command> {
                 .chain(replacement.successors.iter().map(remove))
                 .collect()
         }
-        Phase::Done | Phase::Failed | Phase::Skipped | Phase::Kept | Phase::Cancelled => Vec::new(),
+        // It waits for time to pass and for a place; then it has ended.
+        Phase::Settling
+        | Phase::Done
+        | Phase::Failed
+        | Phase::Skipped
+        | Phase::Kept
+        | Phase::Cancelled => Vec::new(),
     }
 }
 

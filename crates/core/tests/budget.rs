@@ -65,6 +65,7 @@ fn class(rule: ClassRule) -> Limits {
     Limits { classes: BTreeMap::from([("web".to_owned(), rule)]), ..Limits::default() }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it is what a rule holds")]
 fn concurrency(text: &str) -> Option<Result<Concurrency, Unreadable>> {
     Some(match text {
         "Parallel" => Ok(Concurrency::Parallel),
@@ -96,7 +97,12 @@ fn the_figures_of_the_seed() {
     let policy = |concurrency| ClassRule { concurrency, ..ClassRule::of("all") };
     for (what, of, limits, expected) in [
         ("serial", 10, Limits::default(), 1),
-        ("serial equals maxUnavailable 1", 10, only(vec![disruption("a", &[old_label], "max 1")]), 1),
+        (
+            "serial equals maxUnavailable 1",
+            10,
+            only(vec![disruption("a", &[old_label], "max 1")]),
+            1,
+        ),
         ("all but 70 % of 10", 10, only(vec![disruption("a", &[old_label], "min 70%")]), 3),
         ("maxUnavailable 2 of 4", 4, only(vec![disruption("a", &[old_label], "max 2")]), 2),
         ("5 % of 1,000", 1000, class(policy(concurrency("Parallel"))), 50),
@@ -107,7 +113,12 @@ fn the_figures_of_the_seed() {
         ("minAvailable may give none", 10, only(vec![disruption("a", &[old_label], "min 95%")]), 0),
         ("maxUnavailable 30 of 10", 10, only(vec![disruption("a", &[old_label], "max 30")]), 10),
         ("zero is zero", 10, only(vec![disruption("a", &[old_label], "max 0%")]), 0),
-        ("what cannot be read is zero", 10, only(vec![disruption("a", &[old_label], "max ten")]), 0),
+        (
+            "what cannot be read is zero",
+            10,
+            only(vec![disruption("a", &[old_label], "max ten")]),
+            0,
+        ),
     ] {
         assert_eq!(count(&nodes(of, "web"), &limits), expected, "{what}");
     }
@@ -207,16 +218,13 @@ fn a_pools_budgets_only_tighten() {
 #[test]
 fn emptiness_takes_no_slot_but_keeps_the_budgets() {
     let members = nodes(20, "web");
-    let empties = |limits: &Limits| {
-        granted(&members, limits, &Grants::default(), Act::RemoveEmpty).len()
-    };
+    let empties =
+        |limits: &Limits| granted(&members, limits, &Grants::default(), Act::RemoveEmpty).len();
     assert_eq!(empties(&Limits::default()), 20);
     let rule = ClassRule { concurrency: concurrency("2"), ..ClassRule::of("all") };
     assert_eq!(empties(&class(rule)), 20, "a class's concurrency is for replacing");
     assert_eq!(empties(&only(vec![disruption("a", &[""], "min 90%")])), 2);
-    let pools = |budget| {
-        BTreeMap::from([("web".to_owned(), vec![budget])])
-    };
+    let pools = |budget| BTreeMap::from([("web".to_owned(), vec![budget])]);
     let held = Limits { pools: pools(pool_budget("4", "", &[Reason::Empty])), ..Limits::default() };
     assert_eq!(empties(&held), 4);
     let other = Limits { pools: pools(pool_budget("4", "", &[Reason::Drifted])), ..held };
@@ -283,7 +291,8 @@ fn after_a_batch_comes_a_cooldown() {
     let members = nodes(20, "web");
     let rule = |batch: &str, figure: &str| ClassRule {
         concurrency: concurrency(figure),
-        batch_max: (!batch.is_empty()).then(|| batch.parse().map_err(|_| Unreadable(String::new()))),
+        batch_max: (!batch.is_empty())
+            .then(|| batch.parse().map_err(|_| Unreadable(String::new()))),
         cooldown: minutes(10),
         ..ClassRule::of("all")
     };
@@ -300,8 +309,22 @@ fn after_a_batch_comes_a_cooldown() {
         ("no more before all have ended", "2", "10", vec!["web-0000"], vec![closed("a", 9, 5)], 0),
         ("nor before they have rested", "1", "10", vec![], vec![closed("a", 19, 9)], 0),
         ("rested", "1", "10", vec![], vec![closed("a", 19, 10)], 1),
-        ("an earlier batch is over", "2", "10", vec![], vec![closed("a", 60, 50), closed("b", 20, 5)], 1),
-        ("without a batch: what goes at once", "", "2", vec![], vec![closed("a", 9, 5), closed("b", 9, 4)], 0),
+        (
+            "an earlier batch is over",
+            "2",
+            "10",
+            vec![],
+            vec![closed("a", 60, 50), closed("b", 20, 5)],
+            1,
+        ),
+        (
+            "without a batch: what goes at once",
+            "",
+            "2",
+            vec![],
+            vec![closed("a", 9, 5), closed("b", 9, 4)],
+            0,
+        ),
         ("parallel without figures", "", "Parallel", vec![], vec![closed("a", 9, 5)], 0),
     ] {
         let limits = class(rule(batch, figure));
@@ -324,7 +347,8 @@ fn after_a_batch_comes_a_cooldown() {
 #[test]
 fn a_room_says_when_it_opens() {
     let members = nodes(20, "web");
-    let budgets = vec![pool_budget("0", "0 9 * * *|8h", &[]), pool_budget("0", "0 10 * * *|9h", &[])];
+    let budgets =
+        vec![pool_budget("0", "0 9 * * *|8h", &[]), pool_budget("0", "0 10 * * *|9h", &[])];
     let limits =
         Limits { pools: BTreeMap::from([("web".to_owned(), budgets)]), ..Limits::default() };
     let rooms = measured(&members, &limits, &Grants::default(), Act::Replace);
@@ -367,7 +391,10 @@ prop_compose! {
 }
 
 fn some_amount() -> impl Strategy<Value = String> {
-    prop_oneof![(0..6_u32).prop_map(|it| it.to_string()), (0..101_u32).prop_map(|it| format!("{it}%"))]
+    prop_oneof![
+        (0..6_u32).prop_map(|it| it.to_string()),
+        (0..101_u32).prop_map(|it| format!("{it}%"))
+    ]
 }
 
 proptest! {

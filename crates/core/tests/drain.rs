@@ -10,7 +10,7 @@ use fleet::{ago, drain, labels, minutes, now, pdb, pod};
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::drain::{
     AtLimit, BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Drain, Evict, Forced, Held, Hold, How,
-    LIMIT_FLOOR, Moved, Owner, Pdb, Pod, PodPhase, Protection, Refused, Stays, UnhealthyPods,
+    LIMIT_FLOOR, Moved, Owner, Pdb, Pod, PodPhase, Protection, Refused, Stays, Tier, UnhealthyPods,
     evictions, homeless, limit_ends_at, protection, remaining,
 };
 use proptest::prelude::*;
@@ -65,27 +65,128 @@ fn the_eviction_api_answers() {
     for (what, pod, pdbs, expected) in [
         ("no budget", web("a"), vec![], "evicted"),
         ("one allowed", web("a"), vec![one()], "evicted"),
-        ("none allowed", web("a"), vec![no()], "429 PodDisruptionBudget `web` allows no disruption now"),
-        ("of another namespace", web("a"), vec![Pdb { namespace: "other".to_owned(), ..no() }], "evicted"),
+        (
+            "none allowed",
+            web("a"),
+            vec![no()],
+            "429 PodDisruptionBudget `web` allows no disruption now",
+        ),
+        (
+            "of another namespace",
+            web("a"),
+            vec![Pdb { namespace: "other".to_owned(), ..no() }],
+            "evicted",
+        ),
         ("of other pods", web("a"), vec![pdb("shop", "db", "db", 0)], "evicted"),
-        ("a selector that says nothing matches all", web("a"), vec![Pdb { selector: Some(Default::default()), ..no() }], "429 PodDisruptionBudget `web` allows no disruption now"),
+        (
+            "a selector that says nothing matches all",
+            web("a"),
+            vec![Pdb { selector: Some(Default::default()), ..no() }],
+            "429 PodDisruptionBudget `web` allows no disruption now",
+        ),
         ("no selector matches nothing", web("a"), vec![Pdb { selector: None, ..no() }], "evicted"),
-        ("two budgets", web("a"), vec![one(), Pdb { name: "also".to_owned(), ..one() }], "500 several PodDisruptionBudgets match it: `also`, `web`"),
-        ("less than none", web("a"), vec![pdb("shop", "web", "web", -1)], "403 PodDisruptionBudget `web` allows less than none"),
-        ("spec newer than status", web("a"), vec![Pdb { generation: 2, ..one() }], "429 PodDisruptionBudget `web` was changed and not yet counted anew +10s"),
-        ("too many under way", web("a"), vec![Pdb { disrupted_pods: (0..2001).map(|it| (format!("p{it}"), now())).collect(), ..one() }], "403 PodDisruptionBudget `web` has too many evictions under way"),
-        ("as many as it bears", web("a"), vec![Pdb { disrupted_pods: (0..2000).map(|it| (format!("p{it}"), now())).collect(), ..one() }], "evicted"),
-        ("pending passes even two budgets", Pod { phase: PodPhase::Pending, ..web("a") }, vec![no(), Pdb { name: "also".to_owned(), ..no() }], "evicted"),
-        ("unready, budget healthy without it", unready(), vec![Pdb { current_healthy: 2, desired_healthy: 2, ..no() }], "evicted"),
-        ("unready, budget not healthy", unready(), vec![broken()], "429 PodDisruptionBudget `web` allows no disruption now"),
-        ("unready, nothing wanted is not healthy", unready(), vec![Pdb { current_healthy: 0, desired_healthy: 0, ..no() }], "429 PodDisruptionBudget `web` allows no disruption now"),
-        ("unready, always allowed", unready(), vec![Pdb { unhealthy_pods: UnhealthyPods::AlwaysAllow, ..broken() }], "evicted"),
-        ("unready passes a stale budget too", unready(), vec![Pdb { unhealthy_pods: UnhealthyPods::AlwaysAllow, generation: 2, ..broken() }], "evicted"),
-        ("unready, not healthy, but one is allowed", unready(), vec![Pdb { disruptions_allowed: 1, ..broken() }], "evicted"),
-        ("ready is not unhealthy", web("a"), vec![Pdb { unhealthy_pods: UnhealthyPods::AlwaysAllow, ..broken() }], "429 PodDisruptionBudget `web` allows no disruption now"),
-        ("its namespace goes", Pod { namespace_terminating: true, ..web("a") }, vec![], "403 its namespace is being deleted"),
-        ("accepted a minute ago", web("a"), vec![Pdb { disrupted_pods: [("a".to_owned(), ago(minutes(1)))].into(), ..one() }], "under way by web +60s"),
-        ("accepted, and nothing came of it", web("a"), vec![Pdb { disrupted_pods: [("a".to_owned(), ago(minutes(2)))].into(), ..one() }], "evicted"),
+        (
+            "two budgets",
+            web("a"),
+            vec![one(), Pdb { name: "also".to_owned(), ..one() }],
+            "500 several PodDisruptionBudgets match it: `also`, `web`",
+        ),
+        (
+            "less than none",
+            web("a"),
+            vec![pdb("shop", "web", "web", -1)],
+            "403 PodDisruptionBudget `web` allows less than none",
+        ),
+        (
+            "spec newer than status",
+            web("a"),
+            vec![Pdb { generation: 2, ..one() }],
+            "429 PodDisruptionBudget `web` was changed and not yet counted anew +10s",
+        ),
+        (
+            "too many under way",
+            web("a"),
+            vec![Pdb {
+                disrupted_pods: (0..2001).map(|it| (format!("p{it}"), now())).collect(),
+                ..one()
+            }],
+            "403 PodDisruptionBudget `web` has too many evictions under way",
+        ),
+        (
+            "as many as it bears",
+            web("a"),
+            vec![Pdb {
+                disrupted_pods: (0..2000).map(|it| (format!("p{it}"), now())).collect(),
+                ..one()
+            }],
+            "evicted",
+        ),
+        (
+            "pending passes even two budgets",
+            Pod { phase: PodPhase::Pending, ..web("a") },
+            vec![no(), Pdb { name: "also".to_owned(), ..no() }],
+            "evicted",
+        ),
+        (
+            "unready, budget healthy without it",
+            unready(),
+            vec![Pdb { current_healthy: 2, desired_healthy: 2, ..no() }],
+            "evicted",
+        ),
+        (
+            "unready, budget not healthy",
+            unready(),
+            vec![broken()],
+            "429 PodDisruptionBudget `web` allows no disruption now",
+        ),
+        (
+            "unready, nothing wanted is not healthy",
+            unready(),
+            vec![Pdb { current_healthy: 0, desired_healthy: 0, ..no() }],
+            "429 PodDisruptionBudget `web` allows no disruption now",
+        ),
+        (
+            "unready, always allowed",
+            unready(),
+            vec![Pdb { unhealthy_pods: UnhealthyPods::AlwaysAllow, ..broken() }],
+            "evicted",
+        ),
+        (
+            "unready passes a stale budget too",
+            unready(),
+            vec![Pdb { unhealthy_pods: UnhealthyPods::AlwaysAllow, generation: 2, ..broken() }],
+            "evicted",
+        ),
+        (
+            "unready, not healthy, but one is allowed",
+            unready(),
+            vec![Pdb { disruptions_allowed: 1, ..broken() }],
+            "evicted",
+        ),
+        (
+            "ready is not unhealthy",
+            web("a"),
+            vec![Pdb { unhealthy_pods: UnhealthyPods::AlwaysAllow, ..broken() }],
+            "429 PodDisruptionBudget `web` allows no disruption now",
+        ),
+        (
+            "its namespace goes",
+            Pod { namespace_terminating: true, ..web("a") },
+            vec![],
+            "403 its namespace is being deleted",
+        ),
+        (
+            "accepted a minute ago",
+            web("a"),
+            vec![Pdb { disrupted_pods: [("a".to_owned(), ago(minutes(1)))].into(), ..one() }],
+            "under way by web +60s",
+        ),
+        (
+            "accepted, and nothing came of it",
+            web("a"),
+            vec![Pdb { disrupted_pods: [("a".to_owned(), ago(minutes(2)))].into(), ..one() }],
+            "evicted",
+        ),
     ] {
         assert_eq!(alone(pod, &pdbs), expected, "{what}");
     }
@@ -93,8 +194,12 @@ fn the_eviction_api_answers() {
 
 #[test]
 fn some_pods_stay_and_some_wait_for_a_person() {
-    let protected = |annotation, until| Pod { protection: Some(Protection { annotation, until }), ..web("a") };
-    let ending = |seconds: i64| Pod { ends_at: Some(now() + SECOND * i32::try_from(seconds).unwrap()), ..web("a") };
+    let protected =
+        |annotation, until| Pod { protection: Some(Protection { annotation, until }), ..web("a") };
+    let ending = |seconds: i64| Pod {
+        ends_at: Some(now() + SECOND * i32::try_from(seconds).unwrap()),
+        ..web("a")
+    };
     for (what, pod, expected) in [
         ("DaemonSet", Pod { owner: Owner::DaemonSet, ..web("a") }, "DaemonSet"),
         ("mirror", Pod { owner: Owner::Mirror, ..web("a") }, "Mirror"),
@@ -103,7 +208,11 @@ fn some_pods_stay_and_some_wait_for_a_person() {
         ("bare", Pod { owner: Owner::Nobody, ..web("a") }, "Bare"),
         ("do not disrupt", protected(DO_NOT_DISRUPT, None), "karpenter.sh/do-not-disrupt"),
         ("do not evict", protected(DO_NOT_EVICT, None), "karpenter.sh/do-not-evict"),
-        ("for another minute", protected(DO_NOT_DISRUPT, Some(now() + minutes(1))), "karpenter.sh/do-not-disrupt +60s"),
+        (
+            "for another minute",
+            protected(DO_NOT_DISRUPT, Some(now() + minutes(1))),
+            "karpenter.sh/do-not-disrupt +60s",
+        ),
         ("no longer", protected(DO_NOT_DISRUPT, Some(now())), "evicted"),
         ("on its way", ending(10), "Terminating +70s"),
         ("late", ending(-60), "Terminating +0s"),
@@ -118,8 +227,11 @@ fn some_pods_stay_and_some_wait_for_a_person() {
 
 #[test]
 fn pods_of_the_system_leave_when_all_others_have() {
-    let critical = || Pod { critical: true, ..web("dns") };
-    let held = || Pod { protection: Some(Protection { annotation: DO_NOT_DISRUPT, until: None }), ..web("a") };
+    let critical = || Pod { tier: Tier::System, ..web("dns") };
+    let held = || Pod {
+        protection: Some(Protection { annotation: DO_NOT_DISRUPT, until: None }),
+        ..web("a")
+    };
     let ending = || Pod { ends_at: Some(now()), ..web("a") };
     let daemon = || Pod { owner: Owner::DaemonSet, ..web("a") };
     for (what, first, expected) in [
@@ -168,8 +280,12 @@ fn a_termination_grace_period_deletes_just_in_time() {
         (-100, Pod { owner: Owner::DaemonSet, ..held() }, "DaemonSet"),
         (10, Pod { grace: SignedDuration::ZERO, ..held() }, "karpenter.sh/do-not-disrupt +10s"),
         (0, Pod { grace: SignedDuration::ZERO, ..held() }, "deleted, 1s, deadline"),
-        (30, Pod { critical: true, ..held() }, "deleted, 30s, deadline"),
-        (i64::MAX / 4_000_000_000, Pod { grace: SignedDuration::MAX, ..web("a") }, "deleted, 2305843009s, deadline"),
+        (30, Pod { tier: Tier::System, ..held() }, "deleted, 30s, deadline"),
+        (
+            i64::MAX / 4_000_000_000,
+            Pod { grace: SignedDuration::MAX, ..web("a") },
+            "deleted, 2305843009s, deadline",
+        ),
     ] {
         let mut drain = drain("old", vec![pod, Pod { grace: SignedDuration::ZERO, ..web("b") }]);
         drain.deadline = Some(now().saturating_add(SignedDuration::from_secs(left)).unwrap());
@@ -180,7 +296,8 @@ fn a_termination_grace_period_deletes_just_in_time() {
 
 #[test]
 fn the_drain_limit_is_the_sum_of_grace_periods_since_the_last_pod_left() {
-    let graced = |name: &str, minutes: i64| Pod { grace: SignedDuration::from_mins(minutes), ..web(name) };
+    let graced =
+        |name: &str, minutes: i64| Pod { grace: SignedDuration::from_mins(minutes), ..web(name) };
     let limit = |pods: Vec<Pod>, since: i64, left: Option<i64>, written: Option<i64>| {
         let mut drain = drain("old", pods);
         drain.since = ago(minutes(since));
@@ -196,10 +313,44 @@ fn the_drain_limit_is_the_sum_of_grace_periods_since_the_last_pod_left() {
         ("anew with each pod", limit(two(), 100, Some(3), None), Some(27)),
         ("a clock that was behind", limit(two(), 1, Some(50), None), Some(29)),
         ("as written", limit(two(), 1, None, Some(2)), Some(1)),
-        ("those that stay do not count", limit(vec![Pod { owner: Owner::DaemonSet, ..graced("a", 60) }], 1, None, None), Some(4)),
-        ("what is left of one that goes", limit(vec![Pod { ends_at: Some(now() + minutes(9)), ..graced("a", 60) }], 1, None, None), Some(9)),
-        ("sums saturate", limit(vec![Pod { grace: SignedDuration::MAX, ..web("a") }, Pod { grace: SignedDuration::MAX, ..web("b") }], 1, None, None), None),
-        ("a negative one is none", limit(vec![Pod { grace: SignedDuration::MIN, ..web("a") }, graced("b", 7)], 1, None, None), Some(6)),
+        (
+            "those that stay do not count",
+            limit(vec![Pod { owner: Owner::DaemonSet, ..graced("a", 60) }], 1, None, None),
+            Some(4),
+        ),
+        (
+            "what is left of one that goes",
+            limit(
+                vec![Pod { ends_at: Some(now() + minutes(9)), ..graced("a", 60) }],
+                1,
+                None,
+                None,
+            ),
+            Some(9),
+        ),
+        (
+            "sums saturate",
+            limit(
+                vec![
+                    Pod { grace: SignedDuration::MAX, ..web("a") },
+                    Pod { grace: SignedDuration::MAX, ..web("b") },
+                ],
+                1,
+                None,
+                None,
+            ),
+            None,
+        ),
+        (
+            "a negative one is none",
+            limit(
+                vec![Pod { grace: SignedDuration::MIN, ..web("a") }, graced("b", 7)],
+                1,
+                None,
+                None,
+            ),
+            Some(6),
+        ),
     ] {
         assert_eq!(found, expected, "{what}");
     }
@@ -240,7 +391,10 @@ fn annotations_protect() {
     assert_eq!(read("karpenter.sh/do-not-disrupt=1h", Some(started)), held(DO_NOT_DISRUPT, hour));
     assert_eq!(read("karpenter.sh/do-not-disrupt=1h", None), held(DO_NOT_DISRUPT, None));
     for wrong in ["yes", "True", "-1h", "0s", "1d", ""] {
-        assert!(read(&format!("karpenter.sh/do-not-disrupt={wrong}"), Some(started)).is_err(), "{wrong}");
+        assert!(
+            read(&format!("karpenter.sh/do-not-disrupt={wrong}"), Some(started)).is_err(),
+            "{wrong}"
+        );
     }
     let years = "karpenter.sh/do-not-disrupt=2562047h";
     assert!(read(years, Some(Timestamp::MAX)).unwrap().unwrap().holds(Timestamp::MAX));
@@ -261,7 +415,8 @@ fn a_moved_pod_without_a_place_is_told_after_five_minutes() {
         moved("gpu", "young", Some(10)),
     ];
     let found = homeless(&all, now());
-    let names: Vec<_> = found.iter().map(|(pool, it)| (pool.as_str(), it.pod.name.as_str())).collect();
+    let names: Vec<_> =
+        found.iter().map(|(pool, it)| (pool.as_str(), it.pod.name.as_str())).collect();
     assert_eq!(names, [("web", "oldest")]);
 }
 
@@ -272,29 +427,31 @@ fn some_pod() -> impl Strategy<Value = Pod> {
         (0..2_usize, 0..3_usize, 0..60_usize, 0..6_usize, any::<bool>()),
         (0..8_usize, any::<bool>(), any::<bool>(), -200..200_i64, any::<bool>()),
     )
-        .prop_map(|((namespace, app, name, owner, ready), (phase, critical, held, ends, ending))| {
-            let mut it =
-                pod(["a", "b"][namespace], &format!("p{name}"), ["web", "db", "dns"][app]);
-            it.owner = match owner {
-                0 => Owner::DaemonSet,
-                1 => Owner::Mirror,
-                2 => Owner::Nobody,
-                _ => it.owner,
-            };
-            it.phase = match phase {
-                0 => PodPhase::Pending,
-                1 => PodPhase::Finished,
-                2 => PodPhase::Unknown,
-                _ => PodPhase::Running,
-            };
-            it.ready = ready;
-            it.critical = critical && app == 2;
-            it.protection = (held && ends > 100)
-                .then_some(Protection { annotation: DO_NOT_DISRUPT, until: None });
-            it.ends_at = (ending && ends < 0)
-                .then(|| now() + SECOND * i32::try_from(ends + 100).unwrap());
-            it
-        })
+        .prop_map(
+            |((namespace, app, name, owner, ready), (phase, critical, held, ends, ending))| {
+                let mut it =
+                    pod(["a", "b"][namespace], &format!("p{name}"), ["web", "db", "dns"][app]);
+                it.owner = match owner {
+                    0 => Owner::DaemonSet,
+                    1 => Owner::Mirror,
+                    2 => Owner::Nobody,
+                    _ => it.owner,
+                };
+                it.phase = match phase {
+                    0 => PodPhase::Pending,
+                    1 => PodPhase::Finished,
+                    2 => PodPhase::Unknown,
+                    _ => PodPhase::Running,
+                };
+                it.ready = ready;
+                it.tier = if critical && app == 2 { Tier::System } else { Tier::Ordinary };
+                it.protection = (held && ends > 100)
+                    .then_some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+                it.ends_at = (ending && ends < 0)
+                    .then(|| now() + SECOND * i32::try_from(ends + 100).unwrap());
+                it
+            },
+        )
 }
 
 fn some_pdb() -> impl Strategy<Value = Pdb> {
@@ -311,24 +468,21 @@ fn some_pdb() -> impl Strategy<Value = Pdb> {
 }
 
 fn some_drains() -> impl Strategy<Value = Vec<Drain>> {
-    prop::collection::vec(
-        (prop::collection::vec(some_pod(), 0..12), 0..20_i64, 0..4_usize),
-        0..5,
-    )
-    .prop_map(|all| {
-        let mut seen = BTreeSet::new();
-        all.into_iter()
-            .enumerate()
-            .map(|(at, (mut pods, since, rule))| {
-                pods.retain(|it| seen.insert(it.id.clone()));
-                let mut it = drain(&format!("n{at}"), pods);
-                it.since = ago(minutes(since));
-                it.deadline = (rule == 0).then(|| now() + minutes(1));
-                it.at_limit = if rule == 1 { AtLimit::Force } else { AtLimit::Skip };
-                it
-            })
-            .collect()
-    })
+    prop::collection::vec((prop::collection::vec(some_pod(), 0..12), 0..20_i64, 0..4_usize), 0..5)
+        .prop_map(|all| {
+            let mut seen = BTreeSet::new();
+            all.into_iter()
+                .enumerate()
+                .map(|(at, (mut pods, since, rule))| {
+                    pods.retain(|it| seen.insert(it.id.clone()));
+                    let mut it = drain(&format!("n{at}"), pods);
+                    it.since = ago(minutes(since));
+                    it.deadline = (rule == 0).then(|| now() + minutes(1));
+                    it.at_limit = if rule == 1 { AtLimit::Force } else { AtLimit::Skip };
+                    it
+                })
+                .collect()
+        })
 }
 
 proptest! {

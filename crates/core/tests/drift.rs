@@ -20,6 +20,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use support::World;
 
+type Change = Box<dyn Fn(&mut Running, &mut Wanted)>;
+
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
@@ -110,25 +112,81 @@ fn each_difference_is_told_with_old_and_new() {
     user.user_part = Some("#!/bin/bash\necho secret\n".to_owned());
     let mut labelled = template();
     labelled.labels.insert("tier".to_owned(), "front".to_owned());
-    type Change = Box<dyn Fn(&mut Running, &mut Wanted)>;
     let cases: Vec<(Change, &str)> = vec![
         (Box::new(|_, _| {}), "in sync"),
-        (Box::new(|it, _| it.image = Some(image("a", "golden-1", "2026-06-10"))), "image ami-0000000000000000a → ami-0000000000000000b (upgrade)"),
-        (Box::new(|it, _| it.image = Some(image("c", "golden-3", "2026-07-30"))), "image ami-0000000000000000c → ami-0000000000000000b (downgrade)"),
-        (Box::new(|it, _| it.image = Some(image("c", "golden-3", "2026-07-22"))), "image ami-0000000000000000c → ami-0000000000000000b (sideways)"),
-        (Box::new(|it, _| it.image = Some(image("c", "", ""))), "image ami-0000000000000000c → ami-0000000000000000b (sideways)"),
-        (Box::new(move |_, wanted| wanted.beside.class_stamp = Some(tagged.static_stamp())), "class: tags {} → {\"team\":\"web\"}"),
-        (Box::new(move |_, wanted| wanted.beside.template_stamp = Some(labelled.stamp())), "pool: labels nothing → {\"tier\":\"front\"}"),
-        (Box::new(|_, wanted| wanted.beside.requirements = vec![written("kubernetes.io/arch", Operator::In, "amd64")]), "label kubernetes.io/arch is arm64, the pool asks for kubernetes.io/arch In [amd64]"),
-        (Box::new(|_, wanted| wanted.beside.instance_types = Some(Arc::new(set("m8g.large")))), "instance type m7g.large is not offered any more"),
-        (Box::new(|_, wanted| wanted.beside.security_groups = Some(set("sg-1"))), "security groups sg-1, sg-2 → sg-1"),
-        (Box::new(|_, wanted| wanted.beside.subnets = Some(set("subnet-1"))), "subnet subnet-2 is none of subnet-1"),
-        (Box::new(|it, wanted| { it.instance.as_mut().unwrap().reservation = Some("cr-1".to_owned()); wanted.beside.reservations = Some(set("cr-2")); }), "capacity reservation cr-1 is none of cr-2"),
-        (Box::new(|_, wanted| wanted.beside.placement_group = Some(Some("rack".to_owned()))), "placement group none → rack"),
-        (Box::new(|it, _| it.kubelet = "1.31".parse().ok()), "kubelet 1.31 is outside of what an API server 1.35 supports"),
-        (Box::new(|it, _| it.kubelet = "1.36".parse().ok()), "kubelet 1.36 is outside of what an API server 1.35 supports"),
+        (
+            Box::new(|it, _| it.image = Some(image("a", "golden-1", "2026-06-10"))),
+            "image ami-0000000000000000a → ami-0000000000000000b (upgrade)",
+        ),
+        (
+            Box::new(|it, _| it.image = Some(image("c", "golden-3", "2026-07-30"))),
+            "image ami-0000000000000000c → ami-0000000000000000b (downgrade)",
+        ),
+        (
+            Box::new(|it, _| it.image = Some(image("c", "golden-3", "2026-07-22"))),
+            "image ami-0000000000000000c → ami-0000000000000000b (sideways)",
+        ),
+        (
+            Box::new(|it, _| it.image = Some(image("c", "", ""))),
+            "image ami-0000000000000000c → ami-0000000000000000b (sideways)",
+        ),
+        (
+            Box::new(move |_, wanted| wanted.beside.class_stamp = Some(tagged.static_stamp())),
+            "class: tags {} → {\"team\":\"web\"}",
+        ),
+        (
+            Box::new(move |_, wanted| wanted.beside.template_stamp = Some(labelled.stamp())),
+            "pool: labels nothing → {\"tier\":\"front\"}",
+        ),
+        (
+            Box::new(|_, wanted| {
+                wanted.beside.requirements =
+                    vec![written("kubernetes.io/arch", Operator::In, "amd64")];
+            }),
+            "label kubernetes.io/arch is arm64, the pool asks for kubernetes.io/arch In [amd64]",
+        ),
+        (
+            Box::new(|_, wanted| wanted.beside.instance_types = Some(Arc::new(set("m8g.large")))),
+            "instance type m7g.large is not offered any more",
+        ),
+        (
+            Box::new(|_, wanted| wanted.beside.security_groups = Some(set("sg-1"))),
+            "security groups sg-1, sg-2 → sg-1",
+        ),
+        (
+            Box::new(|_, wanted| wanted.beside.subnets = Some(set("subnet-1"))),
+            "subnet subnet-2 is none of subnet-1",
+        ),
+        (
+            Box::new(|it, wanted| {
+                it.instance.as_mut().unwrap().reservation = Some("cr-1".to_owned());
+                wanted.beside.reservations = Some(set("cr-2"));
+            }),
+            "capacity reservation cr-1 is none of cr-2",
+        ),
+        (
+            Box::new(|_, wanted| wanted.beside.placement_group = Some(Some("rack".to_owned()))),
+            "placement group none → rack",
+        ),
+        (
+            Box::new(|it, _| it.kubelet = "1.31".parse().ok()),
+            "kubelet 1.31 is outside of what an API server 1.35 supports",
+        ),
+        (
+            Box::new(|it, _| it.kubelet = "1.36".parse().ok()),
+            "kubelet 1.36 is outside of what an API server 1.35 supports",
+        ),
         (Box::new(|it, _| it.kubelet = "1.32".parse().ok()), "in sync"),
-        (Box::new(|it, _| it.foreign = vec![Foreign { by: "security.example.com/Drifted".to_owned(), reason: "KernelCve".to_owned(), message: "CVE-2026-1".to_owned() }]), "security.example.com/Drifted says KernelCve: CVE-2026-1"),
+        (
+            Box::new(|it, _| {
+                it.foreign = vec![Foreign {
+                    by: "security.example.com/Drifted".to_owned(),
+                    reason: "KernelCve".to_owned(),
+                    message: "CVE-2026-1".to_owned(),
+                }];
+            }),
+            "security.example.com/Drifted says KernelCve: CVE-2026-1",
+        ),
     ];
     for (change, expected) in cases {
         let (mut running, mut wanted) = (running(), wants());
@@ -159,23 +217,60 @@ fn all_differences_are_told_at_once() {
 /// Law 4 in small: whatever was not found out is missing, and never a difference.
 #[test]
 fn what_is_missing_is_never_a_difference() {
-    type Change = Box<dyn Fn(&mut Running, &mut Wanted)>;
     let cases: Vec<(Change, &str)> = vec![
         (Box::new(|it, _| it.image = None), "unknown: which image it runs"),
         (Box::new(|it, _| it.instance_type = None), "unknown: which instance type it is"),
-        (Box::new(|it, _| it.class_stamp = None), "unknown: what its class said when it was launched"),
-        (Box::new(|it, _| it.template_stamp = None), "unknown: what its pool said when it was launched"),
+        (
+            Box::new(|it, _| it.class_stamp = None),
+            "unknown: what its class said when it was launched",
+        ),
+        (
+            Box::new(|it, _| it.template_stamp = None),
+            "unknown: what its pool said when it was launched",
+        ),
         (Box::new(|it, _| it.instance = None), "unknown: what EC2 says of its instance"),
         (Box::new(|it, _| it.kubelet = None), "in sync"),
-        (Box::new(|_, it| it.beside.security_groups = None), "unknown: which security groups the class selects"),
-        (Box::new(|_, it| it.beside.security_groups = Some(BTreeSet::new())), "unknown: which security groups the class selects"),
-        (Box::new(|_, it| it.beside.subnets = Some(BTreeSet::new())), "unknown: which subnets the class selects"),
-        (Box::new(|_, it| it.beside.instance_types = Some(Arc::default())), "unknown: which instance types EC2 offers"),
-        (Box::new(|_, it| it.beside.instance_types = None), "unknown: which instance types EC2 offers"),
-        (Box::new(|it, wanted| { it.instance.as_mut().unwrap().reservation = Some("cr-1".to_owned()); wanted.beside.reservations = None; }), "unknown: which capacity reservations the class selects"),
-        (Box::new(|it, _| it.instance_type = Some("c7g.large".to_owned())), "unknown: an image for c7g.large: no image was looked up for it"),
+        (
+            Box::new(|_, it| it.beside.security_groups = None),
+            "unknown: which security groups the class selects",
+        ),
+        (
+            Box::new(|_, it| it.beside.security_groups = Some(BTreeSet::new())),
+            "unknown: which security groups the class selects",
+        ),
+        (
+            Box::new(|_, it| it.beside.subnets = Some(BTreeSet::new())),
+            "unknown: which subnets the class selects",
+        ),
+        (
+            Box::new(|_, it| it.beside.instance_types = Some(Arc::default())),
+            "unknown: which instance types EC2 offers",
+        ),
+        (
+            Box::new(|_, it| it.beside.instance_types = None),
+            "unknown: which instance types EC2 offers",
+        ),
+        (
+            Box::new(|it, wanted| {
+                it.instance.as_mut().unwrap().reservation = Some("cr-1".to_owned());
+                wanted.beside.reservations = None;
+            }),
+            "unknown: which capacity reservations the class selects",
+        ),
+        (
+            Box::new(|it, _| it.instance_type = Some("c7g.large".to_owned())),
+            "unknown: an image for c7g.large: no image was looked up for it",
+        ),
         // Different in everything; but there is nothing to replace it with.
-        (Box::new(|it, _| { it.instance_type = Some("c7g.large".to_owned()); it.image = None; it.instance = Some(Instance::default()); it.kubelet = "1.20".parse().ok(); }), "unknown: an image for c7g.large: no image was looked up for it"),
+        (
+            Box::new(|it, _| {
+                it.instance_type = Some("c7g.large".to_owned());
+                it.image = None;
+                it.instance = Some(Instance::default());
+                it.kubelet = "1.20".parse().ok();
+            }),
+            "unknown: an image for c7g.large: no image was looked up for it",
+        ),
     ];
     for (change, expected) in cases {
         let (mut running, mut wanted) = (running(), wants());
@@ -187,7 +282,8 @@ fn what_is_missing_is_never_a_difference() {
 #[test]
 fn another_version_of_a_digest_is_stamped_anew_and_never_drifts() {
     let mut running = running();
-    running.class_stamp = Some(Stamp { digest: "nodemolt-static/v0:abc".to_owned(), fields: BTreeMap::new() });
+    running.class_stamp =
+        Some(Stamp { digest: "nodemolt-static/v0:abc".to_owned(), fields: BTreeMap::new() });
     running.template_stamp = Some(Stamp { digest: "v3".to_owned(), fields: BTreeMap::new() });
     assert_eq!(drift(&running, &wants()), Drift::InSync);
     let anew = restamps(&running, &wants());
@@ -200,13 +296,21 @@ fn another_version_of_a_digest_is_stamped_anew_and_never_drifts() {
     running = self::running();
     running.class_stamp.as_mut().unwrap().fields.clear();
     running.class_stamp.as_mut().unwrap().digest = "nodemolt-static/v1:old".to_owned();
-    assert!(told(&running, &wants())[0].starts_with("class nodemolt-static/v1:old → nodemolt-static/v1:"));
-    assert_eq!(restamps(&self::running(), &wants()).class, None, "nothing to write in a world in sync");
+    assert!(
+        told(&running, &wants())[0]
+            .starts_with("class nodemolt-static/v1:old → nodemolt-static/v1:")
+    );
+    assert_eq!(
+        restamps(&self::running(), &wants()).class,
+        None,
+        "nothing to write in a world in sync"
+    );
 }
 
 #[test]
 fn a_template_is_the_same_however_it_is_written() {
-    let taint = |key: &str| Taint { key: key.to_owned(), value: None, effect: "NoSchedule".to_owned() };
+    let taint =
+        |key: &str| Taint { key: key.to_owned(), value: None, effect: "NoSchedule".to_owned() };
     let one = PoolTemplate { taints: vec![taint("a"), taint("b")], ..template() };
     let two = PoolTemplate { taints: vec![taint("b"), taint("a"), taint("b")], ..template() };
     assert_eq!(one.stamp(), two.stamp());
@@ -218,11 +322,19 @@ fn a_template_is_the_same_however_it_is_written() {
 
 #[test]
 fn direction_goes_by_flavour_then_kubernetes_then_date() {
-    let name = |kubernetes: &str, version: &str| format!("amazon-eks-node-al2023-arm64-standard-{kubernetes}-v{version}");
+    let name = |kubernetes: &str, version: &str| {
+        format!("amazon-eks-node-al2023-arm64-standard-{kubernetes}-v{version}")
+    };
     let bottlerocket = "bottlerocket-aws-k8s-1.35-aarch64-v1.52.0-abcdef12";
     for (from, from_day, to, to_day, expected) in [
         (name("1.35", "20260601"), "2026-06-01", name("1.35", "20260701"), "2026-07-01", "upgrade"),
-        (name("1.35", "20260701"), "2026-07-01", name("1.35", "20260601"), "2026-06-01", "downgrade"),
+        (
+            name("1.35", "20260701"),
+            "2026-07-01",
+            name("1.35", "20260601"),
+            "2026-06-01",
+            "downgrade",
+        ),
         (name("1.34", "20260701"), "2026-07-01", name("1.35", "20260601"), "2026-06-01", "upgrade"),
         (bottlerocket.to_owned(), "2026-06-01", name("1.35", "20260701"), "2026-07-01", "sideways"),
         ("golden".to_owned(), "2026-06-01", name("1.35", "20260701"), "2026-07-01", "sideways"),
@@ -231,7 +343,9 @@ fn direction_goes_by_flavour_then_kubernetes_then_date() {
         running.image = Some(image("a", &from, from_day));
         let wanted = Wanted::image(image("b", &to, to_day), ["m7g.large".into()]);
         let drift = drift(&running, &wanted);
-        let Some(Divergence::Image { direction, .. }) = drift.divergences().next() else { panic!() };
+        let Some(Divergence::Image { direction, .. }) = drift.divergences().next() else {
+            panic!()
+        };
         assert_eq!(direction.as_str(), expected, "{from} → {to}");
     }
 }
@@ -245,7 +359,8 @@ fn others_tell_drift_in_two_documented_forms() {
         ("drift.nodemolt.dev/".to_owned(), "nothing".to_owned()),
         ("other.example.com/KernelCve".to_owned(), "x".to_owned()),
     ]);
-    let condition = |kind, status| WrittenCondition { kind, status, reason: "Why", message: "text" };
+    let condition =
+        |kind, status| WrittenCondition { kind, status, reason: "Why", message: "text" };
     let conditions = [
         condition("Drifted", "True"),
         condition("/Drifted", "True"),
@@ -329,7 +444,8 @@ fn a_node_on_a_young_image_that_is_in_use_is_in_sync() {
 #[test]
 fn a_candidate_is_for_its_own_slots_and_a_halt_is_for_all() {
     let last_good = ImageRef { id: support::id("0a"), name: None, dated: None };
-    let rollout = |halted| Rollout { candidate: support::id("0b"), last_good: last_good.clone(), halted };
+    let rollout =
+        |halted| Rollout { candidate: support::id("0b"), last_good: last_good.clone(), halted };
     for (halted, purpose, expected) in [
         (false, Purpose::Wave, "0b"),
         (false, Purpose::Other, "0a"),
@@ -342,7 +458,9 @@ fn a_candidate_is_for_its_own_slots_and_a_halt_is_for_all() {
     // Going back is ordinary drift.
     let halted = resolved("", Some(&rollout(true)), Purpose::Wave);
     assert!(drift(&runs("0b", "m7g.large"), &halted).drifted());
-    assert!(!drift(&runs("0a", "m7g.large"), &halted).divergences().any(|it| it.reason() == "Image"));
+    assert!(
+        !drift(&runs("0a", "m7g.large"), &halted).divergences().any(|it| it.reason() == "Image")
+    );
 }
 
 // ---- laws ----

@@ -23,6 +23,8 @@ use nodemolt_core::replace::{Cause, Order, Phase};
 use proptest::prelude::*;
 use proptest::sample::select;
 
+type Change<'a> = Box<dyn Fn(&mut World) + 'a>;
+
 /// A world, and where everybody's pods would go.
 #[derive(Debug, Clone, Default)]
 struct World {
@@ -92,7 +94,6 @@ fn a_node_waits_for_something_with_a_name() {
         }]),
         forbid: Vec::new(),
     };
-    type Change<'a> = Box<dyn Fn(&mut World) + 'a>;
     let unplaced = |why: NoPlace| -> Change<'_> {
         let id = id.clone();
         Box::new(move |it| {
@@ -101,27 +102,153 @@ fn a_node_waits_for_something_with_a_name() {
         })
     };
     let cases: Vec<(Change<'_>, &str)> = vec![
-        (Box::new(|it| it.grants.locked = Some("two machines for one claim".to_owned())), "`nodemolt unlock`: two machines for one claim"),
-        (Box::new(|it| it.grants.paused = Some("by ops since 11:00".to_owned())), "`nodemolt resume`: paused, by ops since 11:00"),
-        (Box::new(|it| { it.fleet.pools.insert("web".to_owned(), PoolState { hand: Hand::Watch { by: "Karpenter".to_owned() }, ..PoolState::default() }); }), "Karpenter, which moves the nodes of this pool"),
-        (Box::new(|it| it.node("n1").wish.as_mut().unwrap().no_image = Some("ami-0a is too young".to_owned())), "an image for its successor: ami-0a is too young"),
-        (Box::new(|it| it.node("n1").protection = held(DO_NOT_DISRUPT)), "a person: the node says `karpenter.sh/do-not-disrupt`"),
-        (Box::new(|it| it.node("n1").pods[0].protection = held(DO_NOT_EVICT)), "a person: pod shop/p says `karpenter.sh/do-not-evict`"),
-        (Box::new(|it| it.node("n1").pods[0].owner = Owner::Nobody), "a person: pod shop/p has no controller and would be lost"),
-        (Box::new(|it| it.fleet.pdbs = vec![pdb("shop", "web", "web", 0)]), "pod shop/p: PodDisruptionBudget `web` allows no disruption now (namespace shop)"),
-        (Box::new(|it| it.fleet.pdbs = vec![pdb("shop", "a", "web", 1), pdb("shop", "b", "web", 1)]), "pod shop/p: several PodDisruptionBudgets match it: `a`, `b` (namespace shop)"),
-        (Box::new(|it| { it.fleet.homeless.insert("web".to_owned(), Homeless { pod: web("q").id, since: ago(minutes(6)) }); }), "pod shop/q, which was moved and is pending since 2026-08-03T11:54:00Z"),
-        (Box::new(|it| it.node("n1").next_try = Some(NextTry { at: ago(minutes(-30)), failed_at: ago(minutes(30)), because: "`new` did not join in 15m".to_owned() })), "its next try at 2026-08-03T12:30:00Z: `new` did not join in 15m"),
-        (Box::new(|it| { it.fleet.pools.insert("web".to_owned(), PoolState { back_off: Some((ago(minutes(-3)), "InsufficientInstanceCapacity".to_owned())), ..PoolState::default() }); }), "capacity, tried again at 2026-08-03T12:03:00Z: InsufficientInstanceCapacity"),
-        (Box::new(|it| { it.rule().minimum_lifetime = minutes(60); it.node("n1").created_at = ago(minutes(20)); }), "its minimum lifetime, until 2026-08-03T12:40:00Z"),
-        (Box::new(|it| it.rule().windows = Some(Ok(windows.clone()))), "the windows of ImagePolicy `prod`, open at 2026-08-03T20:00:00Z (nightly)"),
-        (Box::new(|it| { it.reach.more.insert("web".to_owned(), More { nodes: 0, because: "canary soaks until 13:00".to_owned() }); it.node("n1").wish.as_mut().unwrap().to_candidate = true; }), "the rollout: canary soaks until 13:00"),
-        (Box::new(|it| { it.grants.open.insert("n0".to_owned(), Grant { kind: GrantKind::Replacement, since: ago(minutes(3)) }); it.fleet.nodes.insert("n0".to_owned(), Node { wish: None, ..node("web", "a", vec![]) }); }), "the cluster's one slot: 1 of 1 in use by n0 (since 2026-08-03T11:57:00Z)"),
-        (Box::new(|it| { let mut n0 = Node { wish: None, ..node("web", "a", vec![]) }; n0.member.standing = Standing::Unavailable(Unavailable::NotReady); it.fleet.nodes.insert("n0".to_owned(), n0); }), "the cluster's one slot: 1 of 1 in use by n0 (not ready)"),
-        (Box::new(|it| it.limits.disruption_budgets = vec![DisruptionBudget { name: "all".to_owned(), selectors: vec![labels("")], keep: Ok(Keep::MinAvailable(Amount::Count(1))), gates_people: false }]), "NodeDisruptionBudget `all`: 0 of 0 nodes in use"),
-        (unplaced(NoPlace::Limit { pool: "web".to_owned(), resource: "cpu".to_owned() }), "room in the limits of NodePool `web` (cpu) for pod shop/p"),
-        (unplaced(NoPlace::NothingFits { because: "no type has 900 GiB".to_owned() }), "a place for pod shop/p: no type has 900 GiB"),
-        (unplaced(NoPlace::NoCapacity { what: "m7g.large in every zone".to_owned() }), "capacity: m7g.large in every zone"),
+        (
+            Box::new(|it| it.grants.locked = Some("two machines for one claim".to_owned())),
+            "`nodemolt unlock`: two machines for one claim",
+        ),
+        (
+            Box::new(|it| it.grants.paused = Some("by ops since 11:00".to_owned())),
+            "`nodemolt resume`: paused, by ops since 11:00",
+        ),
+        (
+            Box::new(|it| {
+                it.fleet.pools.insert(
+                    "web".to_owned(),
+                    PoolState {
+                        hand: Hand::Watch { by: "Karpenter".to_owned() },
+                        ..PoolState::default()
+                    },
+                );
+            }),
+            "Karpenter, which moves the nodes of this pool",
+        ),
+        (
+            Box::new(|it| {
+                it.node("n1").wish.as_mut().unwrap().no_image =
+                    Some("ami-0a is too young".to_owned());
+            }),
+            "an image for its successor: ami-0a is too young",
+        ),
+        (
+            Box::new(|it| it.node("n1").protection = held(DO_NOT_DISRUPT)),
+            "a person: the node says `karpenter.sh/do-not-disrupt`",
+        ),
+        (
+            Box::new(|it| it.node("n1").pods[0].protection = held(DO_NOT_EVICT)),
+            "a person: pod shop/p says `karpenter.sh/do-not-evict`",
+        ),
+        (
+            Box::new(|it| it.node("n1").pods[0].owner = Owner::Nobody),
+            "a person: pod shop/p has no controller and would be lost",
+        ),
+        (
+            Box::new(|it| it.fleet.pdbs = vec![pdb("shop", "web", "web", 0)]),
+            "pod shop/p: PodDisruptionBudget `web` allows no disruption now (namespace shop)",
+        ),
+        (
+            Box::new(|it| {
+                it.fleet.pdbs = vec![pdb("shop", "a", "web", 1), pdb("shop", "b", "web", 1)];
+            }),
+            "pod shop/p: several PodDisruptionBudgets match it: `a`, `b` (namespace shop)",
+        ),
+        (
+            Box::new(|it| {
+                it.fleet.homeless.insert(
+                    "web".to_owned(),
+                    Homeless { pod: web("q").id, since: ago(minutes(6)) },
+                );
+            }),
+            "pod shop/q, which was moved and is pending since 2026-08-03T11:54:00Z",
+        ),
+        (
+            Box::new(|it| {
+                it.node("n1").next_try = Some(NextTry {
+                    at: ago(minutes(-30)),
+                    failed_at: ago(minutes(30)),
+                    because: "`new` did not join in 15m".to_owned(),
+                });
+            }),
+            "its next try at 2026-08-03T12:30:00Z: `new` did not join in 15m",
+        ),
+        (
+            Box::new(|it| {
+                it.fleet.pools.insert(
+                    "web".to_owned(),
+                    PoolState {
+                        back_off: Some((
+                            ago(minutes(-3)),
+                            "InsufficientInstanceCapacity".to_owned(),
+                        )),
+                        ..PoolState::default()
+                    },
+                );
+            }),
+            "capacity, tried again at 2026-08-03T12:03:00Z: InsufficientInstanceCapacity",
+        ),
+        (
+            Box::new(|it| {
+                it.rule().minimum_lifetime = minutes(60);
+                it.node("n1").created_at = ago(minutes(20));
+            }),
+            "its minimum lifetime, until 2026-08-03T12:40:00Z",
+        ),
+        (
+            Box::new(|it| it.rule().windows = Some(Ok(windows.clone()))),
+            "the windows of ImagePolicy `prod`, open at 2026-08-03T20:00:00Z (nightly)",
+        ),
+        (
+            Box::new(|it| {
+                it.reach.more.insert(
+                    "web".to_owned(),
+                    More { nodes: 0, because: "canary soaks until 13:00".to_owned() },
+                );
+                it.node("n1").wish.as_mut().unwrap().to_candidate = true;
+            }),
+            "the rollout: canary soaks until 13:00",
+        ),
+        (
+            Box::new(|it| {
+                it.grants.open.insert(
+                    "n0".to_owned(),
+                    Grant { kind: GrantKind::Replacement, since: ago(minutes(3)) },
+                );
+                it.fleet
+                    .nodes
+                    .insert("n0".to_owned(), Node { wish: None, ..node("web", "a", vec![]) });
+            }),
+            "the cluster's one slot: 1 of 1 in use by n0 (since 2026-08-03T11:57:00Z)",
+        ),
+        (
+            Box::new(|it| {
+                let mut n0 = Node { wish: None, ..node("web", "a", vec![]) };
+                n0.member.standing = Standing::Unavailable(Unavailable::NotReady);
+                it.fleet.nodes.insert("n0".to_owned(), n0);
+            }),
+            "the cluster's one slot: 1 of 1 in use by n0 (not ready)",
+        ),
+        (
+            Box::new(|it| {
+                it.limits.disruption_budgets = vec![DisruptionBudget {
+                    name: "all".to_owned(),
+                    selectors: vec![labels("")],
+                    keep: Ok(Keep::MinAvailable(Amount::Count(1))),
+                    gates_people: false,
+                }];
+            }),
+            "NodeDisruptionBudget `all`: 0 of 0 nodes in use",
+        ),
+        (
+            unplaced(NoPlace::Limit { pool: "web".to_owned(), resource: "cpu".to_owned() }),
+            "room in the limits of NodePool `web` (cpu) for pod shop/p",
+        ),
+        (
+            unplaced(NoPlace::NothingFits { because: "no type has 900 GiB".to_owned() }),
+            "a place for pod shop/p: no type has 900 GiB",
+        ),
+        (
+            unplaced(NoPlace::NoCapacity { what: "m7g.large in every zone".to_owned() }),
+            "capacity: m7g.large in every zone",
+        ),
     ];
     for (change, expected) in cases {
         let mut world = one(vec![web("p")]);
@@ -150,7 +277,8 @@ fn all_reasons_are_told_and_those_of_people_come_first() {
 fn a_deadline_lifts_what_pods_say_and_not_what_the_node_says() {
     let mut world = one(vec![web("p")]);
     world.fleet.pdbs = vec![pdb("shop", "web", "web", 0)];
-    world.node("n1").pods[0].protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    world.node("n1").pods[0].protection =
+        Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
     assert!(world.starts().is_empty());
     world.node("n1").has_deadline = true;
     assert_eq!(world.starts(), ["n1"]);
@@ -162,7 +290,8 @@ fn a_deadline_lifts_what_pods_say_and_not_what_the_node_says() {
 fn who_asks_by_name_passes_young_age_and_an_older_failure() {
     let mut world = one(vec![]);
     world.rule().minimum_lifetime = SignedDuration::MAX;
-    let failed = NextTry { at: ago(minutes(-30)), failed_at: ago(minutes(30)), because: String::new() };
+    let failed =
+        NextTry { at: ago(minutes(-30)), failed_at: ago(minutes(30)), because: String::new() };
     world.node("n1").next_try = Some(failed);
     assert!(world.starts().is_empty());
     let wish = world.node("n1").wish.as_mut().unwrap();
@@ -175,7 +304,9 @@ fn who_asks_by_name_passes_young_age_and_an_older_failure() {
 #[test]
 fn asked_then_oldest_then_spread_then_easiest_then_name() {
     let with = |zone, pods: usize, since: i64| {
-        let pods = (0..pods).map(|it| pod("shop", &format!("{zone}{pods}{it}"), &format!("{zone}{pods}"))).collect();
+        let pods = (0..pods)
+            .map(|it| pod("shop", &format!("{zone}{pods}{it}"), &format!("{zone}{pods}")))
+            .collect();
         let mut it = node("web", zone, pods);
         it.wish.as_mut().unwrap().since = ago(minutes(since));
         it
@@ -217,16 +348,23 @@ fn two_replacements_of_one_workload_wait_for_each_other() {
     let world = World::of([("n1", on(&["a"])), ("n2", on(&["b"]))]).at_once(5);
     let plan = world.plan();
     assert_eq!(plan.start.len(), 1, "all pods of a workload would move at once");
-    assert_eq!(plan.waiting["n2"].first.to_string(), "node n1: the other pods of ReplicaSet shop/web are moved from there");
+    assert_eq!(
+        plan.waiting["n2"].first.to_string(),
+        "node n1: the other pods of ReplicaSet shop/web are moved from there"
+    );
     // A third pod that stays makes it fine.
-    let mut three = World::of([("n1", on(&["a"])), ("n2", on(&["b"])), ("n3", on(&["c"]))]).at_once(5);
+    let mut three =
+        World::of([("n1", on(&["a"])), ("n2", on(&["b"])), ("n3", on(&["c"]))]).at_once(5);
     three.node("n3").wish = None;
     assert_eq!(three.starts(), ["n1", "n2"]);
     // A budget that allows one disruption is spoken for by the first, as long as its pod is there.
     three.fleet.pdbs = vec![pdb("shop", "web", "web", 1)];
     let plan = three.plan();
     assert_eq!(plan.start[0].node, "n1");
-    assert_eq!(plan.waiting["n2"].first.to_string(), "node n1: PodDisruptionBudget `shop/web` of pod shop/b is spoken for there");
+    assert_eq!(
+        plan.waiting["n2"].first.to_string(),
+        "node n1: PodDisruptionBudget `shop/web` of pod shop/b is spoken for there"
+    );
     three.fleet.pdbs = vec![pdb("shop", "web", "web", 2)];
     assert_eq!(three.starts(), ["n1", "n2"]);
     three.node("n1").under_way = Some(UnderWay { phase: Phase::Draining, since: ago(minutes(3)) });
@@ -250,7 +388,10 @@ fn only_those_with_room_are_considered() {
     world.placements.insert("n2".to_owned(), Placement::Successors(2));
     assert_eq!(world.starts(), ["n2"]);
     // What the model does not know gets one successor just like its node, and starts.
-    world.placements.insert("n1".to_owned(), Placement::Unmodelled { pod: web("p").id, what: "DRA".to_owned() });
+    world.placements.insert(
+        "n1".to_owned(),
+        Placement::Unmodelled { pod: web("p").id, what: "DRA".to_owned() },
+    );
     assert_eq!(world.starts(), ["n1"]);
 }
 
@@ -260,7 +401,10 @@ fn where_the_old_node_goes_first_nobody_asks_for_room() {
     world.placements.clear();
     world.rule().order = Order::DeleteFirst;
     let plan = world.plan();
-    assert_eq!((plan.start.len(), plan.start[0].order, &plan.start[0].placement), (1, Order::DeleteFirst, &None));
+    assert_eq!(
+        (plan.start.len(), plan.start[0].order, &plan.start[0].placement),
+        (1, Order::DeleteFirst, &None)
+    );
 }
 
 #[test]
@@ -273,7 +417,12 @@ fn bare_pods_go_where_the_policy_says_so() {
 
 #[test]
 fn the_reach_of_a_candidate_is_kept_but_not_for_the_way_back() {
-    let mut world = World::of([("n1", node("web", "a", vec![])), ("n2", node("web", "b", vec![])), ("n3", node("web", "c", vec![]))]).at_once(3);
+    let mut world = World::of([
+        ("n1", node("web", "a", vec![])),
+        ("n2", node("web", "b", vec![])),
+        ("n3", node("web", "c", vec![])),
+    ])
+    .at_once(3);
     for name in ["n1", "n2"] {
         world.node(name).wish.as_mut().unwrap().to_candidate = true;
     }
@@ -283,9 +432,19 @@ fn the_reach_of_a_candidate_is_kept_but_not_for_the_way_back() {
 
 #[test]
 fn the_expected_duration_is_what_was_measured() {
-    let mut world = World::of([("n1", node("web", "a", vec![])), ("n2", node("web", "b", vec![])), ("n3", node("web", "c", vec![]))]);
+    let mut world = World::of([
+        ("n1", node("web", "a", vec![])),
+        ("n2", node("web", "b", vec![])),
+        ("n3", node("web", "c", vec![])),
+    ]);
     assert_eq!(world.plan().expected, None, "nothing was measured");
-    for (phase, length) in [(Phase::Launching, 1), (Phase::Joining, 2), (Phase::Settling, 1), (Phase::Draining, 5), (Phase::Terminating, 1)] {
+    for (phase, length) in [
+        (Phase::Launching, 1),
+        (Phase::Joining, 2),
+        (Phase::Settling, 1),
+        (Phase::Draining, 5),
+        (Phase::Terminating, 1),
+    ] {
         world.fleet.pace.insert(phase, minutes(length));
     }
     let serial = world.plan().expected.unwrap();
@@ -303,8 +462,8 @@ fn the_expected_duration_is_what_was_measured() {
 
 fn some_node() -> impl Strategy<Value = Node> {
     let pods = prop::collection::vec((0..30_usize, 0..3_usize, any::<bool>(), 0..9_usize), 0..4);
-    (select(vec!["web", "db"]), select(vec!["a", "b"]), pods, 0..12_usize, 0..3_i64, 0..6_usize).prop_map(
-        |(pool, zone, pods, state, since, wish)| {
+    (select(vec!["web", "db"]), select(vec!["a", "b"]), pods, 0..12_usize, 0..3_i64, 0..6_usize)
+        .prop_map(|(pool, zone, pods, state, since, wish)| {
             let pods = pods
                 .into_iter()
                 .map(|(name, app, ready, odd)| {
@@ -313,7 +472,10 @@ fn some_node() -> impl Strategy<Value = Node> {
                     match odd {
                         0 => it.owner = Owner::Nobody,
                         1 => it.owner = Owner::DaemonSet,
-                        2 => it.protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None }),
+                        2 => {
+                            it.protection =
+                                Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+                        }
                         _ => {}
                     }
                     it
@@ -326,7 +488,13 @@ fn some_node() -> impl Strategy<Value = Node> {
                 0 => it.member.standing = Standing::Unavailable(Unavailable::NotReady),
                 1 => it.under_way = Some(UnderWay { phase: Phase::Draining, since: now() }),
                 2 => it.has_deadline = true,
-                3 => it.next_try = Some(NextTry { at: ago(minutes(-9)), failed_at: now(), because: String::new() }),
+                3 => {
+                    it.next_try = Some(NextTry {
+                        at: ago(minutes(-9)),
+                        failed_at: now(),
+                        because: String::new(),
+                    });
+                }
                 4 => it.member.standing = Standing::Outside,
                 _ => {}
             }
@@ -337,8 +505,7 @@ fn some_node() -> impl Strategy<Value = Node> {
                 _ => {}
             }
             it
-        },
-    )
+        })
 }
 
 fn some_world() -> impl Strategy<Value = World> {
@@ -377,7 +544,9 @@ fn some_world() -> impl Strategy<Value = World> {
             world.fleet.pdbs = pdbs
                 .into_iter()
                 .enumerate()
-                .map(|(at, (app, allowed))| pdb("shop", &format!("pdb{at}"), ["web", "db", "dns"][app], allowed))
+                .map(|(at, (app, allowed))| {
+                    pdb("shop", &format!("pdb{at}"), ["web", "db", "dns"][app], allowed)
+                })
                 .collect();
             match state {
                 0 => world.grants.paused = Some("x".to_owned()),

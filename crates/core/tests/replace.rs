@@ -1,5 +1,6 @@
 //! What is the next step?
 #![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
+#![allow(clippy::wildcard_enum_match_arm, reason = "a kind world does the same with most")]
 
 #[path = "support/fleet.rs"]
 mod fleet;
@@ -61,9 +62,12 @@ fn present(deleting: bool, cordoned: bool, pods: usize) -> OldSeen {
 /// Every arrow, and everything that makes it wait.
 #[test]
 fn each_phase_knows_its_arrows() {
-    use Phase::{Cancelled, Done, Draining, Failed, Joining, Kept, Launching, Retreating, Settling};
+    use Phase::{
+        Cancelled, Done, Draining, Failed, Joining, Kept, Launching, Retreating, Settling,
+    };
     use Phase::{Skipped, Terminating};
-    let launching = |gave_up: Option<&str>| SuccessorSeen::Launching { gave_up: gave_up.map(str::to_owned) };
+    let launching =
+        |gave_up: Option<&str>| SuccessorSeen::Launching { gave_up: gave_up.map(str::to_owned) };
     let registered = |it: i64| SuccessorSeen::Registered { since: ago(minutes(it)) };
     let lost = || PlacementSeen::Lost { pod: "a/b".to_owned(), because: "no room".to_owned() };
     let limit = |it: i64| Some((ago(minutes(it)), "a/b".to_owned()));
@@ -75,57 +79,190 @@ fn each_phase_knows_its_arrows() {
         ("too slow", Launching, 16, seen(launching(None)), Retreating),
         ("late, but there", Launching, 60, seen(SuccessorSeen::Launched), Joining),
         ("user deleted the claim", Launching, 1, seen(SuccessorSeen::Deleting), Retreating),
-        ("user deleted the old node", Launching, 1, Seen { old: present(true, false, 3), ..seen(launching(None)) }, Draining),
-        ("the old node is gone", Launching, 1, Seen { old: OldSeen::Gone, ..seen(launching(None)) }, Launching),
-        ("it matches again", Launching, 1, Seen { wanted: Some(false), ..seen(launching(None)) }, Retreating),
-        ("nobody knows whether it matches", Launching, 1, Seen { wanted: None, ..seen(launching(None)) }, Launching),
-        ("a pause stops no launch", Launching, 1, Seen { halted: true, ..seen(SuccessorSeen::Launched) }, Joining),
-
+        (
+            "user deleted the old node",
+            Launching,
+            1,
+            Seen { old: present(true, false, 3), ..seen(launching(None)) },
+            Draining,
+        ),
+        (
+            "the old node is gone",
+            Launching,
+            1,
+            Seen { old: OldSeen::Gone, ..seen(launching(None)) },
+            Launching,
+        ),
+        (
+            "it matches again",
+            Launching,
+            1,
+            Seen { wanted: Some(false), ..seen(launching(None)) },
+            Retreating,
+        ),
+        (
+            "nobody knows whether it matches",
+            Launching,
+            1,
+            Seen { wanted: None, ..seen(launching(None)) },
+            Launching,
+        ),
+        (
+            "a pause stops no launch",
+            Launching,
+            1,
+            Seen { halted: true, ..seen(SuccessorSeen::Launched) },
+            Joining,
+        ),
         ("booting", Joining, 15, seen(SuccessorSeen::Launched), Joining),
         ("never registered", Joining, 16, seen(SuccessorSeen::Launched), Retreating),
         ("registered", Joining, 16, seen(registered(2)), Joining),
         ("never ready", Joining, 40, seen(registered(16)), Retreating),
         ("ready", Joining, 40, seen(ready(0, 0)), Settling),
-        ("ready, the old one gone", Joining, 1, Seen { old: OldSeen::Gone, ..seen(ready(0, 0)) }, Done),
+        (
+            "ready, the old one gone",
+            Joining,
+            1,
+            Seen { old: OldSeen::Gone, ..seen(ready(0, 0)) },
+            Done,
+        ),
         ("gone", Joining, 1, seen(SuccessorSeen::Gone), Retreating),
         ("cannot be asked about", Joining, 900, seen(SuccessorSeen::Unknown), Joining),
-
         ("not steady yet", Settling, 0, seen(ready(0, 0)), Settling),
         ("steady", Settling, 1, seen(ready(1, 0)), Draining),
         ("flapping", Settling, 15, seen(unready(1, 0)), Settling),
         ("flapping on", Settling, 16, seen(unready(1, 0)), Retreating),
-        ("placement not decided", Settling, 900, Seen { placement: PlacementSeen::NotDecided, ..seen(ready(1, 0)) }, Settling),
+        (
+            "placement not decided",
+            Settling,
+            900,
+            Seen { placement: PlacementSeen::NotDecided, ..seen(ready(1, 0)) },
+            Settling,
+        ),
         ("placement lost", Settling, 1, Seen { placement: lost(), ..seen(ready(1, 0)) }, Settling),
-        ("placement lost for long", Settling, 16, Seen { placement: lost(), ..seen(ready(1, 0)) }, Retreating),
+        (
+            "placement lost for long",
+            Settling,
+            16,
+            Seen { placement: lost(), ..seen(ready(1, 0)) },
+            Retreating,
+        ),
         ("paused", Settling, 900, Seen { halted: true, ..seen(ready(1, 0)) }, Settling),
         ("late, but fine", Settling, 900, seen(ready(1, 0)), Draining),
-        ("it matches again", Settling, 1, Seen { wanted: Some(false), ..seen(ready(1, 0)) }, Retreating),
-
+        (
+            "it matches again",
+            Settling,
+            1,
+            Seen { wanted: Some(false), ..seen(ready(1, 0)) },
+            Retreating,
+        ),
         ("pods are left", Draining, 1, seen(ready(9, 1)), Draining),
-        ("drained", Draining, 1, Seen { old: present(false, true, 0), ..seen(ready(9, 3)) }, Terminating),
-        ("drained, but its successor is not ready", Draining, 1, Seen { old: present(false, true, 0), ..seen(unready(1, 3)) }, Draining),
+        (
+            "drained",
+            Draining,
+            1,
+            Seen { old: present(false, true, 0), ..seen(ready(9, 3)) },
+            Terminating,
+        ),
+        (
+            "drained, but its successor is not ready",
+            Draining,
+            1,
+            Seen { old: present(false, true, 0), ..seen(unready(1, 3)) },
+            Draining,
+        ),
         ("successor lost", Draining, 30, seen(unready(16, 1)), Retreating),
         ("successor deleted", Draining, 1, seen(SuccessorSeen::Gone), Retreating),
-        ("successor deleted, but the old one goes anyway", Draining, 1, Seen { old: present(true, true, 2), ..seen(SuccessorSeen::Gone) }, Draining),
-        ("limit not reached", Draining, 1, Seen { drain_limit: limit(-1), ..seen(ready(9, 1)) }, Draining),
-        ("limit reached", Draining, 1, Seen { drain_limit: limit(0), ..seen(ready(9, 1)) }, Retreating),
-        ("limit reached, but paused", Draining, 1, Seen { drain_limit: limit(0), halted: true, ..seen(ready(9, 1)) }, Draining),
-        ("limit reached, but it goes anyway", Draining, 1, Seen { drain_limit: limit(0), old: present(true, true, 2), ..seen(ready(9, 1)) }, Draining),
-        ("matches again: too late", Draining, 1, Seen { wanted: Some(false), ..seen(ready(9, 1)) }, Draining),
+        (
+            "successor deleted, but the old one goes anyway",
+            Draining,
+            1,
+            Seen { old: present(true, true, 2), ..seen(SuccessorSeen::Gone) },
+            Draining,
+        ),
+        (
+            "limit not reached",
+            Draining,
+            1,
+            Seen { drain_limit: limit(-1), ..seen(ready(9, 1)) },
+            Draining,
+        ),
+        (
+            "limit reached",
+            Draining,
+            1,
+            Seen { drain_limit: limit(0), ..seen(ready(9, 1)) },
+            Retreating,
+        ),
+        (
+            "limit reached, but paused",
+            Draining,
+            1,
+            Seen { drain_limit: limit(0), halted: true, ..seen(ready(9, 1)) },
+            Draining,
+        ),
+        (
+            "limit reached, but it goes anyway",
+            Draining,
+            1,
+            Seen { drain_limit: limit(0), old: present(true, true, 2), ..seen(ready(9, 1)) },
+            Draining,
+        ),
+        (
+            "matches again: too late",
+            Draining,
+            1,
+            Seen { wanted: Some(false), ..seen(ready(9, 1)) },
+            Draining,
+        ),
         ("died", Draining, 1, Seen { old: OldSeen::Gone, ..seen(ready(9, 1)) }, Done),
-        ("died, successor not ready", Draining, 1, Seen { old: OldSeen::Gone, ..seen(unready(1, 1)) }, Joining),
-
-        ("going", Terminating, 900, Seen { old: present(true, true, 0), ..seen(ready(9, 3)) }, Terminating),
+        (
+            "died, successor not ready",
+            Draining,
+            1,
+            Seen { old: OldSeen::Gone, ..seen(unready(1, 1)) },
+            Joining,
+        ),
+        (
+            "going",
+            Terminating,
+            900,
+            Seen { old: present(true, true, 0), ..seen(ready(9, 3)) },
+            Terminating,
+        ),
         ("gone", Terminating, 1, Seen { old: OldSeen::Gone, ..seen(ready(9, 3)) }, Done),
-        ("a pod came back", Terminating, 1, Seen { old: present(false, true, 1), ..seen(ready(9, 3)) }, Draining),
-        ("its successor is lost: too late", Terminating, 1, Seen { old: present(true, true, 0), ..seen(SuccessorSeen::Gone) }, Terminating),
-
-        ("still cordoned", Retreating, 1, Seen { old: present(false, true, 1), ..seen(SuccessorSeen::Gone) }, Retreating),
+        (
+            "a pod came back",
+            Terminating,
+            1,
+            Seen { old: present(false, true, 1), ..seen(ready(9, 3)) },
+            Draining,
+        ),
+        (
+            "its successor is lost: too late",
+            Terminating,
+            1,
+            Seen { old: present(true, true, 0), ..seen(SuccessorSeen::Gone) },
+            Terminating,
+        ),
+        (
+            "still cordoned",
+            Retreating,
+            1,
+            Seen { old: present(false, true, 1), ..seen(SuccessorSeen::Gone) },
+            Retreating,
+        ),
         ("successor still there", Retreating, 1, seen(ready(9, 0)), Retreating),
         ("all undone", Retreating, 1, seen(SuccessorSeen::Gone), Failed),
         ("it runs pods", Retreating, 1, seen(unready(9, 1)), Kept),
         ("never made", Retreating, 1, seen(SuccessorSeen::Unasked), Failed),
-        ("the old one is gone too", Retreating, 1, Seen { old: OldSeen::Gone, ..seen(SuccessorSeen::Gone) }, Failed),
+        (
+            "the old one is gone too",
+            Retreating,
+            1,
+            Seen { old: OldSeen::Gone, ..seen(SuccessorSeen::Gone) },
+            Failed,
+        ),
     ] {
         let step = next(&at_phase(from, since), &seen, now());
         assert_eq!(step.phase, to, "{} {what}: {}", from.as_str(), step.because);
@@ -187,6 +324,7 @@ fn a_deleted_node_gets_successors_while_it_is_emptied() {
 
 #[test]
 fn no_successor_is_needed_where_there_is_room() {
+    use Phase::{Draining, Joining, Launching, Settling};
     let mut spare = begun(Cause::Expiry, Order::SuccessorFirst);
     spare.successors.clear();
     let seen = Seen { successors: BTreeMap::new(), ..seen(SuccessorSeen::Unasked) };
@@ -195,7 +333,6 @@ fn no_successor_is_needed_where_there_is_room() {
         spare = spare.after(next(&spare, &seen, now()), now());
         phases.push(spare.phase);
     }
-    use Phase::{Draining, Joining, Launching, Settling};
     assert_eq!(phases, [Launching, Joining, Settling, Draining, Draining]);
 }
 

@@ -81,7 +81,7 @@ pub struct Shortage {
 /// Those who use a room are named up to here.
 const NAMED_MAX: usize = 10;
 
-/// What every budget says now. Costs one look at each node for each NodeDisruptionBudget.
+/// What every budget says now. Costs one look at each node for each `NodeDisruptionBudget`.
 pub fn measure<'a>(
     members: impl IntoIterator<Item = (&'a str, &'a Member)>,
     limits: &Limits,
@@ -146,13 +146,7 @@ impl<'k, 'a> Gathered<'k, 'a> {
         }
     }
 
-    fn measured(
-        self,
-        limits: &Limits,
-        grants: &Grants,
-        act: Act,
-        now: Timestamp,
-    ) -> Measured {
+    fn measured(self, limits: &Limits, grants: &Grants, act: Act, now: Timestamp) -> Measured {
         let mut measured = Measured { rooms: Vec::new(), of: BTreeMap::new() };
         for (key, crowd) in self.rooms {
             let Some(mut room) = furnish(key, &crowd, limits, act, now) else { continue };
@@ -388,7 +382,7 @@ impl Measured {
             .collect()
     }
 
-    /// Those NodeDisruptionBudgets that a person who deletes this node has to wait for.
+    /// Those `NodeDisruptionBudgets` that a person who deletes this node has to wait for.
     pub fn shortages_for_people(&self, node: &str, member: &Member) -> Vec<Shortage> {
         self.rooms_of(node)
             .filter(|it| it.gates_people)

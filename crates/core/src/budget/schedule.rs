@@ -231,16 +231,46 @@ mod tests {
             ("@yearly", "1h", "UTC", "2026-08-03T17:10:00Z", "next at 2027-01-01T00:00:00Z"),
             ("@monthly", "1h", "UTC", "2026-08-03T17:10:00Z", "next at 2026-09-01T00:00:00Z"),
             // Overlapping beginnings are one activity: Monday's runs into Tuesday's.
-            ("0 0 * * 1,2", "30h", "UTC", "2026-08-03T01:00:00Z", "active until 2026-08-05T06:00:00Z"),
+            (
+                "0 0 * * 1,2",
+                "30h",
+                "UTC",
+                "2026-08-03T01:00:00Z",
+                "active until 2026-08-05T06:00:00Z",
+            ),
             // `?` is a star, and a step is not: either the even days or Mondays.
             ("0 0 ? * MON", "1h", "UTC", "2026-08-04T17:00:00Z", "next at 2026-08-10T00:00:00Z"),
             ("0 0 */2 * MON", "1h", "UTC", "2026-08-04T17:00:00Z", "next at 2026-08-05T00:00:00Z"),
             ("0 0 29 2 *", "1h", "UTC", "2026-08-04T17:00:00Z", "next at 2028-02-29T00:00:00Z"),
             // A wall in Berlin: summer, the night that skips an hour, the night that repeats one.
-            ("0 22 * * *", "1h", "Europe/Berlin", "2026-08-03T19:59:00Z", "next at 2026-08-03T20:00:00Z"),
-            ("30 2 * * *", "1h", "Europe/Berlin", "2026-03-29T00:59:00Z", "next at 2026-03-29T01:30:00Z"),
-            ("30 2 * * *", "20m", "Europe/Berlin", "2026-10-25T00:31:00Z", "active until 2026-10-25T00:50:00Z"),
-            ("30 2 * * *", "20m", "Europe/Berlin", "2026-10-25T01:31:00Z", "next at 2026-10-26T01:30:00Z"),
+            (
+                "0 22 * * *",
+                "1h",
+                "Europe/Berlin",
+                "2026-08-03T19:59:00Z",
+                "next at 2026-08-03T20:00:00Z",
+            ),
+            (
+                "30 2 * * *",
+                "1h",
+                "Europe/Berlin",
+                "2026-03-29T00:59:00Z",
+                "next at 2026-03-29T01:30:00Z",
+            ),
+            (
+                "30 2 * * *",
+                "20m",
+                "Europe/Berlin",
+                "2026-10-25T00:31:00Z",
+                "active until 2026-10-25T00:50:00Z",
+            ),
+            (
+                "30 2 * * *",
+                "20m",
+                "Europe/Berlin",
+                "2026-10-25T01:31:00Z",
+                "next at 2026-10-26T01:30:00Z",
+            ),
             ("0 9 * * *", "0s", "UTC", "2026-08-03T09:00:00Z", "never"),
         ] {
             assert_eq!(said(cron, duration, zone, now), expected, "{cron} for {duration} at {now}");
@@ -250,8 +280,19 @@ mod tests {
     #[test]
     fn what_is_no_schedule_is_refused() {
         for text in [
-            "", "@every 5m", "@reboot", "@fortnightly", "* * * *", "0 0 * * * UTC", "61 * * * *",
-            "0 24 * * *", "0 0 30 2 *", "a b c d e", "0 0 * * *\u{0}", "H * * * *", "*/0 * * * *",
+            "",
+            "@every 5m",
+            "@reboot",
+            "@fortnightly",
+            "* * * *",
+            "0 0 * * * UTC",
+            "61 * * * *",
+            "0 24 * * *",
+            "0 0 30 2 *",
+            "a b c d e",
+            "0 0 * * *\u{0}",
+            "H * * * *",
+            "*/0 * * * *",
         ] {
             assert!(text.parse::<Cron>().is_err(), "{text}");
         }

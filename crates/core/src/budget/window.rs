@@ -79,7 +79,9 @@ impl Hours {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not the name of a time zone; write one of the IANA database, for example Europe/Berlin or UTC")]
+#[error(
+    "`{0}` is not the name of a time zone; write one of the IANA database, for example Europe/Berlin or UTC"
+)]
 pub struct ParseZoneError(pub String);
 
 /// By its name in the IANA database that comes with the program.
@@ -199,7 +201,8 @@ enum Covered {
 impl Window {
     fn at(&self, zone: &TimeZone, now: Timestamp) -> Activity {
         let admits = |date: Date| {
-            self.first_date.is_none_or(|it| date >= it) && self.last_date.is_none_or(|it| date <= it)
+            self.first_date.is_none_or(|it| date >= it)
+                && self.last_date.is_none_or(|it| date <= it)
         };
         match &self.when {
             When::Schedule(schedule) => schedule.at(zone, |it: DateTime| admits(it.date()), now),
@@ -334,15 +337,57 @@ mod tests {
             ("UTC", weekend, &[], "2026-08-08T10:00:00Z", "open until 2026-08-10T00:00:00Z"),
             ("UTC", weekend, &[], "2026-08-10T00:00:00Z", "opens 2026-08-15T00:00:00Z"),
             // A freeze, and what follows it.
-            ("UTC", None, &["from=2026-12-20 to=2026-12-27"], "2026-12-19T23:00:00Z", "open until 2026-12-20T00:00:00Z"),
-            ("UTC", None, &["from=2026-12-20 to=2026-12-27"], "2026-12-22T00:00:00Z", "opens 2026-12-28T00:00:00Z"),
-            ("UTC", weekend, &["from=2026-12-20 to=2026-12-27"], "2026-12-22T00:00:00Z", "opens 2027-01-02T00:00:00Z"),
+            (
+                "UTC",
+                None,
+                &["from=2026-12-20 to=2026-12-27"],
+                "2026-12-19T23:00:00Z",
+                "open until 2026-12-20T00:00:00Z",
+            ),
+            (
+                "UTC",
+                None,
+                &["from=2026-12-20 to=2026-12-27"],
+                "2026-12-22T00:00:00Z",
+                "opens 2026-12-28T00:00:00Z",
+            ),
+            (
+                "UTC",
+                weekend,
+                &["from=2026-12-20 to=2026-12-27"],
+                "2026-12-22T00:00:00Z",
+                "opens 2027-01-02T00:00:00Z",
+            ),
             ("UTC", None, &["from=2026-12-20 to=2026-12-27"], "2027-01-01T00:00:00Z", "open"),
             // The night in Berlin that skips an hour is an hour shorter.
-            ("Europe/Berlin", Some(&["Sat 23:00-05:00"][..]), &[], "2026-03-28T22:30:00Z", "open until 2026-03-29T03:00:00Z"),
-            ("Europe/Berlin", Some(&["02:10-02:50"][..]), &[], "2026-03-29T01:10:30Z", "open until 2026-03-29T01:50:00Z"),
-            ("UTC", Some(&["cron 0 22 * * *|8h", "06:00-07:00"][..]), &[], "2026-08-03T23:00:00Z", "open until 2026-08-04T07:00:00Z"),
-            ("UTC", Some(&["Mon from=2026-01-01 to=2026-02-01"][..]), &[], "2026-08-03T23:00:00Z", "closed for ever"),
+            (
+                "Europe/Berlin",
+                Some(&["Sat 23:00-05:00"][..]),
+                &[],
+                "2026-03-28T22:30:00Z",
+                "open until 2026-03-29T03:00:00Z",
+            ),
+            (
+                "Europe/Berlin",
+                Some(&["02:10-02:50"][..]),
+                &[],
+                "2026-03-29T01:10:30Z",
+                "open until 2026-03-29T01:50:00Z",
+            ),
+            (
+                "UTC",
+                Some(&["cron 0 22 * * *|8h", "06:00-07:00"][..]),
+                &[],
+                "2026-08-03T23:00:00Z",
+                "open until 2026-08-04T07:00:00Z",
+            ),
+            (
+                "UTC",
+                Some(&["Mon from=2026-01-01 to=2026-02-01"][..]),
+                &[],
+                "2026-08-03T23:00:00Z",
+                "closed for ever",
+            ),
             ("UTC", Some(&["00:00-24:00"][..]), &[], "2026-08-03T23:00:00Z", "open"),
         ] {
             assert_eq!(said(in_zone, allow, forbid, now), expected, "{allow:?} {forbid:?} {now}");

@@ -48,8 +48,7 @@ pub fn protection(
         "false" => return Ok(None),
         _ => {}
     }
-    let refuse =
-        || ParseProtectionError { annotation: DO_NOT_DISRUPT, value: shorten(value) };
+    let refuse = || ParseProtectionError { annotation: DO_NOT_DISRUPT, value: shorten(value) };
     let length = go_nanos(value).filter(|it| *it > 0).ok_or_else(refuse)?;
     let until = started_at.and_then(|it| it.checked_add(SignedDuration::from_nanos(length)).ok());
     Ok(Some(Protection { annotation: DO_NOT_DISRUPT, until }))

@@ -78,6 +78,10 @@ impl Story {
     pub(super) fn fact(&mut self, label: &'static str, text: impl Into<String>) {
         self.facts.push(Fact { label, text: text.into() });
     }
+
+    pub(super) fn then(&mut self, next: &str) {
+        next.clone_into(&mut self.next);
+    }
 }
 
 impl fmt::Display for Story {

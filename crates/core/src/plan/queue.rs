@@ -48,10 +48,10 @@ impl<'a> Queue<'a> {
     pub(super) fn next(&mut self) -> Option<(&'a str, &'a Node, &'a Wish)> {
         let mut rank = self.ranks.first_entry()?;
         let zones = rank.get_mut();
-        let load = |zone: &Option<&str>| self.zones.get(zone).copied().unwrap_or(0);
+        let load = |zone: Option<&str>| self.zones.get(&zone).copied().unwrap_or(0);
         let best = zones
             .iter()
-            .filter_map(|(zone, entries)| entries.last().map(|it| (load(zone), it.0, it.1, *zone)))
+            .filter_map(|(zone, entries)| entries.last().map(|it| (load(*zone), it.0, it.1, *zone)))
             .min()
             .map(|(_, _, _, zone)| zone)?;
         let entries = zones.get_mut(&best)?;

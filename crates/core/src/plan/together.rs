@@ -28,13 +28,8 @@ pub(super) struct Together<'a> {
 
 impl<'a> Together<'a> {
     pub(super) fn new(fleet: &'a Fleet, pdbs: &Pdbs<'a>, now: Timestamp) -> Self {
-        let mut all = Self {
-            fleet,
-            now,
-            spoken_for: BTreeMap::new(),
-            shared: BTreeMap::new(),
-            totals: None,
-        };
+        let mut all =
+            Self { fleet, now, spoken_for: BTreeMap::new(), shared: BTreeMap::new(), totals: None };
         for (name, node) in fleet.nodes.iter().filter(|(_, it)| it.under_way.is_some()) {
             all.take(name, node, pdbs);
         }

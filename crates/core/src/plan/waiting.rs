@@ -30,30 +30,79 @@ impl Waiting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitFor {
     // A person lifts these.
-    Unlock { because: String },
-    Resume { because: String },
+    Unlock {
+        because: String,
+    },
+    Resume {
+        because: String,
+    },
     /// Another controller moves the nodes of this pool.
-    OtherHand { by: String },
-    Image { because: String },
-    ProtectedNode { protection: Protection },
-    ProtectedPod { pod: PodId, protection: Protection },
-    BarePod { pod: PodId },
-    Pdb { pod: PodId, refused: Refused },
+    OtherHand {
+        by: String,
+    },
+    Image {
+        because: String,
+    },
+    ProtectedNode {
+        protection: Protection,
+    },
+    ProtectedPod {
+        pod: PodId,
+        protection: Protection,
+    },
+    BarePod {
+        pod: PodId,
+    },
+    Pdb {
+        pod: PodId,
+        refused: Refused,
+    },
     /// A pod that we moved has no place.
-    HomelessPod { pod: PodId, since: Timestamp },
+    HomelessPod {
+        pod: PodId,
+        since: Timestamp,
+    },
     // Time lifts these.
-    NextTry { at: Timestamp, because: String },
-    Capacity { until: Option<Timestamp>, because: String },
-    Lifetime { until: Timestamp },
-    Window { policy: String, opens_at: Option<Timestamp>, because: Option<String> },
+    NextTry {
+        at: Timestamp,
+        because: String,
+    },
+    Capacity {
+        until: Option<Timestamp>,
+        because: String,
+    },
+    Lifetime {
+        until: Timestamp,
+    },
+    Window {
+        policy: String,
+        opens_at: Option<Timestamp>,
+        because: Option<String>,
+    },
     // Our own progress lifts these.
-    Reach { because: String },
-    SharedBudget { pdb: String, pod: PodId, node: String },
-    SharedWorkload { workload: String, node: String },
+    Reach {
+        because: String,
+    },
+    SharedBudget {
+        pdb: String,
+        pod: PodId,
+        node: String,
+    },
+    SharedWorkload {
+        workload: String,
+        node: String,
+    },
     Budget(Box<Shortage>),
     // Room lifts these.
-    Limit { pod: PodId, pool: String, resource: String },
-    Place { pod: PodId, because: String },
+    Limit {
+        pod: PodId,
+        pool: String,
+        resource: String,
+    },
+    Place {
+        pod: PodId,
+        because: String,
+    },
     /// Nobody has looked yet where its pods would go.
     Consideration,
 }

@@ -149,8 +149,9 @@ impl<'a> View<'a> {
         if let Some(step) = self.before_cordon() {
             return step;
         }
-        let late =
-            |since: Timestamp| self.now.duration_since(since.max(self.replacement.since)) > READY_DEADLINE;
+        let late = |since: Timestamp| {
+            self.now.duration_since(since.max(self.replacement.since)) > READY_DEADLINE
+        };
         for (claim, it) in self.successors() {
             let claim = claim.to_owned();
             match it {
@@ -211,11 +212,10 @@ impl<'a> View<'a> {
         }
         match &self.seen.placement {
             PlacementSeen::Holds => go(Phase::Draining, Because::PlacementHolds),
-            PlacementSeen::NotDecided => self.stay(Wait::Placement),
             PlacementSeen::Lost { pod, because } if self.waited(SETTLE_DEADLINE) => {
                 retreat(Because::NoPlaceAnyMore { pod: pod.clone(), because: because.clone() })
             }
-            PlacementSeen::Lost { .. } => self.stay(Wait::Placement),
+            PlacementSeen::NotDecided | PlacementSeen::Lost { .. } => self.stay(Wait::Placement),
         }
     }
 
@@ -289,9 +289,9 @@ impl<'a> View<'a> {
         if self.unready().is_none() {
             return go(Phase::Done, Because::OldGone);
         }
-        let launched = self.successors().all(|(_, it)| {
-            !matches!(it, SuccessorSeen::Unasked | SuccessorSeen::Launching { .. })
-        });
+        let launched = self
+            .successors()
+            .all(|(_, it)| !matches!(it, SuccessorSeen::Unasked | SuccessorSeen::Launching { .. }));
         let phase = if launched { Phase::Joining } else { Phase::Launching };
         go(phase, Because::OldGone)
     }

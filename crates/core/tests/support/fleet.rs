@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{Member, Standing};
 use nodemolt_core::drain::{
-    AtLimit, BarePods, Drain, Owner, Pdb, Pod, PodId, PodPhase, UnhealthyPods,
+    AtLimit, BarePods, Drain, Owner, Pdb, Pod, PodId, PodPhase, Tier, UnhealthyPods,
 };
 use nodemolt_core::plan::{Node, Wish};
 use nodemolt_core::policy::LabelSelector;
@@ -60,7 +60,7 @@ pub(crate) fn pod(namespace: &str, name: &str, app: &str) -> Pod {
         phase: PodPhase::Running,
         ready: true,
         owner: Owner::Workload { kind: "ReplicaSet".to_owned(), name: app.to_owned() },
-        critical: false,
+        tier: Tier::Ordinary,
         tolerates_cordon: false,
         protection: None,
         grace: SignedDuration::from_secs(30),
