@@ -20,7 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use amount::{Amount, ParseAmountError, Percent};
 pub use room::{Condition, Measured, Room, Shortage, Use, UsedBy, measure};
-pub use schedule::{Activity, Cron, ParseCronError, Schedule};
+pub use schedule::{Activity, Cron, Dates, ParseCronError, Schedule};
 pub use window::{Days, Hours, Opening, ParseZoneError, When, Window, Windows, zone};
 
 use crate::drain::{AtLimit, BarePods};
@@ -303,7 +303,7 @@ fn pool_allows(
         }
         let until = match &budget.schedule {
             None => None,
-            Some(schedule) => match schedule.at(&TimeZone::UTC, |_| true, now) {
+            Some(schedule) => match schedule.at(&TimeZone::UTC, Dates::default(), now) {
                 Activity::Active { until } => until,
                 Activity::Inactive { .. } => continue,
             },

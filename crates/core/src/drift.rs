@@ -142,8 +142,10 @@ pub fn drift(running: &Running, wanted: &Wanted) -> Drift {
             return Drift::Unknown(Missing::ReplacementImage { instance_type, because });
         }
     };
+    // Whoever does not know what a node runs does not know what it would be replaced for.
+    let Some(runs) = &running.image else { return Drift::Unknown(Missing::RunningImage) };
     let mut found = Found::default();
-    found.image(running, image, &wanted.in_sync);
+    found.image(runs, image, &wanted.in_sync);
     found.stamps(running, wanted);
     found.requirements(running, wanted);
     found.machine(running, wanted, instance_type);
@@ -179,15 +181,13 @@ impl Found {
         }
     }
 
-    fn image(&mut self, running: &Running, wanted: &ImageRef, in_sync: &BTreeSet<ImageId>) {
-        match &running.image {
-            None => self.missing.push(Missing::RunningImage),
-            Some(image) if image.id == wanted.id || in_sync.contains(&image.id) => {}
-            Some(image) => self.divergences.push(Divergence::Image {
-                direction: direction(image, wanted),
-                from: image.clone(),
+    fn image(&mut self, runs: &ImageRef, wanted: &ImageRef, in_sync: &BTreeSet<ImageId>) {
+        if runs.id != wanted.id && !in_sync.contains(&runs.id) {
+            self.divergences.push(Divergence::Image {
+                direction: direction(runs, wanted),
+                from: runs.clone(),
                 to: wanted.clone(),
-            }),
+            });
         }
     }
 

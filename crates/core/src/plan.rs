@@ -18,9 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use waiting::{WaitFor, Waiting};
 
-use crate::budget::{
-    Act, BudgetId, ClassRule, Grants, Limits, Measured, Member, Opening, Shortage, measure,
-};
+use crate::budget::{Act, BudgetId, ClassRule, Grants, Limits, Measured, Member, Opening, measure};
 use crate::drain::{
     Answer, BarePods, Homeless, Owner, Pdb, Pdbs, Pod, PodId, Protection, remaining,
 };
@@ -198,7 +196,10 @@ pub fn plan(
 ) -> Plan {
     let members = fleet.nodes.iter().map(|(name, it)| (name.as_str(), &it.member));
     let pdbs = Pdbs::new(&fleet.pdbs);
+    // Once for each class: calendars are slow to look through, and nodes are many.
+    let openings = limits.classes.iter().map(|(class, it)| (class.as_str(), it.opening(now)));
     let mut desk = Desk {
+        openings: openings.collect(),
         fleet,
         placements,
         grants,
@@ -249,6 +250,7 @@ struct Desk<'a> {
     grants: &'a Grants,
     limits: &'a Limits,
     now: Timestamp,
+    openings: BTreeMap<&'a str, Opening>,
     pdbs: Pdbs<'a>,
     rooms: Measured,
     reach: Reach,
@@ -260,6 +262,9 @@ impl<'a> Desk<'a> {
         let class = node.member.class.as_deref();
         let rule = class.and_then(|it| self.limits.classes.get(it));
         let mut reasons = Vec::new();
+        if !wish.cause.voluntary() {
+            return self.goes_anyway(name, node, wish);
+        }
         self.people(node, wish, rule, &mut reasons);
         self.time(node, wish, rule, &mut reasons);
         self.progress(name, node, wish, &mut reasons);
@@ -279,11 +284,45 @@ impl<'a> Desk<'a> {
             }
             return Decided::Waits(waiting);
         }
+        let placement = placement.cloned().filter(|_| order == Order::SuccessorFirst);
+        self.start(name, node, wish, order, placement)
+    }
+
+    fn start(
+        &mut self,
+        name: &'a str,
+        node: &'a Node,
+        wish: &Wish,
+        order: Order,
+        placement: Option<Placement>,
+    ) -> Decided {
         let takes = self.rooms.rooms_of(name).map(|it| it.id.clone()).collect();
         self.take(name, node, wish);
-        let placement = placement.cloned().filter(|_| order == Order::SuccessorFirst);
-        let name = name.to_owned();
-        Decided::Starts(Start { node: name, cause: wish.cause, order, placement, takes })
+        let (node, cause) = (name.to_owned(), wish.cause);
+        Decided::Starts(Start { node, cause, order, placement, takes })
+    }
+
+    /// A person deleted it, or its machine is taken away: it passes budgets and counts against them. Only
+    /// a `NodeDisruptionBudget` that says so holds people. Its pods get successors where they fit nowhere
+    /// else, so somebody must have looked; that nothing fits holds nothing.
+    fn goes_anyway(&mut self, name: &'a str, node: &'a Node, wish: &Wish) -> Decided {
+        let gates = match wish.cause {
+            Cause::Deleted => self.rooms.shortages_for_people(name, &node.member),
+            Cause::Interrupted | Cause::Drift | Cause::Expiry | Cause::Asked => Vec::new(),
+        };
+        let mut reasons: Vec<WaitFor> =
+            gates.into_iter().map(|it| WaitFor::Budget(Box::new(it))).collect();
+        let placement = self.placements.get(name).cloned();
+        if reasons.is_empty() && placement.is_none() {
+            reasons.push(WaitFor::Consideration);
+        }
+        match Waiting::of(reasons) {
+            Some(waiting) => {
+                self.take(name, node, wish);
+                Decided::Waits(waiting)
+            }
+            None => self.start(name, node, wish, Order::SuccessorFirst, placement),
+        }
     }
 
     fn take(&mut self, name: &'a str, node: &'a Node, wish: &Wish) {
@@ -371,8 +410,10 @@ impl<'a> Desk<'a> {
         if now < old_at && wish.cause != Cause::Asked {
             out.push(WaitFor::Lifetime { until: old_at });
         }
-        if let Opening::Closed { opens_at, because } = rule.opening(now) {
+        let opening = node.member.class.as_ref().and_then(|it| self.openings.get(it.as_str()));
+        if let Some(Opening::Closed { opens_at, because }) = opening {
             let policy = rule.policy.clone();
+            let (opens_at, because) = (*opens_at, because.clone());
             out.push(WaitFor::Window { policy, opens_at, because });
         }
     }
@@ -388,7 +429,7 @@ impl<'a> Desk<'a> {
             out.push(shared);
         }
         let shortages = self.rooms.shortages(name, &node.member, node.leads_back);
-        out.extend(shortages.into_iter().map(|it: Shortage| WaitFor::Budget(Box::new(it))));
+        out.extend(shortages.into_iter().map(|it| WaitFor::Budget(Box::new(it))));
     }
 }
 

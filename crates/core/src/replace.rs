@@ -204,6 +204,14 @@ impl Replacement {
         }
     }
 
+    /// The next try of one that has ended: the same record, opened again.
+    #[must_use]
+    pub fn again(&self, cause: Cause, successors: Vec<String>, now: Timestamp) -> Self {
+        let begun =
+            Self::begin(self.old.clone(), cause, self.order, self.at_limit, successors, now);
+        Self { tries: self.tries.saturating_add(1), ..begun }
+    }
+
     /// What is recorded after a step: the clock of a phase starts when it begins, and not again.
     #[must_use]
     pub fn after(&self, step: Step, now: Timestamp) -> Self {

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use fleet::{ago, drifted, labels, minutes, node, now, pdb, pod};
 use jiff::SignedDuration;
 use nodemolt_core::budget::{
-    Amount, ClassRule, Concurrency, Days, DisruptionBudget, Grant, GrantKind, Grants, Hours, Keep,
-    Limits, Standing, Unavailable, When, Window, Windows, zone,
+    Amount, ClassRule, Concurrency, Dates, Days, DisruptionBudget, Grant, GrantKind, Grants, Hours,
+    Keep, Limits, Standing, Unavailable, When, Window, Windows, zone,
 };
 use nodemolt_core::drain::{
     BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Homeless, Owner, Pod, Protection,
@@ -88,8 +88,7 @@ fn a_node_waits_for_something_with_a_name() {
                 days: Days::ALL,
                 hours: Hours { from: "22:00".parse().unwrap(), to: "05:00".parse().ok() },
             },
-            first_date: None,
-            last_date: None,
+            dates: Dates::default(),
             reason: Some("nightly".to_owned()),
         }]),
         forbid: Vec::new(),
@@ -405,6 +404,48 @@ fn where_the_old_node_goes_first_nobody_asks_for_room() {
         (plan.start.len(), plan.start[0].order, &plan.start[0].placement),
         (1, Order::DeleteFirst, &None)
     );
+}
+
+#[test]
+fn who_is_deleted_by_a_person_passes_budgets_and_counts_against_them() {
+    let mut world = World::of([
+        ("n1", node("web", "a", vec![web("p")])),
+        ("n2", node("web", "b", vec![])),
+        ("n3", node("web", "c", vec![])),
+    ]);
+    world.node("n3").wish.as_mut().unwrap().cause = Cause::Deleted;
+    world.node("n3").member.standing = Standing::Unavailable(Unavailable::Deleting);
+    world.grants.paused = Some("by ops".to_owned());
+    assert_eq!(world.starts(), ["n3"], "a pause does not hold people");
+    world.grants.paused = None;
+    let plan = world.plan();
+    assert_eq!(plan.start.len(), 1);
+    assert_eq!(plan.waiting["n1"].first.reason(), "Budget", "it has the one slot now");
+    // That its pods fit nowhere holds nothing; nobody has looked yet: somebody must.
+    world.placements.insert(
+        "n3".to_owned(),
+        Placement::Unplaced {
+            pod: web("p").id,
+            why: NoPlace::NothingFits { because: "x".to_owned() },
+        },
+    );
+    assert_eq!(world.starts(), ["n3"]);
+    world.placements.remove("n3");
+    assert_eq!(world.plan().consider, ["n3"]);
+    world.placements.insert("n3".to_owned(), Placement::Spare);
+    // A budget may gate people too, if it says so; an interruption waits for nobody.
+    world.limits.disruption_budgets = vec![DisruptionBudget {
+        name: "all".to_owned(),
+        selectors: vec![labels("")],
+        keep: Ok(Keep::MaxUnavailable(Amount::Count(0))),
+        gates_people: true,
+    }];
+    assert_eq!(
+        world.plan().waiting["n3"].first.to_string(),
+        "NodeDisruptionBudget `all`: 0 of 0 nodes in use"
+    );
+    world.node("n3").wish.as_mut().unwrap().cause = Cause::Interrupted;
+    assert_eq!(world.starts(), ["n3"]);
 }
 
 #[test]

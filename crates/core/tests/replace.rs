@@ -288,6 +288,15 @@ fn what_ended_it_is_why_it_was_given_up() {
 }
 
 #[test]
+fn a_later_try_opens_the_same_record_again() {
+    let failed = Replacement { phase: Phase::Failed, tries: 3, ..at_phase(Phase::Failed, 60) };
+    let again = failed.again(Cause::Asked, vec!["newer".to_owned()], now());
+    assert_eq!((again.phase, again.tries, again.since), (Phase::Launching, 4, now()));
+    assert_eq!(again.old, failed.old);
+    assert_eq!(again.successors[0].uid, None);
+}
+
+#[test]
 fn the_wait_doubles_up_to_a_day() {
     let hours: Vec<i64> = [1, 2, 3, 4, 5, 6, 7, 100, u32::MAX]
         .map(|it| next_try_at(it, now()).duration_since(now()).as_hours())

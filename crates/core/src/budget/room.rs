@@ -226,6 +226,10 @@ fn furnish(
                 Err(unreadable) => (0, Some(Condition::Unreadable(unreadable))),
             };
             let share = !matches!(rule.concurrency, Some(Ok(Concurrency::Of(Amount::Count(_)))));
+            // It has the cluster's slot, and nothing to rest from: there is no such room.
+            if allowed == u64::MAX && !rule.cooldown.is_positive() {
+                return None;
+            }
             let at_least_one = rule.unit == Unit::Cpu && share && allowed > 0;
             Some(Room { unit: rule.unit, at_least_one, condition, ..empty(id, allowed) })
         }

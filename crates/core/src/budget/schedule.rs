@@ -10,9 +10,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use cronexpr::{Crontab, FallbackTimezoneOption, MakeTimestamp, ParseOptions};
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, ToSpan as _};
 
 use crate::image::shorten;
 
@@ -130,6 +130,15 @@ pub struct Schedule {
     pub duration: SignedDuration,
 }
 
+/// The days on which something may begin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Dates {
+    /// None before this.
+    pub first: Option<Date>,
+    /// None after this.
+    pub last: Option<Date>,
+}
+
 /// What a schedule says of a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
@@ -140,18 +149,13 @@ pub enum Activity {
 }
 
 impl Schedule {
-    /// At this moment, where the wall is in this zone. `admits` can leave beginnings out.
-    pub fn at(
-        &self,
-        zone: &TimeZone,
-        admits: impl Fn(DateTime) -> bool,
-        now: Timestamp,
-    ) -> Activity {
+    /// At this moment, where the wall is in this zone.
+    pub fn at(&self, zone: &TimeZone, dates: Dates, now: Timestamp) -> Activity {
         if self.duration <= SignedDuration::ZERO {
             return Activity::Inactive { next: None };
         }
         let since = now.saturating_sub(self.duration).unwrap_or(Timestamp::MIN);
-        let mut beginnings = self.beginnings(zone, since, admits);
+        let mut beginnings = self.beginnings(zone, since, dates);
         let first = beginnings.next();
         let Some(mut last) = first.filter(|it| *it <= now) else {
             return Activity::Inactive { next: first };
@@ -170,23 +174,22 @@ impl Schedule {
         &'a self,
         zone: &'a TimeZone,
         after: Timestamp,
-        admits: impl Fn(DateTime) -> bool + 'a,
+        dates: Dates,
     ) -> impl Iterator<Item = Timestamp> + 'a {
         let utc = *zone == TimeZone::UTC;
         let back = if utc { SignedDuration::ZERO } else { LOOK_BACK };
         let from = after.saturating_sub(back).unwrap_or(Timestamp::MIN);
         let mut wall = zone.to_datetime(from);
-        let mut searched = 0;
+        if let Some(first) = dates.first {
+            // Whatever begins at midnight is looked for after the minute before.
+            let eve = first.to_datetime(Time::midnight()).saturating_sub(1.minute());
+            wall = wall.max(eve);
+        }
         std::iter::from_fn(move || {
             loop {
-                searched += 1;
-                // Dates may leave out all that the schedule would say, for centuries.
-                if searched > 4 * CHAIN_MAX {
-                    return None;
-                }
                 wall = self.cron.next_after(wall)?;
-                if !admits(wall) {
-                    continue;
+                if dates.last.is_some_and(|it| wall.date() > it) {
+                    return None;
                 }
                 let begin = zone.to_ambiguous_timestamp(wall).compatible().ok()?;
                 if begin > after {
@@ -210,7 +213,11 @@ mod tests {
     fn said(cron: &str, duration: &str, zone: &str, now: &str) -> String {
         let zone = TimeZoneDatabase::bundled().get(zone).unwrap();
         let duration = duration.parse().unwrap();
-        match (Schedule { cron: cron.parse().unwrap(), duration }).at(&zone, |_| true, at(now)) {
+        match (Schedule { cron: cron.parse().unwrap(), duration }).at(
+            &zone,
+            Dates::default(),
+            at(now),
+        ) {
             Activity::Active { until: None } => "active for ever".to_owned(),
             Activity::Active { until: Some(until) } => format!("active until {until}"),
             Activity::Inactive { next: None } => "never".to_owned(),
@@ -303,11 +310,11 @@ mod tests {
         let schedule =
             Schedule { cron: "0 0 29 2 *".parse().unwrap(), duration: SignedDuration::MAX };
         for now in [Timestamp::MIN, Timestamp::MAX, at("2026-08-03T00:00:00Z")] {
-            let _ = schedule.at(&TimeZone::UTC, |_| true, now);
+            let _ = schedule.at(&TimeZone::UTC, Dates::default(), now);
         }
         let short = Schedule { duration: SignedDuration::from_hours(1), ..schedule };
         assert_eq!(
-            short.at(&TimeZone::UTC, |_| true, Timestamp::MAX),
+            short.at(&TimeZone::UTC, Dates::default(), Timestamp::MAX),
             Activity::Inactive { next: None }
         );
     }

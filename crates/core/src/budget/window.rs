@@ -10,14 +10,14 @@ use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 
-use super::schedule::{Activity, Schedule};
+use super::schedule::{Activity, Dates, Schedule};
 use crate::image::shorten;
 
 /// How many windows that follow each other are walked through for an answer.
-const STEPS_MAX: usize = 1000;
+const STEPS_MAX: usize = 100;
 
-/// Days that are looked at for the next beginning: a leap day comes within eight years.
-const DAYS_MAX: i32 = 9 * 366;
+/// Two weeks and a day on either side.
+const DAYS_MAX: i32 = 16;
 
 /// When replacements may start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,10 +32,7 @@ pub struct Windows {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
     pub when: When,
-    /// It begins on no day before this.
-    pub first_date: Option<Date>,
-    /// Nor on one after this.
-    pub last_date: Option<Date>,
+    pub dates: Dates,
     /// What it is for, for whoever waits for it.
     pub reason: Option<String>,
 }
@@ -200,23 +197,22 @@ enum Covered {
 
 impl Window {
     fn at(&self, zone: &TimeZone, now: Timestamp) -> Activity {
-        let admits = |date: Date| {
-            self.first_date.is_none_or(|it| date >= it)
-                && self.last_date.is_none_or(|it| date <= it)
-        };
         match &self.when {
-            When::Schedule(schedule) => schedule.at(zone, |it: DateTime| admits(it.date()), now),
+            When::Schedule(schedule) => schedule.at(zone, self.dates, now),
             When::Days { days, hours } => self.on_days(*days, *hours, zone, now),
         }
     }
 
+    /// Weeks are all the same, so two of them tell everything.
     fn on_days(&self, days: Days, hours: Hours, zone: &TimeZone, now: Timestamp) -> Activity {
         let today = zone.to_datetime(now).date();
         let mut until: Option<Timestamp> = None;
-        let mut day = today.yesterday().unwrap_or(today).max(self.first_date.unwrap_or(Date::MIN));
+        let mut day = today.yesterday().unwrap_or(today).max(self.dates.first.unwrap_or(Date::MIN));
         for _ in 0..DAYS_MAX {
-            if self.last_date.is_some_and(|it| day > it) {
-                break;
+            if self.dates.last.is_some_and(|it| day > it) {
+                return until.map_or(Activity::Inactive { next: None }, |it| Activity::Active {
+                    until: Some(it),
+                });
             }
             if days.contains(day.weekday())
                 && let Some((begin, end)) = hours.on(day, zone)
@@ -229,18 +225,19 @@ impl Window {
                     Some(it) if begin <= it => until = Some(end.max(it)),
                     Some(it) => return Activity::Active { until: Some(it) },
                 }
-            } else if until.is_some_and(|it| zone.to_datetime(it).date() < day) {
-                return Activity::Active { until };
             }
             match day.tomorrow() {
                 Ok(next) => day = next,
                 Err(_) => break,
             }
         }
-        match until {
-            None => Activity::Inactive { next: None },
-            Some(it) if self.last_date.is_some() => Activity::Active { until: Some(it) },
-            Some(_) => Activity::Active { until: None },
+        match (until, self.dates.last) {
+            (None, _) => Activity::Inactive { next: None },
+            (Some(_), None) => Activity::Active { until: None },
+            // It never stops, before the last day.
+            (Some(_), Some(last)) => {
+                Activity::Active { until: hours.on(last, zone).map(|(_, end)| end) }
+            }
         }
     }
 }
@@ -271,15 +268,14 @@ mod tests {
             let schedule =
                 Schedule { cron: cron.parse().unwrap(), duration: duration.parse().unwrap() };
             let when = When::Schedule(schedule);
-            return Window { when, first_date: None, last_date: None, reason: None };
+            return Window { when, dates: Dates::default(), reason: None };
         }
-        let (mut days, mut hours, mut first_date, mut last_date) =
-            (Days::ALL, Hours::ALL, None, None);
+        let (mut days, mut hours, mut dates) = (Days::ALL, Hours::ALL, Dates::default());
         for word in text.split_whitespace() {
             if let Some(date) = word.strip_prefix("from=") {
-                first_date = Some(date.parse().unwrap());
+                dates.first = Some(date.parse().unwrap());
             } else if let Some(date) = word.strip_prefix("to=") {
-                last_date = Some(date.parse().unwrap());
+                dates.last = Some(date.parse().unwrap());
             } else if let Some((from, to)) = word.split_once('-') {
                 let to = (to != "24:00").then(|| to.parse().unwrap());
                 hours = Hours { from: from.parse().unwrap(), to };
@@ -295,12 +291,7 @@ mod tests {
                 }));
             }
         }
-        Window {
-            when: When::Days { days, hours },
-            first_date,
-            last_date,
-            reason: Some(text.to_owned()),
-        }
+        Window { when: When::Days { days, hours }, dates, reason: Some(text.to_owned()) }
     }
 
     fn said(in_zone: &str, allow: Option<&[&str]>, forbid: &[&str], now: &str) -> String {
@@ -387,6 +378,27 @@ mod tests {
                 &[],
                 "2026-08-03T23:00:00Z",
                 "closed for ever",
+            ),
+            (
+                "UTC",
+                Some(&["from=2026-08-01 to=2026-12-31"][..]),
+                &[],
+                "2026-08-03T23:00:00Z",
+                "open until 2027-01-01T00:00:00Z",
+            ),
+            (
+                "UTC",
+                Some(&["Mon from=2031-01-01"][..]),
+                &[],
+                "2026-08-03T23:00:00Z",
+                "opens 2031-01-06T00:00:00Z",
+            ),
+            (
+                "UTC",
+                Some(&["cron 0 22 * * *|8h", "Sun from=2027-01-01"][..]),
+                &["from=2026-08-01 to=2026-08-20"],
+                "2026-08-03T23:00:00Z",
+                "opens 2026-08-21T00:00:00Z",
             ),
             ("UTC", Some(&["00:00-24:00"][..]), &[], "2026-08-03T23:00:00Z", "open"),
         ] {

@@ -1,6 +1,6 @@
 //! Who is asked first?
 //!
-//! Whom a person asked for; then pools whose replacements have not failed; then the oldest wish; then
+//! Who goes anyway; then whom a person asked for; then pools whose replacements have not failed; then the oldest wish; then
 //! where fewest are under way, by zone; then who is easiest to empty; then the name. Zones fill as nodes
 //! start, so the order is found while the plan is made.
 
@@ -12,8 +12,8 @@ use super::{Fleet, Node, Wish};
 use crate::drain::remaining;
 use crate::replace::Cause;
 
-/// Asked for, failures of the pool, wished since. Who is equal in this is told apart by zone.
-type Rank = (bool, u32, Timestamp);
+/// How urgent, failures of the pool, wished since. Who is equal in this is told apart by zone.
+type Rank = (u8, u32, Timestamp);
 
 pub(super) struct Queue<'a> {
     /// For each rank the waiting nodes of each zone, the easiest last.
@@ -32,10 +32,14 @@ impl<'a> Queue<'a> {
                 queue.started(node);
             }
             let Some(wish) = &node.wish else { continue };
-            let asked = wish.cause == Cause::Asked;
+            let urgency = match wish.cause {
+                Cause::Deleted | Cause::Interrupted => 0,
+                Cause::Asked => 1,
+                Cause::Drift | Cause::Expiry => 2,
+            };
             let state = node.member.pool.as_ref().and_then(|it| fleet.pools.get(it));
-            let failures = if asked { 0 } else { state.map_or(0, |it| it.failures) };
-            let zones = queue.ranks.entry((!asked, failures, wish.since)).or_default();
+            let failures = state.filter(|_| urgency == 2).map_or(0, |it| it.failures);
+            let zones = queue.ranks.entry((urgency, failures, wish.since)).or_default();
             let pods = remaining(&node.pods, now).count();
             zones.entry(node.zone.as_deref()).or_default().push((pods, name, node, wish));
         }
