@@ -14,6 +14,7 @@ pub mod launch;
 pub mod node;
 pub mod wanted;
 pub mod drift;
+pub mod place;
 pub mod budget;
 pub mod plan;
 pub mod drain;

@@ -15,6 +15,10 @@ mod waiting;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use nodemolt_fit::{
+    self as fit,
+    pack::{Miss, Obstacle, Place, Why},
+};
 
 pub use waiting::{WaitFor, Waiting};
 
@@ -22,6 +26,7 @@ use crate::budget::{Act, BudgetId, ClassRule, Grants, Limits, Measured, Member, 
 use crate::drain::{
     Answer, BarePods, Homeless, Owner, Pdb, Pdbs, Pod, PodId, Protection, remaining,
 };
+use crate::place::{Placement, Placements};
 use crate::replace::{Cause, Order, Phase};
 use queue::Queue;
 use together::Together;
@@ -106,42 +111,6 @@ pub enum Hand {
     Watch { by: String },
 }
 
-/// Where a node's pods would go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Placement {
-    /// There is room on nodes that are there.
-    Spare,
-    /// So many new nodes are needed, at least one.
-    Successors(usize),
-    Unplaced {
-        pod: PodId,
-        why: NoPlace,
-    },
-    /// The model does not know what the pod asks for: one successor just like its node.
-    Unmodelled {
-        pod: PodId,
-        what: String,
-    },
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoPlace {
-    /// A pool's `limits` leave no room for a successor.
-    Limit {
-        pool: String,
-        resource: String,
-    },
-    NoCapacity {
-        what: String,
-    },
-    NothingFits {
-        because: String,
-    },
-}
-
-/// By node. One that is missing was not considered yet: [`Plan::consider`] says which to look at.
-pub type Placements = BTreeMap<String, Placement>;
-
 /// How many more nodes of a class may carry the candidate. A class that is missing has no bound.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
@@ -186,6 +155,8 @@ pub struct Expected {
     pub duration: SignedDuration,
 }
 
+/// A node without a placement was not considered yet: [`Plan::consider`] says which to look at. One whose
+/// pod is not modelled gets one successor of its own kind, and starts.
 pub fn plan(
     fleet: &Fleet,
     placements: &Placements,
@@ -269,12 +240,16 @@ impl<'a> Desk<'a> {
         self.time(node, wish, rule, &mut reasons);
         self.progress(name, node, wish, &mut reasons);
         let order = rule.map_or(Order::SuccessorFirst, |it| it.order);
-        let placement = self.placements.get(name);
+        let placement = self.placements.of.get(name);
         match placement {
             _ if order == Order::DeleteFirst => {}
-            Some(Placement::Unplaced { pod, why }) => reasons.push(no_place(pod, why)),
+            Some(Placement::Unplaced { pod, why }) => reasons.push(no_place(node, pod, why)),
             None if reasons.is_empty() => reasons.push(WaitFor::Consideration),
-            Some(Placement::Spare | Placement::Successors(_) | Placement::Unmodelled { .. })
+            Some(
+                Placement::Spare { .. }
+                | Placement::Successors { .. }
+                | Placement::Unmodelled { .. },
+            )
             | None => {}
         }
         if let Some(waiting) = Waiting::of(reasons) {
@@ -312,7 +287,7 @@ impl<'a> Desk<'a> {
         };
         let mut reasons: Vec<WaitFor> =
             gates.into_iter().map(|it| WaitFor::Budget(Box::new(it))).collect();
-        let placement = self.placements.get(name).cloned();
+        let placement = self.placements.of.get(name).cloned();
         if reasons.is_empty() && placement.is_none() {
             reasons.push(WaitFor::Consideration);
         }
@@ -433,15 +408,31 @@ impl<'a> Desk<'a> {
     }
 }
 
-fn no_place(pod: &PodId, why: &NoPlace) -> WaitFor {
-    let pod = pod.clone();
-    match why {
-        NoPlace::Limit { pool, resource } => {
-            WaitFor::Limit { pod, pool: pool.clone(), resource: resource.clone() }
+/// The limit of a pool and missing capacity have names of their own; the rest is a place.
+fn no_place(node: &Node, pod: &fit::pod::PodId, why: &Why) -> WaitFor {
+    let known = node.pods.iter().map(|it| &it.id);
+    let pod = known
+        .into_iter()
+        .find(|it| it.namespace == *pod.namespace && it.name == *pod.name)
+        .cloned()
+        .unwrap_or_else(|| PodId {
+            namespace: pod.namespace.to_string(),
+            name: pod.name.to_string(),
+            uid: String::new(),
+        });
+    let because = why.to_string();
+    if let Why::NoPlace { nearest: Some(Miss { place, obstacles }) } = why {
+        for obstacle in obstacles {
+            match (obstacle, place) {
+                (Obstacle::PoolLimit { resource, .. }, Place::Pool(pool)) => {
+                    return WaitFor::Limit { pod, pool: pool.clone(), resource: resource.clone() };
+                }
+                (Obstacle::NoCapacity, _) => return WaitFor::Capacity { until: None, because },
+                _ => {}
+            }
         }
-        NoPlace::NoCapacity { what } => WaitFor::Capacity { until: None, because: what.clone() },
-        NoPlace::NothingFits { because } => WaitFor::Place { pod, because: because.clone() },
     }
+    WaitFor::Place { pod, because }
 }
 
 /// As many rounds as it takes, each as long as its phases were measured. `None` before anything was.

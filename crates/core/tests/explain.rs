@@ -4,7 +4,7 @@
 #[path = "support/fleet.rs"]
 mod fleet;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fleet::{ago, at, drain, minutes, node, now, pdb, pod};
 use jiff::SignedDuration;
@@ -15,7 +15,8 @@ use nodemolt_core::explain::{
     Story, World, explain, explain_fleet, explain_pod, explain_pool, relative,
 };
 use nodemolt_core::node::{ImageRef, Running};
-use nodemolt_core::plan::{Fleet, Node, Placement, Placements, Reach, UnderWay, plan};
+use nodemolt_core::place::{Placement, Placements};
+use nodemolt_core::plan::{Fleet, Node, Reach, UnderWay, plan};
 use nodemolt_core::replace::{Because, Cause, Old, Order, Phase, Replacement, Step, Wait};
 
 type Change = Box<dyn Fn(&mut Told)>;
@@ -89,8 +90,9 @@ impl Told {
 
     fn tell<T>(&self, ask: impl FnOnce(&World<'_>) -> T) -> T {
         let limits = Limits::default();
-        let placements: Placements =
-            self.fleet.nodes.keys().map(|it| (it.clone(), Placement::Spare)).collect();
+        let spare = || Placement::Spare { on: BTreeSet::new() };
+        let of = self.fleet.nodes.keys().map(|it| (it.clone(), spare())).collect();
+        let placements = Placements { of, ..Placements::default() };
         let plan = plan(&self.fleet, &placements, &Reach::default(), &self.grants, &limits, now());
         let members = self.fleet.nodes.iter().map(|(name, it)| (name.as_str(), &it.member));
         let rooms = measure(members, &limits, &self.grants, Act::Replace, now());

@@ -15,9 +15,11 @@ use nodemolt_core::budget::{
 use nodemolt_core::drain::{
     BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Homeless, Owner, Pod, Protection,
 };
+use nodemolt_core::fit::Quantity;
+use nodemolt_core::fit::pack::{Miss, Obstacle, Place, Why};
+use nodemolt_core::place::{Placement, Placements};
 use nodemolt_core::plan::{
-    Fleet, Hand, More, NextTry, NoPlace, Node, Placement, Placements, Plan, PoolState, Reach,
-    UnderWay, WaitFor, plan,
+    Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, UnderWay, WaitFor, plan,
 };
 use nodemolt_core::replace::{Cause, Order, Phase};
 use proptest::prelude::*;
@@ -39,7 +41,7 @@ impl World {
     fn of(nodes: impl IntoIterator<Item = (&'static str, Node)>) -> Self {
         let mut world = Self::default();
         for (name, it) in nodes {
-            world.placements.insert(name.to_owned(), Placement::Spare);
+            world.placements.of.insert(name.to_owned(), spare());
             world.fleet.nodes.insert(name.to_owned(), it);
         }
         world
@@ -68,6 +70,29 @@ impl World {
     }
 }
 
+fn spare() -> Placement {
+    Placement::Spare { on: BTreeSet::new() }
+}
+
+fn successors(count: usize) -> Placement {
+    Placement::Successors { new: (0..count).collect() }
+}
+
+fn placed_pod() -> nodemolt_core::fit::pod::PodId {
+    nodemolt_core::fit::pod::PodId { namespace: "shop".into(), name: "p".into() }
+}
+
+/// Nearest is a new node of the pool `web`, but for this.
+fn unplaced(obstacle: Option<Obstacle>) -> Placement {
+    let place = Place::Pool("web".to_owned());
+    let nearest = obstacle.map(|it| Miss { place, obstacles: vec![it] });
+    Placement::Unplaced { pod: placed_pod(), why: Why::NoPlace { nearest } }
+}
+
+fn unmodelled() -> Placement {
+    Placement::Unmodelled { pod: placed_pod(), what: vec!["DRA".to_owned()] }
+}
+
 fn web(name: &str) -> Pod {
     pod("shop", name, "web")
 }
@@ -80,7 +105,6 @@ fn one(pods: Vec<Pod>) -> World {
 #[test]
 fn a_node_waits_for_something_with_a_name() {
     let held = |annotation| Some(Protection { annotation, until: None });
-    let id = web("p").id;
     let windows = Windows {
         zone: zone("Europe/Berlin").unwrap(),
         allow: Some(vec![Window {
@@ -93,11 +117,9 @@ fn a_node_waits_for_something_with_a_name() {
         }]),
         forbid: Vec::new(),
     };
-    let unplaced = |why: NoPlace| -> Change<'_> {
-        let id = id.clone();
+    let unplaced = |obstacle: Option<Obstacle>| -> Change<'_> {
         Box::new(move |it| {
-            let placement = Placement::Unplaced { pod: id.clone(), why: why.clone() };
-            it.placements.insert("n1".to_owned(), placement);
+            it.placements.of.insert("n1".to_owned(), self::unplaced(obstacle.clone()));
         })
     };
     let cases: Vec<(Change<'_>, &str)> = vec![
@@ -237,16 +259,16 @@ fn a_node_waits_for_something_with_a_name() {
             "NodeDisruptionBudget `all`: 0 of 0 nodes in use",
         ),
         (
-            unplaced(NoPlace::Limit { pool: "web".to_owned(), resource: "cpu".to_owned() }),
+            unplaced(Some(Obstacle::PoolLimit {
+                resource: "cpu".to_owned(),
+                by: Quantity::from_units(2),
+            })),
             "room in the limits of NodePool `web` (cpu) for pod shop/p",
         ),
+        (unplaced(None), "a place for pod shop/p: there is neither a node nor a pool"),
         (
-            unplaced(NoPlace::NothingFits { because: "no type has 900 GiB".to_owned() }),
-            "a place for pod shop/p: no type has 900 GiB",
-        ),
-        (
-            unplaced(NoPlace::NoCapacity { what: "m7g.large in every zone".to_owned() }),
-            "capacity: m7g.large in every zone",
+            unplaced(Some(Obstacle::NoCapacity)),
+            "capacity: nearest is a new node of pool web: no machine that would do can be had now",
         ),
     ];
     for (change, expected) in cases {
@@ -375,29 +397,25 @@ fn two_replacements_of_one_workload_wait_for_each_other() {
 #[test]
 fn only_those_with_room_are_considered() {
     let mut world = World::of([("n1", node("web", "a", vec![])), ("n2", node("web", "b", vec![]))]);
-    world.placements.clear();
+    world.placements.of.clear();
     let plan = world.plan();
     assert_eq!(plan.consider, ["n1"]);
     assert_eq!(plan.waiting["n1"].first, WaitFor::Consideration);
     assert_eq!(plan.waiting["n2"].first.reason(), "Budget");
     // It has no place: the next one is considered.
-    let why = NoPlace::NothingFits { because: "too large".to_owned() };
-    world.placements.insert("n1".to_owned(), Placement::Unplaced { pod: web("p").id, why });
+    world.placements.of.insert("n1".to_owned(), unplaced(None));
     assert_eq!(world.plan().consider, ["n2"]);
-    world.placements.insert("n2".to_owned(), Placement::Successors(2));
+    world.placements.of.insert("n2".to_owned(), successors(2));
     assert_eq!(world.starts(), ["n2"]);
     // What the model does not know gets one successor just like its node, and starts.
-    world.placements.insert(
-        "n1".to_owned(),
-        Placement::Unmodelled { pod: web("p").id, what: "DRA".to_owned() },
-    );
+    world.placements.of.insert("n1".to_owned(), unmodelled());
     assert_eq!(world.starts(), ["n1"]);
 }
 
 #[test]
 fn where_the_old_node_goes_first_nobody_asks_for_room() {
     let mut world = one(vec![web("p")]);
-    world.placements.clear();
+    world.placements.of.clear();
     world.rule().order = Order::DeleteFirst;
     let plan = world.plan();
     assert_eq!(
@@ -422,17 +440,11 @@ fn who_is_deleted_by_a_person_passes_budgets_and_counts_against_them() {
     assert_eq!(plan.start.len(), 1);
     assert_eq!(plan.waiting["n1"].first.reason(), "Budget", "it has the one slot now");
     // That its pods fit nowhere holds nothing; nobody has looked yet: somebody must.
-    world.placements.insert(
-        "n3".to_owned(),
-        Placement::Unplaced {
-            pod: web("p").id,
-            why: NoPlace::NothingFits { because: "x".to_owned() },
-        },
-    );
+    world.placements.of.insert("n3".to_owned(), unplaced(None));
     assert_eq!(world.starts(), ["n3"]);
-    world.placements.remove("n3");
+    world.placements.of.remove("n3");
     assert_eq!(world.plan().consider, ["n3"]);
-    world.placements.insert("n3".to_owned(), Placement::Spare);
+    world.placements.of.insert("n3".to_owned(), spare());
     // A budget may gate people too, if it says so; an interruption waits for nobody.
     world.limits.disruption_budgets = vec![DisruptionBudget {
         name: "all".to_owned(),
@@ -563,20 +575,17 @@ fn some_world() -> impl Strategy<Value = World> {
             for (at, (it, placement)) in nodes.into_iter().zip(placements).enumerate() {
                 let name = format!("n{at:02}");
                 let placement = match placement {
-                    0 => Some(Placement::Spare),
-                    1 => Some(Placement::Successors(1)),
+                    0 => Some(spare()),
+                    1 => Some(successors(1)),
                     2 => None,
-                    3 => Some(Placement::Unmodelled { pod: web("p").id, what: "x".to_owned() }),
-                    _ => Some(Placement::Unplaced {
-                        pod: web("p").id,
-                        why: NoPlace::NothingFits { because: "x".to_owned() },
-                    }),
+                    3 => Some(unmodelled()),
+                    _ => Some(unplaced(None)),
                 };
                 if it.under_way.is_some() {
                     let grant = Grant { kind: GrantKind::Replacement, since: now() };
                     world.grants.open.insert(name.clone(), grant);
                 }
-                world.placements.extend(placement.map(|it| (name.clone(), it)));
+                world.placements.of.extend(placement.map(|it| (name.clone(), it)));
                 world.fleet.nodes.insert(name, it);
             }
             if let Some(count) = concurrency {
@@ -644,8 +653,12 @@ proptest! {
             let it = &world.fleet.nodes[&start.node];
             prop_assert!(it.wish.as_ref().unwrap().no_image.is_none());
             let placed = matches!(
-                world.placements.get(&start.node),
-                Some(Placement::Spare | Placement::Successors(_) | Placement::Unmodelled { .. })
+                world.placements.of.get(&start.node),
+                Some(
+                    Placement::Spare { .. }
+                        | Placement::Successors { .. }
+                        | Placement::Unmodelled { .. }
+                )
             );
             prop_assert!(placed);
             prop_assert!(it.pods.iter().all(|pod| pod.owner != Owner::Nobody));
