@@ -342,6 +342,8 @@ impl<'a> Desk<'a> {
             reasons.push(WaitFor::ProtectedNode { protection: protection.clone() });
         }
         let bare = rule.map_or(BarePods::Wait, |it| it.bare_pods);
+        // A budget is told with the first of its pods; the others would say the same.
+        let mut told = BTreeSet::new();
         for pod in remaining(&node.pods, self.now).filter(|it| it.ends_at.is_none()) {
             if let Some(protection) = pod.protection.as_ref().filter(|it| it.holds(self.now))
                 && !node.has_deadline
@@ -352,6 +354,7 @@ impl<'a> Desk<'a> {
                 reasons.push(WaitFor::BarePod { pod: pod.id.clone() });
             } else if !node.has_deadline
                 && let Answer::Refused(refused) = self.pdbs.answer(pod)
+                && told.insert((&pod.id.namespace, refused.to_string()))
             {
                 reasons.push(WaitFor::Pdb { pod: pod.id.clone(), refused });
             }

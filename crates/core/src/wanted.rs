@@ -188,7 +188,8 @@ impl PoolTemplate {
             all.dedup();
             Some(all).filter(|it| !it.is_empty())
         };
-        let length = |it: SignedDuration| format!("{it:#}");
+        // Our own form: how a library writes it may change, and must not replace a fleet.
+        let length = |it: SignedDuration| format!("{}s", it.as_secs());
         let covered = Covered {
             labels: Some(&self.labels).filter(|it| !it.is_empty()),
             annotations: Some(&self.annotations).filter(|it| !it.is_empty()),

@@ -285,7 +285,7 @@ fn a_node_waits_for_something_with_a_name() {
 
 #[test]
 fn all_reasons_are_told_and_those_of_people_come_first() {
-    let mut world = one(vec![web("p")]);
+    let mut world = one(vec![web("p"), web("q")]);
     world.grants.paused = Some("by ops".to_owned());
     world.fleet.pdbs = vec![pdb("shop", "web", "web", 0)];
     world.rule().minimum_lifetime = SignedDuration::MAX;
