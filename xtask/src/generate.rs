@@ -1,14 +1,15 @@
 //! Which files are generated, and are they current?
 //!
 //! What can be made again from this repository alone is compared byte for byte by `cargo verify`.
-//! The table of instance types comes from a package outside: a test in `fit` checks its header.
+//! The tables of instance types and prices come from packages outside: tests in `fit` check their
+//! headers.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::{check::Check, examples, instance_types};
+use crate::{check::Check, examples, instance_types, prices};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum What {
@@ -16,6 +17,8 @@ pub(crate) enum What {
     Examples,
     /// The table of EC2 instance types
     Types,
+    /// The table of EC2's prices on demand
+    Prices,
     /// All of them
     All,
 }
@@ -24,7 +27,10 @@ pub(crate) fn generate(root: &Path, what: What) -> Result<()> {
     match what {
         What::Examples => write(root, &examples::render()),
         What::Types => instance_types::generate(root),
-        What::All => write(root, &examples::render()).and_then(|()| instance_types::generate(root)),
+        What::Prices => prices::generate(root),
+        What::All => write(root, &examples::render())
+            .and_then(|()| instance_types::generate(root))
+            .and_then(|()| prices::generate(root)),
     }
 }
 

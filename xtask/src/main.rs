@@ -16,6 +16,7 @@ mod demo;
 mod generate;
 mod examples;
 mod instance_types;
+mod prices;
 mod cargo;
 mod check;
 
@@ -38,7 +39,7 @@ enum Task {
     Demo,
     /// Write the files that are generated
     Generate {
-        /// The types need pip and a network; the examples need nothing
+        /// The types need pip, the prices Go, both a network; the examples need nothing
         #[arg(value_enum, default_value_t = generate::What::Examples)]
         what: generate::What,
     },
