@@ -19,5 +19,7 @@ pub mod into_core;
 pub mod into_launch;
 pub mod into_bootstrap;
 
+pub mod listing;
+
 mod owner;
 mod time;

@@ -1,7 +1,8 @@
 //! What do machines cost, by the shipped table and by a user's own?
 
+use nodemolt_fit::pool::Price;
 use nodemolt_fit::prices::{
-    Currency, Prices, SHIPPED_PRICES, billionths, decimal, read, region_of_zone, write,
+    Currency, Prices, SHIPPED_PRICES, decimal, price, read, region_of_zone, write,
 };
 use sha2::{Digest, Sha256};
 
@@ -35,10 +36,10 @@ fn the_shipped_table_is_what_its_header_says() {
 
 #[test]
 fn known_prices_are_there() {
-    let price = |region: &str, name: &str| Prices::shipped().regions[region].get(name).copied();
-    assert_eq!(price("us-east-1", "m5.large"), Some(96_000_000));
-    assert_eq!(price("us-gov-west-1", "c5.large"), Some(102_000_000));
-    assert_eq!(price("us-gov-east-1", "a1.large"), None);
+    let known = |region: &str, name: &str| Prices::shipped().regions[region].get(name).copied();
+    assert_eq!(known("us-east-1", "m5.large"), Some(Price(96_000_000)));
+    assert_eq!(known("us-gov-west-1", "c5.large"), Some(Price(102_000_000)));
+    assert_eq!(known("us-gov-east-1", "a1.large"), None);
     assert_eq!(Currency::of_region("cn-north-1"), Currency::Yuan);
 }
 
@@ -56,10 +57,10 @@ fn a_price_is_a_plain_decimal_number() {
         ("0.1é", None),
         ("NaN", None),
     ] {
-        assert_eq!(billionths(text), expected, "{text}");
+        assert_eq!(price(text), expected.map(Price), "{text}");
     }
     for amount in [0, 1, 96_000_000, 1_500_000_000, u64::MAX] {
-        assert_eq!(billionths(&decimal(amount)), Some(amount));
+        assert_eq!(price(&decimal(Price(amount))), Some(Price(amount)));
     }
 }
 
@@ -87,7 +88,7 @@ fn a_users_table_may_have_commas_and_gaps() {
     let prices =
         read("type, eu-central-1, eu-west-1\nm5.large, 0.115,\nm5.xlarge,,0.214\n").unwrap();
     assert_eq!(prices.regions["eu-central-1"].len(), 1);
-    assert_eq!(prices.regions["eu-west-1"]["m5.xlarge"], 214_000_000);
+    assert_eq!(prices.regions["eu-west-1"]["m5.xlarge"], Price(214_000_000));
     for (text, line, what) in [
         ("m5.large,0.1", 1, "expected a row `type`"),
         ("type,eu-west-1\nm5.large,cheap", 2, "`cheap` is not a price"),
