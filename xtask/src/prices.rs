@@ -98,8 +98,8 @@ fn read_go(text: &str) -> Result<(BTreeMap<String, OfRegion>, String)> {
             let of_region = of_region.with_context(|| format!("a price in no region: {line}"))?;
             for entry in line.split(',').map(str::trim).filter(|it| !it.is_empty()) {
                 let (name, price) = entry.split_once(": ").context("expected `type: price`")?;
-                let price = prices::price(price)
-                    .with_context(|| format!("`{price}` is not a price"))?;
+                let price =
+                    prices::price(price).with_context(|| format!("`{price}` is not a price"))?;
                 ensure!(of_region.insert(unquoted(name)?, price).is_none(), "{name} came twice");
             }
         }

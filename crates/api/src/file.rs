@@ -282,9 +282,7 @@ impl Reader<'_> {
         let kind = tree.text(root, "kind");
         if let Some(items) = tree.entry(root, "items")
             && let Some(of) = kind.and_then(|it| it.strip_suffix("List"))
-            && (of.is_empty()
-                || self.others.is_some()
-                || KINDS.iter().any(|(kind, _)| *kind == of))
+            && (of.is_empty() || self.others.is_some() || KINDS.iter().any(|(kind, _)| *kind == of))
         {
             return self.list(tree, items.value, &under(prefix, "items".to_owned()));
         }

@@ -84,7 +84,12 @@ struct Workload {
 }
 
 impl Workload {
-    fn new(kind: &'static str, meta: ObjectMeta, template: PodTemplateSpec, copies: Copies) -> Self {
+    fn new(
+        kind: &'static str,
+        meta: ObjectMeta,
+        template: PodTemplateSpec,
+        copies: Copies,
+    ) -> Self {
         Self { kind, meta, template, copies, unknown: Vec::new() }
     }
 }
@@ -227,7 +232,8 @@ impl Others for Listing {
                 *self.ignored.entry(format!("{kind} of {api_version}")).or_default() += 1;
                 return Vec::new();
             }
-            let message = format!("{} is not a version of {kind} that is read", quoted(api_version));
+            let message =
+                format!("{} is not a version of {kind} that is read", quoted(api_version));
             let finding = Finding::error("apiVersion", message).hint(format!("write {version}"));
             return vec![(at.locate("apiVersion"), finding)];
         }
@@ -270,7 +276,9 @@ impl Others for Listing {
             }
             "PriorityClass" => {
                 let taken = self.take(known, &at, |it: &PriorityClass| &it.metadata);
-                taken.then(|it| drop(self.priority_classes.insert(name(&it.metadata).to_owned(), it)))
+                taken.then(|it| {
+                    drop(self.priority_classes.insert(name(&it.metadata).to_owned(), it))
+                })
             }
             "RuntimeClass" => {
                 let taken = self.take(known, &at, |it: &RuntimeClass| &it.metadata);
@@ -317,7 +325,9 @@ impl Listing {
         let Taken { value, mut found, unknown } = taken;
         match value.map(read) {
             None => {}
-            Some(Ok(workload)) => self.workloads.push(at.map(|()| Workload { unknown, ..workload })),
+            Some(Ok(workload)) => {
+                self.workloads.push(at.map(|()| Workload { unknown, ..workload }))
+            }
             Some(Err(finding)) => {
                 let problem = (at.locate(&finding.field), finding);
                 found.push(problem);

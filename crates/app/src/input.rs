@@ -243,7 +243,7 @@ fn take(object: &Located<Object>, objects: &mut Objects) -> Vec<Finding> {
 }
 
 /// A folder means the manifests in it, in the order of their names.
-fn list_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+pub(crate) fn list_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
         if !path.is_dir() {
@@ -274,7 +274,7 @@ fn list_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 /// A problem with the line it is about.
-fn show(problem: &Problem, text: &str) -> String {
+pub(crate) fn show(problem: &Problem, text: &str) -> String {
     let level = match problem.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,

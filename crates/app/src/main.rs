@@ -11,6 +11,7 @@ mod images;
 mod types;
 mod launch;
 mod userdata;
+mod pack;
 mod base64;
 mod completion;
 
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         cli::Verb::Types(verb) => types::run(verb, look),
         cli::Verb::Launch(verb) => launch::run(verb, look),
         cli::Verb::Userdata(verb) => userdata::run(verb, look),
+        cli::Verb::Pack(verb) => pack::run(verb, look),
         cli::Verb::Completion(verb) => Ok(completion::run(verb)),
     };
     match result {

@@ -126,7 +126,8 @@ fn admit(listing: &Listing, asked: &Asked<'_>, demand: &mut Demand, reader: &mut
         let mut broken = Reader::default();
         let more = broken.amounts("overhead.podFixed", overhead.pod_fixed.as_ref());
         if !broken.found.is_empty() {
-            reader.refuse(format!("{}.runtimeClassName", asked.field), "its overhead is unreadable");
+            reader
+                .refuse(format!("{}.runtimeClassName", asked.field), "its overhead is unreadable");
         }
         demand.requests = requests(&[demand.requests.clone()], &[], &Amounts::new(), &more);
     }
@@ -174,7 +175,12 @@ fn pod_requests(asked: &Asked<'_>, reader: &mut Reader) -> Amounts {
     let running = status.and_then(|it| it.container_statuses.as_ref());
     let mut containers = Vec::new();
     for (at, it) in spec.containers.iter().enumerate() {
-        containers.push(container_requests(&format!("{field}.containers[{at}]"), it, running, reader));
+        containers.push(container_requests(
+            &format!("{field}.containers[{at}]"),
+            it,
+            running,
+            reader,
+        ));
     }
     let running = status.and_then(|it| it.init_container_statuses.as_ref());
     let mut before = Vec::new();
@@ -270,7 +276,10 @@ fn host_ports(spec: &PodSpec, field: &str, reader: &mut Reader) -> Vec<HostPort>
 }
 
 /// Labels that a controller adds to those of its template.
-pub(super) fn with_labels(labels: Option<&BTreeMap<String, String>>, more: &[(&str, &str)]) -> Labels {
+pub(super) fn with_labels(
+    labels: Option<&BTreeMap<String, String>>,
+    more: &[(&str, &str)],
+) -> Labels {
     let mut all = labels.cloned().unwrap_or_default();
     all.extend(more.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     all

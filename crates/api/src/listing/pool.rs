@@ -3,9 +3,7 @@
 use nodemolt_fit::{Quantity, label, pool::Pool, taint::Taint};
 
 use super::reader::Reader;
-use crate::{
-    file::path, into_core::PoolOfClass, nodepool, nodepool::NodePool, problem::Finding,
-};
+use crate::{file::path, into_core::PoolOfClass, nodepool, nodepool::NodePool, problem::Finding};
 
 /// A pool without its machines: which there are, and for how much, is not written in it.
 pub fn pool(wire: &NodePool) -> Result<Pool, Vec<Finding>> {

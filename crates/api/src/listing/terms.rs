@@ -3,8 +3,8 @@
 //! Selectors, terms and tolerations of Kubernetes, as the packing knows them.
 
 use k8s_openapi::api::core::v1::{
-    Affinity, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm, Toleration as WireToleration,
-    TopologySpreadConstraint, WeightedPodAffinityTerm,
+    Affinity, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm,
+    Toleration as WireToleration, TopologySpreadConstraint, WeightedPodAffinityTerm,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use nodemolt_fit::{
@@ -81,12 +81,14 @@ impl Reader {
         if wire.topology_key.is_empty() {
             self.refuse(format!("{field}.topologyKey"), "cannot be empty");
         }
-        let namespace_selector = wire.namespace_selector.as_ref().map(|it| {
-            self.selector(&format!("{field}.namespaceSelector"), Some(it))
-        });
+        let namespace_selector = wire
+            .namespace_selector
+            .as_ref()
+            .map(|it| self.selector(&format!("{field}.namespaceSelector"), Some(it)));
         PodTerm {
             topology_key: wire.topology_key.clone(),
-            selector: self.selector(&format!("{field}.labelSelector"), wire.label_selector.as_ref()),
+            selector: self
+                .selector(&format!("{field}.labelSelector"), wire.label_selector.as_ref()),
             namespaces: wire.namespaces.clone().unwrap_or_default(),
             namespace_selector,
             match_label_keys: wire.match_label_keys.clone().unwrap_or_default(),
@@ -125,8 +127,8 @@ impl Reader {
             }
             let preferred = nodes.preferred_during_scheduling_ignored_during_execution.iter();
             for (at, it) in preferred.flatten().enumerate() {
-                let term =
-                    self.node_term(&format!("{field}.{PREFERRED}[{at}].preference"), &it.preference);
+                let term = self
+                    .node_term(&format!("{field}.{PREFERRED}[{at}].preference"), &it.preference);
                 // Kubernetes: a term that asks nothing prefers no node.
                 if !term.labels.is_empty() || !term.fields.is_empty() {
                     demand.preferred_nodes.push(Weighted { weight: it.weight, term });
@@ -174,7 +176,8 @@ impl Reader {
             topology_key: wire.topology_key.clone(),
             max_skew: max_skew.unwrap_or(1),
             required,
-            selector: self.selector(&format!("{field}.labelSelector"), wire.label_selector.as_ref()),
+            selector: self
+                .selector(&format!("{field}.labelSelector"), wire.label_selector.as_ref()),
             match_label_keys: wire.match_label_keys.clone().unwrap_or_default(),
             min_domains: min_domains.flatten(),
             honour_node_affinity,

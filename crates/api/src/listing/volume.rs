@@ -8,7 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, Volume as WireVolume};
+use k8s_openapi::api::core::v1::{
+    PersistentVolume, PersistentVolumeClaim, Pod, Volume as WireVolume,
+};
 use k8s_openapi::api::storage::v1::StorageClass;
 use nodemolt_fit::{
     Operator, Written, label,
@@ -51,7 +53,8 @@ impl<'l> Volumes<'l> {
             .filter(default)
             .max_by_key(|it| (it.metadata.creation_timestamp.clone(), name(&it.metadata)));
         let mut users = BTreeMap::new();
-        for pod in listing.pods.iter().map(|it| &it.value.pod).filter(|it| !super::world::ended(it)) {
+        for pod in listing.pods.iter().map(|it| &it.value.pod).filter(|it| !super::world::ended(it))
+        {
             for claim in claims_of(pod) {
                 *users.entry((namespace(&pod.metadata), claim)).or_default() += 1;
             }
@@ -183,7 +186,8 @@ fn bound_volume(volume: &PersistentVolume) -> Result<Volume, Unforeseen> {
     let called = name(&volume.metadata);
     let spec = volume.spec.as_ref();
     let mut reader = Reader::default();
-    let affinity = spec.and_then(|it| it.node_affinity.as_ref()).and_then(|it| it.required.as_ref());
+    let affinity =
+        spec.and_then(|it| it.node_affinity.as_ref()).and_then(|it| it.required.as_ref());
     let terms = affinity.map(|it| {
         let terms = it.node_selector_terms.iter();
         terms.map(|it| reader.node_term("", it)).collect::<Vec<NodeTerm>>()

@@ -76,9 +76,10 @@ fn count(field: &str, written: Option<i32>) -> Result<usize, Finding> {
     let Some(written) = written else { return Ok(1) };
     match usize::try_from(written) {
         Ok(count) if count <= COPIES_MAX => Ok(count),
-        Ok(count) => {
-            Err(Finding::error(field, format!("{count} is more than {COPIES_MAX}, which are taken")))
-        }
+        Ok(count) => Err(Finding::error(
+            field,
+            format!("{count} is more than {COPIES_MAX}, which are taken"),
+        )),
         Err(_) => Err(Finding::error(field, "must not be negative")),
     }
 }

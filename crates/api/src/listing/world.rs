@@ -198,7 +198,8 @@ impl<'l> Builder<'l> {
             let bound = wire.spec.as_ref().and_then(|it| it.node_name.as_deref());
             let home = bound.filter(|it| !it.is_empty());
             let terminating = wire.metadata.deletion_timestamp.is_some();
-            let node = home.map(|home| self.world.nodes.binary_search_by(|it| it.name.as_str().cmp(home)));
+            let node =
+                home.map(|home| self.world.nodes.binary_search_by(|it| it.name.as_str().cmp(home)));
             let leaves = home.filter(|it| self.leaving.contains(*it));
             match (node, leaves) {
                 (Some(Err(_)), None) => {
@@ -343,7 +344,8 @@ impl<'l> Builder<'l> {
         let empty = PodSpec::default();
         let mut spec = workload.template.spec.as_ref().unwrap_or(&empty).clone();
         // A volume that is mounted under the name of a claim's template is that claim.
-        if let (Copies::Numbered { claims, .. }, Some(volumes)) = (&workload.copies, &mut spec.volumes)
+        if let (Copies::Numbered { claims, .. }, Some(volumes)) =
+            (&workload.copies, &mut spec.volumes)
         {
             volumes.retain(|it| !claims.iter().any(|claim| name(&claim.metadata) == it.name));
         }
@@ -381,7 +383,10 @@ impl<'l> Builder<'l> {
             });
             for node in to_come {
                 add(&mut node.set_aside, &daemon.demand.requests);
-                add(&mut node.set_aside, &Amounts::from([(PODS.to_owned(), Quantity::from_units(1))]));
+                add(
+                    &mut node.set_aside,
+                    &Amounts::from([(PODS.to_owned(), Quantity::from_units(1))]),
+                );
             }
         }
     }
@@ -394,7 +399,10 @@ fn template_labels(workload: &Workload) -> Option<&Labels> {
 /// Whether the node gets a pod of a `DaemonSet`.
 fn may_run(demand: &Demand, node: &Node) -> bool {
     demand.node_selector.iter().all(|(key, value)| node.labels.get(key) == Some(value))
-        && demand.node_terms.as_ref().is_none_or(|it| it.iter().any(|it| it.admits(&node.name, &node.labels)))
+        && demand
+            .node_terms
+            .as_ref()
+            .is_none_or(|it| it.iter().any(|it| it.admits(&node.name, &node.labels)))
         && node
             .standing_taints()
             .iter()
@@ -412,7 +420,8 @@ fn targeted(pod: &WirePod) -> Option<&str> {
     controller(&pod.metadata).filter(|it| it.kind == DAEMON_SET)?;
     let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;
     let required = affinity.required_during_scheduling_ignored_during_execution.as_ref()?;
-    let fields = required.node_selector_terms.iter().flat_map(|it| it.match_fields.iter().flatten());
+    let fields =
+        required.node_selector_terms.iter().flat_map(|it| it.match_fields.iter().flatten());
     fields.flat_map(|it| it.values.iter().flatten()).map(String::as_str).next()
 }
 
@@ -448,8 +457,7 @@ impl<'l> Owners<'l> {
     fn new(listing: &'l Listing) -> Self {
         let all = listing.workloads.iter().map(|it| &it.value);
         let workloads = all.map(|it| (key(it), it)).collect();
-        let mut owners =
-            Self { listing, workloads, pods: BTreeMap::new(), nodes: BTreeMap::new() };
+        let mut owners = Self { listing, workloads, pods: BTreeMap::new(), nodes: BTreeMap::new() };
         for pod in listing.pods.iter().map(|it| &it.value.pod) {
             let Some(owner) = owners.of(&pod.metadata).map(key) else { continue };
             if ended(pod) {
@@ -501,7 +509,8 @@ impl<'l> Owners<'l> {
     fn template_hash(&self, workload: &'l Workload) -> Option<&'l str> {
         let sets = self.listing.workloads.iter().map(|it| &it.value);
         let theirs = sets.filter(|it| {
-            it.kind == "ReplicaSet" && self.of(&it.meta).is_some_and(|it| std::ptr::eq(it, workload))
+            it.kind == "ReplicaSet"
+                && self.of(&it.meta).is_some_and(|it| std::ptr::eq(it, workload))
         });
         let revision = |it: &&Workload| {
             let written = it.meta.annotations.as_ref().and_then(|it| it.get(REVISION));

@@ -51,9 +51,8 @@ pub(super) fn packing(state: &State<'_, '_>, left: &[Vec<usize>]) -> Packing {
         } else {
             Why::Gated(demand.gates.clone())
         };
-        unplaced.extend(
-            pods.iter().map(|it| Unplaced { pod: world.pods[*it].id(), why: why.clone() }),
-        );
+        unplaced
+            .extend(pods.iter().map(|it| Unplaced { pod: world.pods[*it].id(), why: why.clone() }));
     }
     unplaced.sort_by(|left, right| left.pod.cmp(&right.pod));
     Packing { placed, new_nodes, unplaced }
@@ -70,7 +69,9 @@ fn within_limits(state: &State<'_, '_>) -> Vec<Bits> {
         let Some(slack) = &mut slack[node.pool] else { return node.fit.machines.clone() };
         let affordable = |at: &usize| {
             let takes = pool.takes[*at].iter();
-            takes.zip(node.held.iter().zip(slack.iter())).all(|(it, (held, slack))| *it <= held + slack)
+            takes
+                .zip(node.held.iter().zip(slack.iter()))
+                .all(|(it, (held, slack))| *it <= held + slack)
         };
         let kept: Bits = node.fit.machines.iter().filter(affordable).collect();
         for (slack, (most, held)) in
@@ -84,10 +85,8 @@ fn within_limits(state: &State<'_, '_>) -> Vec<Bits> {
 }
 
 /// Nodes that can be the same are told of in the same words, and only once.
-type Said<'s> = BTreeMap<
-    (usize, &'s Bits, &'s Bits, &'s Requirements),
-    (Arc<Vec<Choice>>, Arc<Vec<Written>>),
->;
+type Said<'s> =
+    BTreeMap<(usize, &'s Bits, &'s Bits, &'s Requirements), (Arc<Vec<Choice>>, Arc<Vec<Written>>)>;
 
 fn new_node<'s>(
     state: &'s State<'_, '_>,
@@ -164,12 +163,8 @@ fn requirements(
     let names = machines.iter().map(|at| pool.machines[at].name.clone()).collect();
     narrowed.insert(label::INSTANCE_TYPE, names);
     for (key, values) in narrowed {
-        let written = Written {
-            key: key.to_owned(),
-            operator: Operator::In,
-            values,
-            min_values: None,
-        };
+        let written =
+            Written { key: key.to_owned(), operator: Operator::In, values, min_values: None };
         all.add(vocabulary.key(key), &Requirement::read(&written, vocabulary));
     }
     all.written(vocabulary)

@@ -135,9 +135,7 @@ impl<'a> World<'a> {
             (!left.initialised, &left.name).cmp(&(!right.initialised, &right.name))
         });
         let mut ordered: Vec<&Pool> = pools.iter().collect();
-        ordered.sort_by(|left, right| {
-            (right.weight, &left.name).cmp(&(left.weight, &right.name))
-        });
+        ordered.sort_by(|left, right| (right.weight, &left.name).cmp(&(left.weight, &right.name)));
         let mut reservations = Reservations::default();
         let pools: Vec<Template<'_>> = ordered
             .into_iter()
@@ -269,7 +267,8 @@ impl<'a> World<'a> {
         demand: &Demand,
         numbers: &BTreeMap<&'a str, usize>,
     ) -> Vec<(usize, Option<usize>)> {
-        let place = |driver: &Option<String>| driver.as_deref().and_then(|it| self.scale.driver(it));
+        let place =
+            |driver: &Option<String>| driver.as_deref().and_then(|it| self.scale.driver(it));
         let mut all: Vec<(usize, Option<usize>)> = demand
             .volumes
             .iter()
@@ -300,11 +299,7 @@ impl<'a> World<'a> {
         };
         RequiredNodes {
             sites: self.sites_where(selects),
-            pools: self
-                .pools
-                .iter()
-                .map(|it| it.fits(selector, terms, &self.vocabulary))
-                .collect(),
+            pools: self.pools.iter().map(|it| it.fits(selector, terms, &self.vocabulary)).collect(),
         }
     }
 
@@ -314,7 +309,9 @@ impl<'a> World<'a> {
 
     fn tolerance(&self, tolerations: &[Toleration]) -> Tolerance {
         let all = |taints: &[Taint], gladly: bool| {
-            taints.iter().all(|it| (!gladly && !it.effect.binding()) || it.tolerated_by(tolerations))
+            taints
+                .iter()
+                .all(|it| (!gladly && !it.effect.binding()) || it.tolerated_by(tolerations))
         };
         let sites = |gladly| {
             let taints = self.site_taints.iter().enumerate();
@@ -389,8 +386,7 @@ impl<'a> World<'a> {
             keys.sort_unstable();
             keys.dedup();
             for spread in demand.spread.iter().filter(|it| it.required) {
-                let check =
-                    self.spread(spread, namespace, demand, &keys, (required, tolerance));
+                let check = self.spread(spread, namespace, demand, &keys, (required, tolerance));
                 musts.spreads.push(check);
             }
             self.kinds[at].wishes = self.wishes(at);
@@ -553,7 +549,8 @@ impl<'a> World<'a> {
                 let tolerated =
                     filter.tolerations.is_none_or(|it| self.tolerances[it].pools.has(at));
                 let everything = [pool.base.clone()];
-                let ways = filter.required.map_or(&everything[..], |it| &self.required[it].pools[at]);
+                let ways =
+                    filter.required.map_or(&everything[..], |it| &self.required[it].pools[at]);
                 if !labelled || !tolerated || ways.is_empty() {
                     continue;
                 }
