@@ -13,6 +13,7 @@ mod tools;
 mod edges;
 mod tidy;
 mod demo;
+mod bench;
 mod generate;
 mod examples;
 mod instance_types;
@@ -37,6 +38,12 @@ enum Task {
     },
     /// Run nodemolt on the shipped examples
     Demo,
+    /// Measure, and compare with who does the same elsewhere
+    Bench {
+        /// What to measure
+        #[arg(value_enum)]
+        what: bench::What,
+    },
     /// Write the files that are generated
     Generate {
         /// The types need pip, the prices Go, both a network; the examples need nothing
@@ -50,6 +57,7 @@ fn main() -> Result<ExitCode> {
     match Arguments::parse().task {
         Task::Verify { quick } => Ok(verify::verify(&root, quick)),
         Task::Demo => demo::demo(&root),
+        Task::Bench { what } => bench::bench(&root, what).map(|()| ExitCode::SUCCESS),
         Task::Generate { what } => generate::generate(&root, what).map(|()| ExitCode::SUCCESS),
     }
 }

@@ -235,13 +235,14 @@ impl<'l> Builder<'l> {
         }
         if without_node > 0 {
             let example = elsewhere.first().copied().unwrap_or_default();
-            self.world.notes.push(format!(
-                "{without_node} pods are left out: they run on {} nodes that are not in the files, such as {example}",
-                elsewhere.len()
-            ));
+            let note = format!(
+                "pods on nodes that are not in the files, such as {example}, are left out: {without_node}"
+            );
+            self.world.notes.push(note);
         }
         if on_their_way > 0 {
-            let note = format!("{on_their_way} pods are being deleted; their room is not free yet");
+            let note =
+                format!("pods that are being deleted, whose room is not free yet: {on_their_way}");
             self.world.notes.push(note);
         }
     }

@@ -111,7 +111,11 @@ impl Files {
     }
 
     pub(super) fn failure(&self, problems: &[Problem]) -> Failure {
-        let mut talk = self.shown(problems);
+        let mut problems = problems.to_vec();
+        problems.sort_by(|left, right| {
+            (&left.file, left.line, left.column).cmp(&(&right.file, right.line, right.column))
+        });
+        let mut talk = self.shown(&problems);
         let errors = problems.iter().filter(|it| it.severity == Severity::Error).count();
         let noun = if errors == 1 { "error" } else { "errors" };
         let _ = writeln!(talk, "{errors} {noun}; nothing was packed");

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use nodemolt_api::listing::World;
 use nodemolt_fit::capacity::{Amounts, CPU, MEMORY};
+use nodemolt_fit::label;
 use nodemolt_fit::pack::Home;
 use nodemolt_fit::pod::PodId;
 use nodemolt_fit::pool::Price;
@@ -25,12 +26,20 @@ pub(super) fn page(story: &Story, look: Look, wide: bool, headers: bool) -> Stri
     let all = story.pods.len();
     let left = story.unplaced_count();
     if left > 0 {
-        let line = format!("{left} of {} no place", have(all));
+        let line = match (left, all) {
+            (_, 1) => "the pod has no place".to_owned(),
+            (1, all) => format!("1 of {all} pods has no place"),
+            (left, all) => format!("{left} of {all} pods have no place"),
+        };
         let _ = writeln!(text, "{}\n", look.mark(Mark::Refused, &line));
         text.push_str(&unplaced(story, wide, headers));
         text.push('\n');
     } else {
-        let line = format!("all {} a place", have(all));
+        let line = match all {
+            0 => "no pod needs a place".to_owned(),
+            1 => "the pod has a place".to_owned(),
+            all => format!("all {all} pods have a place"),
+        };
         let _ = writeln!(text, "{}\n", look.mark(Mark::Good, &line));
     }
     if !story.new_nodes.is_empty() {
@@ -50,10 +59,6 @@ pub(super) fn page(story: &Story, look: Look, wide: bool, headers: bool) -> Stri
     }
     text.push_str(&sum(story));
     text
-}
-
-fn have(count: usize) -> String {
-    if count == 1 { "1 pod has".to_owned() } else { format!("{count} pods have") }
 }
 
 fn unplaced(story: &Story, wide: bool, headers: bool) -> String {
@@ -99,13 +104,15 @@ fn new_nodes(story: &Story, wide: bool, headers: bool) -> String {
             amount(&node.requests, CPU),
             amount(&node.requests, MEMORY),
             node.machines.len().to_string(),
-            machines(node, shown),
+            machines(node, priced, shown),
         ];
         if priced {
             cells.push(money(node.price));
         }
         if wide {
-            let all: Vec<String> = node.requirements.iter().map(ToString::to_string).collect();
+            // The types have a column of their own.
+            let others = node.requirements.iter().filter(|it| it.key != label::INSTANCE_TYPE);
+            let all: Vec<String> = others.map(ToString::to_string).collect();
             cells.push(printable(&all.join("; ")));
         }
         table.row(cells);
@@ -113,9 +120,15 @@ fn new_nodes(story: &Story, wide: bool, headers: bool) -> String {
     table.print(headers)
 }
 
-fn machines(node: &New, shown: usize) -> String {
-    let names: Vec<&str> = node.machines.iter().take(shown).map(|it| it.machine.as_str()).collect();
-    let more = if node.machines.len() > shown { ",…" } else { "" };
+/// Where prices are known, nothing is called cheap that has none.
+fn machines(node: &New, priced: bool, shown: usize) -> String {
+    let known = if priced { node.machines.len() - node.unpriced } else { node.machines.len() };
+    if known == 0 {
+        return "-".to_owned();
+    }
+    let known_first = node.machines.iter().take(known.min(shown));
+    let names: Vec<&str> = known_first.map(|it| it.machine.as_str()).collect();
+    let more = if known > shown { ",…" } else { "" };
     printable(&format!("{}{more}", names.join(",")))
 }
 
@@ -166,19 +179,22 @@ fn placed(story: &Story, headers: bool) -> String {
 
 /// The last lines: how many went where, what it costs, or why nobody knows.
 fn sum(story: &Story) -> String {
-    let placed = story.pods.len() - story.unplaced_count();
     let on_new: usize = story.new_nodes.iter().map(|it| it.pods.len()).sum();
-    let count = |number: usize, noun: &str| {
-        format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-    };
-    let mut text = format!(
-        "{} placed: {} on {} that stay, {} on {}",
-        count(placed, "pod"),
-        placed - on_new,
-        count(story.stays.len(), "node"),
-        on_new,
-        count(story.new_nodes.len(), "new node"),
-    );
+    let on_old = story.pods.len() - story.unplaced_count() - on_new;
+    let mut parts = Vec::new();
+    if on_old > 0 {
+        let nodes = counted(story.stays.len(), "node");
+        let stay = if story.stays.len() == 1 { "stays" } else { "stay" };
+        parts.push(format!("{} on {nodes} that {stay}", counted(on_old, "pod")));
+    }
+    if on_new > 0 {
+        let nodes = counted(story.new_nodes.len(), "new node");
+        parts.push(format!("{} on {nodes}", counted(on_new, "pod")));
+    }
+    if parts.is_empty() {
+        return "nothing is placed\n".to_owned();
+    }
+    let mut text = format!("placed: {}", parts.join(", "));
     if story.new_nodes.is_empty() {
         text.push('\n');
         return text;
@@ -198,7 +214,7 @@ fn sum(story: &Story) -> String {
     if story.total.is_some() && unpriced > 0 {
         let _ = writeln!(
             text,
-            "types without a price are not among the cheapest, up to {unpriced} for a node"
+            "up to {unpriced} of a node's types have no price here, and may be cheaper"
         );
     }
     if story.total.is_some() && story.spot_unpriced {
@@ -208,6 +224,10 @@ fn sum(story: &Story) -> String {
         );
     }
     text
+}
+
+fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Everything about one pod.
@@ -282,12 +302,12 @@ fn told_home(story: &Story, home: &Home) -> String {
         Home::Node(name) => format!("node {name}"),
         Home::New(at) => match story.new_nodes.get(*at) {
             Some(node) => format!(
-                "{}, a new node of pool {} with {} pods; {} types will do, such as {}",
+                "{}, a new node of pool {} with {}; {} will do, such as {}",
                 node.name,
                 node.pool,
-                node.pods.len(),
-                node.machines.len(),
-                machines(node, TYPES_SHOWN),
+                counted(node.pods.len(), "pod"),
+                counted(node.machines.len(), "type"),
+                machines(node, false, TYPES_SHOWN),
             ),
             None => "a new node".to_owned(),
         },

@@ -28,6 +28,11 @@ fn user_data_is_rendered_compared_and_linted_as_expected() {
     check("userdata");
 }
 
+#[test]
+fn pods_are_packed_as_expected() {
+    check("pack");
+}
+
 /// A `console` block of the README is a command and what it prints. They are run here, so that what a
 /// new user reads first is true.
 #[test]
