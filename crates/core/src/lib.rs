@@ -11,5 +11,6 @@ pub mod policy;
 pub mod resolve;
 pub mod bootstrap;
 pub mod launch;
+pub mod place;
 
 pub use nodemolt_fit as fit;

@@ -45,10 +45,7 @@ fn main() -> ExitCode {
             return ExitCode::from(64);
         }
     };
-    println!(
-        "400 machines with 5 offerings, one pool, no nodes; {}; best of {TRIES}\n",
-        clock::NAME
-    );
+    println!("400 machines with 5 offerings, one pool, no nodes; {}; best of {TRIES}\n", clock::NAME);
     println!("   pods   nodes  unplaced     CPU s  pods/CPU s  peak MiB");
     let preferring = measure(&recipe::preferring(PREFERRING));
     let measured: Vec<Measured> = sizes

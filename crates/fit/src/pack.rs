@@ -74,9 +74,7 @@ fn attempt<'w, 'a>(start: &State<'w, 'a>, blame: &[u32]) -> Attempt<'w, 'a> {
     let kinds = &state.world.kinds;
     let mut order: Vec<usize> =
         (0..kinds.len()).filter(|at| kinds[*at].demand.placeable()).collect();
-    order.sort_by_cached_key(|at| {
-        (Reverse(kinds[*at].demand.priority), urgency(&kinds[*at], blame[*at]), *at)
-    });
+    order.sort_by_cached_key(|at| (Reverse(kinds[*at].demand.priority), urgency(&kinds[*at], blame[*at]), *at));
     let mut left: Vec<Vec<usize>> = kinds.iter().map(|it| it.pods.clone()).collect();
     for kind in &mut left {
         kind.reverse(); // The first is taken from the end.

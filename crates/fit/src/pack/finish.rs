@@ -2,7 +2,10 @@
 //!
 //! `state → placed + new nodes + unplaced`
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     answer::{Choice, Home, NewNode, Packing, Placed, Unplaced, Why},
@@ -51,8 +54,9 @@ pub(super) fn packing(state: &State<'_, '_>, left: &[Vec<usize>]) -> Packing {
         } else {
             Why::Gated(demand.gates.clone())
         };
-        unplaced
-            .extend(pods.iter().map(|it| Unplaced { pod: world.pods[*it].id(), why: why.clone() }));
+        unplaced.extend(
+            pods.iter().map(|it| Unplaced { pod: world.pods[*it].id(), why: why.clone() }),
+        );
     }
     unplaced.sort_by(|left, right| left.pod.cmp(&right.pod));
     Packing { placed, new_nodes, unplaced }
@@ -69,9 +73,7 @@ fn within_limits(state: &State<'_, '_>) -> Vec<Bits> {
         let Some(slack) = &mut slack[node.pool] else { return node.fit.machines.clone() };
         let affordable = |at: &usize| {
             let takes = pool.takes[*at].iter();
-            takes
-                .zip(node.held.iter().zip(slack.iter()))
-                .all(|(it, (held, slack))| *it <= held + slack)
+            takes.zip(node.held.iter().zip(slack.iter())).all(|(it, (held, slack))| *it <= held + slack)
         };
         let kept: Bits = node.fit.machines.iter().filter(affordable).collect();
         for (slack, (most, held)) in
@@ -85,8 +87,10 @@ fn within_limits(state: &State<'_, '_>) -> Vec<Bits> {
 }
 
 /// Nodes that can be the same are told of in the same words, and only once.
-type Said<'s> =
-    BTreeMap<(usize, &'s Bits, &'s Bits, &'s Requirements), (Arc<Vec<Choice>>, Arc<Vec<Written>>)>;
+type Said<'s> = BTreeMap<
+    (usize, &'s Bits, &'s Bits, &'s Requirements),
+    (Arc<Vec<Choice>>, Arc<Vec<Written>>),
+>;
 
 fn new_node<'s>(
     state: &'s State<'_, '_>,
@@ -151,20 +155,27 @@ fn requirements(
     for (key, requirement) in node.custom().iter() {
         all.add(key, requirement);
     }
-    let mut narrowed: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let names = machines.iter().map(|at| pool.machines[at].name.clone()).collect();
+    let mut narrowed = vec![(label::INSTANCE_TYPE, Operator::In, names)];
     for key in pool.slot_keys() {
-        let values: Vec<Option<&String>> =
-            node.fit.slots.iter().map(|at| pool.slots[at].labels.get(key)).collect();
-        // A label that some way of buying does not have cannot be demanded.
-        if let Some(values) = values.into_iter().collect::<Option<Vec<_>>>() {
-            narrowed.insert(key, values.into_iter().cloned().collect());
+        let of = |slots: &Bits| -> BTreeSet<Option<&String>> {
+            slots.iter().map(|at| pool.slots[at].labels.get(key)).collect()
+        };
+        let (now, once) = (of(&node.fit.slots), of(&Bits::below(pool.slots.len())));
+        let texts = |all: BTreeSet<Option<&String>>| all.into_iter().flatten().cloned().collect();
+        if now.contains(&None) {
+            // Some way of buying does not have the label, so none of its values can be demanded.
+            // What is not to be had (a reservation that others count on) is ruled out instead.
+            let gone: Vec<String> = texts(once.difference(&now).copied().collect());
+            if !gone.is_empty() {
+                narrowed.push((key, Operator::NotIn, gone));
+            }
+        } else {
+            narrowed.push((key, Operator::In, texts(now)));
         }
     }
-    let names = machines.iter().map(|at| pool.machines[at].name.clone()).collect();
-    narrowed.insert(label::INSTANCE_TYPE, names);
-    for (key, values) in narrowed {
-        let written =
-            Written { key: key.to_owned(), operator: Operator::In, values, min_values: None };
+    for (key, operator, values) in narrowed {
+        let written = Written { key: key.to_owned(), operator, values, min_values: None };
         all.add(vocabulary.key(key), &Requirement::read(&written, vocabulary));
     }
     all.written(vocabulary)

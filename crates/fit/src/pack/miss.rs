@@ -167,8 +167,7 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
         obstacles.extend(labels);
     } else if what.reached.as_ref().is_some_and(|(_, pools)| pools[pool].is_empty()) {
         let reaching = what.demand.volumes.iter().filter(|it| it.reach.is_some());
-        obstacles
-            .extend(reaching.map(|it| Obstacle::VolumeElsewhere { handle: it.handle.clone() }));
+        obstacles.extend(reaching.map(|it| Obstacle::VolumeElsewhere { handle: it.handle.clone() }));
     }
     for (place, need) in state.needs(kind, None) {
         let most = template.most(place);

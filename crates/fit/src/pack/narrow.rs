@@ -134,11 +134,13 @@ impl State<'_, '_> {
         let kind = &self.world.kinds[sought.kind];
         for wish in sought.wishes.iter().map(|at| &kind.wishes[*at]) {
             let met = match &wish.what {
-                Wished::Untainted => self.world.tolerances[kind.tolerance].pools_gladly.has(pool),
+                Wished::Untainted => {
+                    self.world.tolerances[kind.tolerance].pools_gladly.has(pool)
+                }
                 Wished::Checks(_) => true,
-                Wished::Nodes { sites: _, pools } => pools[pool]
-                    .as_ref()
-                    .is_some_and(|way| self.intersect(&mut fit, way, &self.world.pools[pool])),
+                Wished::Nodes { sites: _, pools } => pools[pool].as_ref().is_some_and(|way| {
+                    self.intersect(&mut fit, way, &self.world.pools[pool])
+                }),
             };
             if !met {
                 return None;
@@ -235,9 +237,7 @@ impl State<'_, '_> {
         for at in &kind.counted_by {
             let counter = &self.world.counters.all[*at];
             let What::Spread(_, filter) = &counter.what else { continue };
-            let Some(required) = filter.required.filter(|it| *it != kind.required) else {
-                continue;
-            };
+            let Some(required) = filter.required.filter(|it| *it != kind.required) else { continue };
             if !counter.hard || !counter.domains.pools.has(pool) {
                 continue;
             }
@@ -263,9 +263,7 @@ impl State<'_, '_> {
         if let Some(left) = &self.left[node.pool] {
             let fits = |machine: &usize| {
                 let takes = template.takes[*machine].iter();
-                takes
-                    .zip(left.room.iter().zip(&node.held))
-                    .all(|(it, (left, had))| *it <= left + had)
+                takes.zip(left.room.iter().zip(&node.held)).all(|(it, (left, had))| *it <= left + had)
             };
             let before = fit.slots.clone();
             if !template.takes_most().iter().zip(&left.room).all(|(most, left)| most <= left) {

@@ -95,12 +95,7 @@ impl State<'_, '_> {
     }
 
     /// The place that meets the most important preferences.
-    fn best(
-        &mut self,
-        kind: usize,
-        stage: Stage,
-        scope: Scope,
-    ) -> Option<(Found, Vec<Preference>)> {
+    fn best(&mut self, kind: usize, stage: Stage, scope: Scope) -> Option<(Found, Vec<Preference>)> {
         let wishes = &self.world.kinds[kind].wishes;
         let none = Sought { kind, wishes: &[], stage };
         if wishes.is_empty() {

@@ -316,8 +316,9 @@ impl<'w, 'a> State<'w, 'a> {
             PoolKey::Custom { key, values } => {
                 let admitted = |it: &Requirement, value| it.admits(value);
                 let asked = fit.custom.get(*key);
-                let possible =
-                    values.iter().filter(|(value, _)| asked.is_none_or(|it| admitted(it, *value)));
+                let possible = values.iter().filter(|(value, _)| {
+                    asked.is_none_or(|it| admitted(it, *value))
+                });
                 possible.map(|(_, domain)| *domain).collect()
             }
         };
@@ -365,10 +366,8 @@ impl<'w, 'a> State<'w, 'a> {
                 .spreads
                 .iter()
                 .filter(|it| self.world.counters.all[it.counter].key == key)
-                .all(|it| {
-                    self.counts[it.counter].of(domain) <= self.limit(it, stage).unwrap_or(0)
-                        && self.limit(it, stage).is_some()
-                })
+                .all(|it| self.counts[it.counter].of(domain) <= self.limit(it, stage).unwrap_or(0)
+                    && self.limit(it, stage).is_some())
     }
 
     /// How many may be in a domain so that one more is allowed. `None`: not even with nobody there.
@@ -478,8 +477,7 @@ impl<'w, 'a> State<'w, 'a> {
             }
         }
         if let Some(left) = &mut self.left[became.pool] {
-            for (it, (now, before)) in left.room.iter_mut().zip(became.held.iter().zip(&node.held))
-            {
+            for (it, (now, before)) in left.room.iter_mut().zip(became.held.iter().zip(&node.held)) {
                 *it -= now - before;
             }
         }
@@ -534,8 +532,9 @@ impl<'w, 'a> State<'w, 'a> {
     pub(super) fn fresh(&self, pool: usize) -> Fit {
         let template = &self.world.pools[pool];
         let mut fit = template.base.clone();
-        let spent =
-            |at: &usize| template.slots[*at].reservation.is_some_and(|it| self.reserved[it] == 0);
+        let spent = |at: &usize| {
+            template.slots[*at].reservation.is_some_and(|it| self.reserved[it] == 0)
+        };
         for at in template.base.slots.iter().filter(spent) {
             fit.slots.remove(at);
         }

@@ -124,6 +124,7 @@ pub(super) struct Tolerance {
     pub(super) pools_gladly: Bits,
 }
 
+type VolumeNumbers<'a> = BTreeMap<(Option<&'a str>, &'a str), usize>;
 type Asked<'a> = (&'a Labels, Option<&'a [NodeTerm]>);
 
 impl<'a> World<'a> {
@@ -135,7 +136,9 @@ impl<'a> World<'a> {
             (!left.initialised, &left.name).cmp(&(!right.initialised, &right.name))
         });
         let mut ordered: Vec<&Pool> = pools.iter().collect();
-        ordered.sort_by(|left, right| (right.weight, &left.name).cmp(&(left.weight, &right.name)));
+        ordered.sort_by(|left, right| {
+            (right.weight, &left.name).cmp(&(left.weight, &right.name))
+        });
         let mut reservations = Reservations::default();
         let pools: Vec<Template<'_>> = ordered
             .into_iter()
@@ -250,29 +253,32 @@ impl<'a> World<'a> {
         self.pools.iter().map(of_pool).collect()
     }
 
-    fn volume_numbers(&self) -> BTreeMap<&'a str, usize> {
+    /// A volume is known by its driver and its handle.
+    fn volume_numbers(&self) -> VolumeNumbers<'a> {
         let running = self.sites.iter().flat_map(|it| &it.pods);
-        let handles: BTreeSet<&str> = self
+        let volumes: BTreeSet<(Option<&str>, &str)> = self
             .pods
             .iter()
             .chain(running)
-            .flat_map(|it| it.demand.volumes.iter().map(|it| it.handle.as_str()))
+            .flat_map(|it| it.demand.volumes.iter().map(|it| (it.driver.as_deref(), &*it.handle)))
             .collect();
-        handles.into_iter().zip(0..).collect()
+        volumes.into_iter().zip(0..).collect()
     }
 
     /// Each volume once, with the place where its driver's attachments are counted.
     fn attached(
         &self,
         demand: &Demand,
-        numbers: &BTreeMap<&'a str, usize>,
+        numbers: &VolumeNumbers<'a>,
     ) -> Vec<(usize, Option<usize>)> {
-        let place =
-            |driver: &Option<String>| driver.as_deref().and_then(|it| self.scale.driver(it));
+        let place = |driver: &Option<String>| driver.as_deref().and_then(|it| self.scale.driver(it));
         let mut all: Vec<(usize, Option<usize>)> = demand
             .volumes
             .iter()
-            .filter_map(|it| Some((*numbers.get(it.handle.as_str())?, place(&it.driver))))
+            .filter_map(|it| {
+                let number = numbers.get(&(it.driver.as_deref(), &*it.handle))?;
+                Some((*number, place(&it.driver)))
+            })
             .collect();
         all.sort_unstable();
         all.dedup_by_key(|(number, _)| *number);
@@ -299,7 +305,11 @@ impl<'a> World<'a> {
         };
         RequiredNodes {
             sites: self.sites_where(selects),
-            pools: self.pools.iter().map(|it| it.fits(selector, terms, &self.vocabulary)).collect(),
+            pools: self
+                .pools
+                .iter()
+                .map(|it| it.fits(selector, terms, &self.vocabulary))
+                .collect(),
         }
     }
 
@@ -309,9 +319,7 @@ impl<'a> World<'a> {
 
     fn tolerance(&self, tolerations: &[Toleration]) -> Tolerance {
         let all = |taints: &[Taint], gladly: bool| {
-            taints
-                .iter()
-                .all(|it| (!gladly && !it.effect.binding()) || it.tolerated_by(tolerations))
+            taints.iter().all(|it| (!gladly && !it.effect.binding()) || it.tolerated_by(tolerations))
         };
         let sites = |gladly| {
             let taints = self.site_taints.iter().enumerate();
@@ -386,7 +394,8 @@ impl<'a> World<'a> {
             keys.sort_unstable();
             keys.dedup();
             for spread in demand.spread.iter().filter(|it| it.required) {
-                let check = self.spread(spread, namespace, demand, &keys, (required, tolerance));
+                let check =
+                    self.spread(spread, namespace, demand, &keys, (required, tolerance));
                 musts.spreads.push(check);
             }
             self.kinds[at].wishes = self.wishes(at);
@@ -549,8 +558,7 @@ impl<'a> World<'a> {
                 let tolerated =
                     filter.tolerations.is_none_or(|it| self.tolerances[it].pools.has(at));
                 let everything = [pool.base.clone()];
-                let ways =
-                    filter.required.map_or(&everything[..], |it| &self.required[it].pools[at]);
+                let ways = filter.required.map_or(&everything[..], |it| &self.required[it].pools[at]);
                 if !labelled || !tolerated || ways.is_empty() {
                     continue;
                 }
