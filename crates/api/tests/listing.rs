@@ -59,7 +59,10 @@ fn requests_add_up_as_in_kubernetes() {
     for (spec, expected) in [
         ("  containers: [{name: c}]\n", ""),
         // A number needs no quotes.
-        ("  containers: [{name: c, resources: {requests: {cpu: 2, memory: 1Gi}}}]\n", "cpu=2 memory=1Gi "),
+        (
+            "  containers: [{name: c, resources: {requests: {cpu: 2, memory: 1Gi}}}]\n",
+            "cpu=2 memory=1Gi ",
+        ),
         ("  containers: [{name: c, resources: {requests: {cpu: 0.5}}}]\n", "cpu=500m "),
         // What has a limit and no request, requests its limit; what has both, its request.
         (
@@ -86,7 +89,10 @@ fn requests_add_up_as_in_kubernetes() {
             "cpu=3 memory=1Gi ",
         ),
         ("  resources: {limits: {cpu: 3}}\n  containers: [{name: a}]\n", "cpu=3 "),
-        ("  resources: {limits: {cpu: 3}}\n  containers: [{name: a, resources: {requests: {cpu: 1}}}]\n", "cpu=1 "),
+        (
+            "  resources: {limits: {cpu: 3}}\n  containers: [{name: a, resources: {requests: {cpu: 1}}}]\n",
+            "cpu=1 ",
+        ),
     ] {
         assert_eq!(requests(&only(&written(spec))), expected, "{spec}");
     }
@@ -94,7 +100,9 @@ fn requests_add_up_as_in_kubernetes() {
 
 #[test]
 fn a_container_that_is_being_resized_has_what_it_has() {
-    let pod = admitted("  nodeName: one\n  containers: [{name: c, resources: {requests: {cpu: 1}}}]\nstatus: {phase: Running, containerStatuses: [{name: c, ready: true, restartCount: 0, image: i, imageID: i, resources: {requests: {cpu: 3}}}]}\n");
+    let pod = admitted(
+        "  nodeName: one\n  containers: [{name: c, resources: {requests: {cpu: 1}}}]\nstatus: {phase: Running, containerStatuses: [{name: c, ready: true, restartCount: 0, image: i, imageID: i, resources: {requests: {cpu: 3}}}]}\n",
+    );
     let node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: one}\nstatus: {allocatable: {cpu: 4, pods: 10}}\n";
     let world = world(&format!("{pod}{node}"), &[]);
     assert_eq!(requests(&world.nodes[0].pods[0].demand), "cpu=3 ");
@@ -130,15 +138,25 @@ fn what_nothing_here_stands_for_is_said() {
         ("  schedulerName: volcano\n", "the scheduler `volcano`"),
         ("  resourceClaims: [{name: gpu}]\n", "the resource claim `gpu`"),
         ("  priorityClassName: gold\n", "the PriorityClass `gold`, which is not in the files"),
-        ("  volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]\n", "the claim `c`, which is not in the files"),
+        (
+            "  volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]\n",
+            "the claim `c`, which is not in the files",
+        ),
         ("  volumes: [{name: v, rbd: {monitors: [a], image: i}}]\n", "the inline rbd volume `v`"),
-        ("  tolerations: [{key: a, operator: Gt, value: '5'}]\n", "a toleration with the operator Gt"),
+        (
+            "  tolerations: [{key: a, operator: Gt, value: '5'}]\n",
+            "a toleration with the operator Gt",
+        ),
         ("  workloadRef: {name: w, podGroup: g}\n", "the field `spec.workloadRef`"),
     ] {
         let demand = only(&admitted(&format!("{spec}{PLAIN}")));
         assert_eq!(demand.unmodelled, [expected], "{spec}");
     }
-    for harmless in ["  schedulerName: default-scheduler\n", "  hostnameOverride: h\n", "  priorityClassName: system-node-critical\n"] {
+    for harmless in [
+        "  schedulerName: default-scheduler\n",
+        "  hostnameOverride: h\n",
+        "  priorityClassName: system-node-critical\n",
+    ] {
         let demand = only(&admitted(&format!("{harmless}{PLAIN}")));
         assert!(demand.unmodelled.is_empty(), "{:?}", demand.unmodelled);
     }
@@ -159,10 +177,14 @@ fn with_the_nodes_network_every_port_is_the_nodes() {
 #[test]
 fn workloads_stand_for_the_pods_that_are_missing() {
     let workload = |api: &str, kind: &str, spec: &str| {
-        format!("apiVersion: {api}\nkind: {kind}\nmetadata: {{name: w, namespace: shop}}\nspec:\n{spec}  template: {{spec: {{containers: [{{name: c}}]}}}}\n---\n")
+        format!(
+            "apiVersion: {api}\nkind: {kind}\nmetadata: {{name: w, namespace: shop}}\nspec:\n{spec}  template: {{spec: {{containers: [{{name: c}}]}}}}\n---\n"
+        )
     };
     let owned = |name: &str, kind: &str, owner: &str, more: &str| {
-        format!("apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n  namespace: shop\n  uid: u-{name}\n  ownerReferences: [{{apiVersion: apps/v1, kind: {kind}, name: {owner}, uid: u, controller: true}}]\n{more}spec: {{containers: [{{name: c}}]}}\n---\n")
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n  namespace: shop\n  uid: u-{name}\n  ownerReferences: [{{apiVersion: apps/v1, kind: {kind}, name: {owner}, uid: u, controller: true}}]\n{more}spec: {{containers: [{{name: c}}]}}\n---\n"
+        )
     };
     let gone = "  deletionTimestamp: '2026-11-15T09:00:00Z'\n";
     for (text, expected) in [
@@ -171,7 +193,8 @@ fn workloads_stand_for_the_pods_that_are_missing() {
         (workload("apps/v1", "Deployment", "  replicas: 2\n"), vec!["w#1", "w#2"]),
         // Its pods are known by the name of a ReplicaSet that is not in the files.
         (
-            workload("apps/v1", "Deployment", "  replicas: 2\n") + &owned("w-5f-x", "ReplicaSet", "w-5f", ""),
+            workload("apps/v1", "Deployment", "  replicas: 2\n")
+                + &owned("w-5f-x", "ReplicaSet", "w-5f", ""),
             vec!["w#1", "w-5f-x"],
         ),
         // One that is on its way out is replaced.
@@ -185,7 +208,8 @@ fn workloads_stand_for_the_pods_that_are_missing() {
             vec!["o-5f-x", "w#1"],
         ),
         (
-            workload("apps/v1", "StatefulSet", "  replicas: 3\n  ordinals: {start: 5}\n") + &owned("w-6", "StatefulSet", "w", ""),
+            workload("apps/v1", "StatefulSet", "  replicas: 3\n  ordinals: {start: 5}\n")
+                + &owned("w-6", "StatefulSet", "w", ""),
             vec!["w-5", "w-6", "w-7"],
         ),
         (workload("batch/v1", "Job", "  parallelism: 3\n  completions: 2\n"), vec!["w#1", "w#2"]),
@@ -203,14 +227,22 @@ fn workloads_stand_for_the_pods_that_are_missing() {
 #[test]
 fn a_bound_volume_is_where_its_labels_and_affinity_say() {
     let volume = |labels: &str, affinity: &str| {
-        format!("apiVersion: v1\nkind: PersistentVolume\nmetadata: {{name: pv, labels: {{{labels}}}}}\nspec:\n  csi: {{driver: ebs.csi.aws.com, volumeHandle: vol-1}}\n{affinity}---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: c}}\nspec: {{volumeName: pv}}\n---\n")
+        format!(
+            "apiVersion: v1\nkind: PersistentVolume\nmetadata: {{name: pv, labels: {{{labels}}}}}\nspec:\n  csi: {{driver: ebs.csi.aws.com, volumeHandle: vol-1}}\n{affinity}---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: c}}\nspec: {{volumeName: pv}}\n---\n"
+        )
     };
     let affinity = "  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.ebs.csi.aws.com/zone, operator: In, values: [a]}]}]}}\n";
-    let pod = written(&format!("  volumes: [{{name: v, persistentVolumeClaim: {{claimName: c}}}}]\n{PLAIN}"));
+    let pod = written(&format!(
+        "  volumes: [{{name: v, persistentVolumeClaim: {{claimName: c}}}}]\n{PLAIN}"
+    ));
     for (labels, affinity, expected) in [
         ("", "", "everywhere"),
         ("", affinity, "topology.ebs.csi.aws.com/zone In [a]"),
-        ("failure-domain.beta.kubernetes.io/zone: a__b", "", "topology.kubernetes.io/zone In [a, b]"),
+        (
+            "failure-domain.beta.kubernetes.io/zone: a__b",
+            "",
+            "topology.kubernetes.io/zone In [a, b]",
+        ),
         (
             "topology.kubernetes.io/zone: a",
             affinity,
@@ -219,9 +251,10 @@ fn a_bound_volume_is_where_its_labels_and_affinity_say() {
     ] {
         let demand = only(&(volume(labels, affinity) + &pod));
         let [volume] = demand.volumes.as_slice() else { panic!("{demand:?}") };
-        let terms = volume.reach.iter().flatten().map(|it| {
-            it.labels.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
-        });
+        let terms =
+            volume.reach.iter().flatten().map(|it| {
+                it.labels.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+            });
         let terms: Vec<String> = terms.collect();
         let told = if terms.is_empty() { "everywhere".to_owned() } else { terms.join(" or ") };
         assert_eq!(told, expected, "{labels} {affinity}");
@@ -243,7 +276,10 @@ fn a_long_listing_is_read_to_its_end() {
     let padding = "x".repeat(4000);
     let mut text = "apiVersion: v1\nkind: PodList\nitems:\n".to_owned();
     for at in 0..1500 {
-        let _ = write!(text, "- metadata: {{name: p{at}, uid: u{at}, annotations: {{a: {padding}}}}}\n  apiVersion: v1\n  kind: Pod\n  spec: {{containers: [{{name: c}}]}}\n");
+        let _ = write!(
+            text,
+            "- metadata: {{name: p{at}, uid: u{at}, annotations: {{a: {padding}}}}}\n  apiVersion: v1\n  kind: Pod\n  spec: {{containers: [{{name: c}}]}}\n"
+        );
     }
     assert!(text.len() > nodemolt_api::file::FILE_BYTES_MAX);
     assert_eq!(world(&text, &[]).pods.len(), 1500);
