@@ -164,7 +164,10 @@ fn room_that_pending_pods_need_is_not_spare() {
         pending: Vec::new(),
     };
     let on_c = Home::Node("C".to_owned());
-    assert_eq!(leave(&["A"], &fleet).of["A"], Placement::Spare { on: BTreeSet::from(["C".to_owned()]) });
+    assert_eq!(
+        leave(&["A"], &fleet).of["A"],
+        Placement::Spare { on: BTreeSet::from(["C".to_owned()]) }
+    );
     fleet.pending = pods(&Demand { priority: 7, ..demand("urgent", 2) }, 1);
     let with_pending = leave(&["A"], &fleet);
     assert_eq!(*home(&with_pending, &fleet.pending[0]), on_c);
