@@ -180,7 +180,7 @@ fn build_ours(root: &Path) -> Result<PathBuf> {
     ensure!(output.status.success(), "our half could not be built");
     let text = String::from_utf8_lossy(&output.stdout);
     let messages = text.lines().filter_map(|it| serde_json::from_str::<Message>(it).ok());
-    messages.filter_map(|it| it.executable).last().context("cargo did not say what it built")
+    messages.filter_map(|it| it.executable).next_back().context("cargo did not say what it built")
 }
 
 fn peer_package(folder: &Path) -> PathBuf {

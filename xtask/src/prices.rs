@@ -6,7 +6,7 @@
 //! for each partition, few regions in each. Go checks the module against its sum database; the sum is
 //! written into the header.
 
-use std::{collections::BTreeMap, fs, path::Path, process::Command};
+use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, bail, ensure};
 use nodemolt_fit::prices::{self, Currency, OfRegion, Prices};
@@ -67,10 +67,9 @@ fn header(all: &Prices, dates: &BTreeMap<String, String>, sum: &str, body: &str)
     for (region, of_region) in &all.regions {
         let date = dates.get(region).map_or("an unknown date", String::as_str);
         let currency = Currency::of_region(region).code();
-        let line = format!("# {region}: {} types, {currency}, as of {date}\n", of_region.len());
-        text.push_str(&line);
+        let _ = writeln!(text, "# {region}: {} types, {currency}, as of {date}", of_region.len());
     }
-    text.push_str(&format!("# body sha256: {:x}\n", Sha256::digest(body.as_bytes())));
+    let _ = writeln!(text, "# body sha256: {:x}", Sha256::digest(body.as_bytes()));
     text
 }
 

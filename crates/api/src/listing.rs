@@ -277,7 +277,7 @@ impl Others for Listing {
             "PriorityClass" => {
                 let taken = self.take(known, &at, |it: &PriorityClass| &it.metadata);
                 taken.then(|it| {
-                    drop(self.priority_classes.insert(name(&it.metadata).to_owned(), it))
+                    self.priority_classes.insert(name(&it.metadata).to_owned(), it);
                 })
             }
             "RuntimeClass" => {
@@ -288,7 +288,7 @@ impl Others for Listing {
             }
             "DaemonSet" => {
                 let taken = self.take(known, &at, |it: &DaemonSet| &it.metadata);
-                self.stands_for_pods(taken, at, workload::daemon_set)
+                self.stands_for_pods(taken, at, |it| Ok(workload::daemon_set(it)))
             }
             "Deployment" => {
                 let taken = self.take(known, &at, |it: &Deployment| &it.metadata);
@@ -326,7 +326,7 @@ impl Listing {
         match value.map(read) {
             None => {}
             Some(Ok(workload)) => {
-                self.workloads.push(at.map(|()| Workload { unknown, ..workload }))
+                self.workloads.push(at.map(|()| Workload { unknown, ..workload }));
             }
             Some(Err(finding)) => {
                 let problem = (at.locate(&finding.field), finding);

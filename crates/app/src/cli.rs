@@ -674,7 +674,7 @@ pub(crate) struct UserdataLint {
 /// Say where pods would fit: on which nodes, on what new ones, at which price, and if not, why
 ///
 /// Reads what `kubectl get pods,nodes,nodepools,ec2nodeclasses,… -o yaml` prints, and plain manifests: a
-/// Deployment stands for its replicas, a DaemonSet is a part of every new node.
+/// Deployment stands for its replicas, daemons are a part of every new node.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -42,7 +42,7 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
         .map_err(|problems| files.failure(&problems))?;
     talk.notes.append(&mut world.notes);
     let market = Market::read(verb, &files, &world, &mut talk)?;
-    let pools = machines::pools(verb, &files, &types, &market, &world, &mut talk)?;
+    let pools = machines::pools(verb, &files, &types, &market, &world, &mut talk);
     if pools.is_empty() && world.nodes.iter().all(|it| it.leaving) {
         talk.warnings
             .push("there are neither nodes that stay nor pools: nothing can be placed".to_owned());

@@ -104,9 +104,9 @@ fn table(bytes: &[u8]) -> Result<Quoted, ReadAnswerError> {
 /// An entry of the list is JSON, or a text that holds JSON.
 fn product(field: &str, entry: Value, into: &mut Prices) -> Result<(), ReadAnswerError> {
     let wrong = |message: String| ReadAnswerError::Member { field: field.to_owned(), message };
-    let entry = match entry {
-        Value::String(text) => serde_json::from_str(&text).map_err(|it| wrong(it.to_string()))?,
-        other => other,
+    let entry: Value = match entry.as_str() {
+        Some(text) => serde_json::from_str(text).map_err(|it| wrong(it.to_string()))?,
+        None => entry,
     };
     let attributes = &entry["product"]["attributes"];
     let attribute = |name: &str| attributes[name].as_str();

@@ -129,7 +129,8 @@ fn admit(listing: &Listing, asked: &Asked<'_>, demand: &mut Demand, reader: &mut
             reader
                 .refuse(format!("{}.runtimeClassName", asked.field), "its overhead is unreadable");
         }
-        demand.requests = requests(&[demand.requests.clone()], &[], &Amounts::new(), &more);
+        demand.requests =
+            requests(std::slice::from_ref(&demand.requests), &[], &Amounts::new(), &more);
     }
     if let Some(scheduling) = &class.value.scheduling {
         demand.node_selector.extend(scheduling.node_selector.clone().unwrap_or_default());
@@ -151,22 +152,18 @@ fn priority(listing: &Listing, spec: &PodSpec, unmodelled: &mut Vec<String>) -> 
     if let Some(written) = spec.priority {
         return written;
     }
-    match spec.priority_class_name.as_deref().filter(|it| !it.is_empty()) {
-        Some(name) => {
-            let built_in = BUILT_IN_PRIORITIES.iter().find(|(it, _)| *it == name);
-            let listed = listing.priority_classes.get(name).map(|it| it.value);
-            listed.or(built_in.map(|(_, value)| *value)).unwrap_or_else(|| {
-                let what = format!("the PriorityClass {}, which is not in the files", quoted(name));
-                unmodelled.push(what);
-                0
-            })
-        }
-        None => {
-            let classes = listing.priority_classes.values();
-            let defaults = classes.filter(|it| it.global_default == Some(true)).map(|it| it.value);
-            defaults.min().unwrap_or(0)
-        }
-    }
+    let Some(name) = spec.priority_class_name.as_deref().filter(|it| !it.is_empty()) else {
+        let classes = listing.priority_classes.values();
+        let defaults = classes.filter(|it| it.global_default == Some(true)).map(|it| it.value);
+        return defaults.min().unwrap_or(0);
+    };
+    let built_in = BUILT_IN_PRIORITIES.iter().find(|(it, _)| *it == name);
+    let listed = listing.priority_classes.get(name).map(|it| it.value);
+    listed.or(built_in.map(|(_, value)| *value)).unwrap_or_else(|| {
+        let what = format!("the PriorityClass {}, which is not in the files", quoted(name));
+        unmodelled.push(what);
+        0
+    })
 }
 
 fn pod_requests(asked: &Asked<'_>, reader: &mut Reader) -> Amounts {

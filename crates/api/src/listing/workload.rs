@@ -45,9 +45,9 @@ pub(super) fn stateful_set(it: StatefulSet) -> Result<Workload, Finding> {
     Ok(Workload::new("StatefulSet", it.metadata, spec.template, copies))
 }
 
-pub(super) fn daemon_set(it: DaemonSet) -> Result<Workload, Finding> {
+pub(super) fn daemon_set(it: DaemonSet) -> Workload {
     let spec = it.spec.unwrap_or_default();
-    Ok(Workload::new("DaemonSet", it.metadata, spec.template, Copies::OnEveryNode))
+    Workload::new("DaemonSet", it.metadata, spec.template, Copies::OnEveryNode)
 }
 
 /// As many at a time as it runs in parallel, and not more than are still to be completed.
@@ -58,13 +58,12 @@ pub(super) fn job(it: Job) -> Result<Workload, Finding> {
     let ended = status.conditions.iter().flatten().any(|it| {
         it.status == "True" && ["Complete", "Failed", "SuccessCriteriaMet"].contains(&&*it.type_)
     });
-    let left = match spec.completions {
-        None => parallel,
-        Some(_) => {
-            let wanted = count("spec.completions", spec.completions)?;
-            let done = usize::try_from(status.succeeded.unwrap_or(0)).unwrap_or(0);
-            parallel.min(wanted.saturating_sub(done))
-        }
+    let left = if spec.completions.is_none() {
+        parallel
+    } else {
+        let wanted = count("spec.completions", spec.completions)?;
+        let done = usize::try_from(status.succeeded.unwrap_or(0)).unwrap_or(0);
+        parallel.min(wanted.saturating_sub(done))
     };
     let idle = ended || spec.suspend.unwrap_or(false);
     let copies = Copies::Alike(if idle { 0 } else { left });

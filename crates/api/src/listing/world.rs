@@ -169,8 +169,7 @@ impl<'l> Builder<'l> {
             if let Some(why) = about_to_leave(&at.value)
                 && self.leaving.insert(node.name.clone())
             {
-                let note = format!("node {} counts as leaving: {why}", node.name);
-                self.world.notes.push(note);
+                self.world.notes.push(format!("node {} counts as leaving: {why}", node.name));
             }
             node.leaving = self.leaving.contains(&node.name);
             if let Some(pool) = &node.pool {
@@ -224,7 +223,7 @@ impl<'l> Builder<'l> {
                 }
                 Some(Ok(_) | Err(_)) | None => {
                     let workload = self.owners.of(&wire.metadata);
-                    let workload = workload.map(|it| it.told()).or_else(|| {
+                    let workload = workload.map(Workload::told).or_else(|| {
                         controller(&wire.metadata).map(|it| format!("{} {}", it.kind, it.name))
                     });
                     let origin = Origin { workload, leaves: leaves.map(str::to_owned) };

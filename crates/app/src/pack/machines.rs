@@ -13,7 +13,6 @@ use nodemolt_fit::{Family, Quantity, Types};
 
 use super::{Talk, files::Files, market::Market, market::zones_of_class};
 use crate::cli;
-use crate::output::Failure;
 
 /// The first Graviton does not boot AL2023's kernel.
 const NO_AL2023: &str = "a1.";
@@ -26,7 +25,7 @@ pub(super) fn pools(
     market: &Market,
     world: &World,
     talk: &mut Talk,
-) -> Result<Vec<Pool>, Failure> {
+) -> Vec<Pool> {
     let mut made: BTreeMap<String, Arc<Vec<Machine>>> = BTreeMap::new();
     let mut pools = Vec::new();
     for file in &files.pools {
@@ -61,7 +60,7 @@ pub(super) fn pools(
             ..file.pool.clone()
         });
     }
-    Ok(pools)
+    pools
 }
 
 fn machines(

@@ -202,12 +202,11 @@ fn groups(pods: &[PodSaid]) -> Vec<Unplaced> {
             // Pods of nobody stand alone.
             None => (pod.id.to_string(), Some(pod.id.to_string()), sentence.clone()),
         };
-        match known.get(&key) {
-            Some(group) => groups[*group].pods.push(at),
-            None => {
-                known.insert(key, groups.len());
-                groups.push(Unplaced { pods: vec![at], workload, sentence });
-            }
+        if let Some(group) = known.get(&key) {
+            groups[*group].pods.push(at);
+        } else {
+            known.insert(key, groups.len());
+            groups.push(Unplaced { pods: vec![at], workload, sentence });
         }
     }
     groups
@@ -243,7 +242,7 @@ impl New {
 struct Sorted<'t> {
     types: &'t Types,
     /// The list as it came is held, so that no other takes its place in memory.
-    done: BTreeMap<*const Vec<Choice>, (Arc<Vec<Choice>>, Arc<Vec<Choice>>)>,
+    done: BTreeMap<*const Vec<Choice>, [Arc<Vec<Choice>>; 2]>,
 }
 
 impl Sorted<'_> {
@@ -259,8 +258,8 @@ impl Sorted<'_> {
             };
             let mut sorted = machines.to_vec();
             sorted.sort_by_cached_key(|it| (size(it), it.machine.clone()));
-            (machines, Arc::new(sorted))
+            [machines, Arc::new(sorted)]
         });
-        Arc::clone(&entry.1)
+        Arc::clone(&entry[1])
     }
 }
