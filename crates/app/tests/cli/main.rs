@@ -34,6 +34,11 @@ fn manifests_are_validated_as_expected() {
     check("validate");
 }
 
+#[test]
+fn pods_are_packed_as_expected() {
+    check("pack");
+}
+
 /// A `console` block of the README is a command and what it prints. They are run here, so that what a
 /// new user reads first is true.
 #[test]
