@@ -32,7 +32,8 @@ fn main() -> ExitCode {
     let pools = [recipe::pool()];
     let (cpu, wall) = (clock::on_processor(), clock::on_wall());
     let packing = pack(&pods, &[], &pools);
-    let (cpu, wall) = (clock::on_processor() - cpu, clock::on_wall() - wall);
+    let (cpu, wall) =
+        (clock::on_processor().saturating_sub(cpu), clock::on_wall().saturating_sub(wall));
     let used = packing.placed.iter().filter(|it| matches!(it.home, Home::New(_))).count();
     println!(
         "ours pods={} nodes={} unplaced={} wall={} cpu={} peak={}",

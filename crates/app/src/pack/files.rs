@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use nodemolt_api::ec2nodeclass::EC2NodeClass;
 use nodemolt_api::file::{Object, Source};
+use nodemolt_api::into_bootstrap::offered;
 use nodemolt_api::listing::{Listing, pool};
 use nodemolt_api::nodepool::NodePool;
 use nodemolt_api::problem::{Finding, Problem, Severity};
@@ -85,8 +86,8 @@ impl Files {
                 }
             }
             Object::Class(wire) => {
-                let settings = match NodeSettings::try_from(wire) {
-                    Ok(settings) => settings,
+                let (settings, told) = match offered(wire) {
+                    Ok(read) => read,
                     Err(found) => return found,
                 };
                 let class = ClassFile { wire: wire.clone(), settings };
@@ -94,9 +95,16 @@ impl Files {
                     let message = format!("EC2NodeClass `{}` was read before", wire.metadata.name);
                     return vec![Finding::error("metadata.name", message)];
                 }
+                return told;
             }
-            // Which image boots does not decide what fits.
-            Object::Policy(_) | Object::Quarantine(_) => {}
+            // Which image boots, and when nodes may go, does not decide what fits.
+            Object::Claim(_)
+            | Object::Policy(_)
+            | Object::Quarantine(_)
+            | Object::Budget(_)
+            | Object::Replacement(_)
+            | Object::Ledger(_)
+            | Object::Image(_) => {}
         }
         Vec::new()
     }
