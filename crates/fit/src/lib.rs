@@ -13,6 +13,12 @@ mod nearest;
 pub mod vocabulary;
 pub mod requirement;
 pub mod quantity;
+pub mod taint;
+pub mod selector;
+pub mod pod;
+pub mod node;
+pub mod pool;
+pub mod pack;
 
 pub use family::Family;
 pub use instance_type::InstanceType;
