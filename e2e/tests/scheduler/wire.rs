@@ -1,6 +1,6 @@
 //! How are the values of the model written for an API server?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nodemolt_fit::{
     Quantity, Written,
@@ -50,8 +50,9 @@ pub(crate) fn lasting(namespaces: &[(&str, &str)]) -> Vec<(String, Value)> {
 }
 
 pub(crate) fn node(node: &Node) -> Value {
+    // With the taint that the controller manager gives to a cordoned node.
     let taints: Vec<Value> = node
-        .taints
+        .standing_taints()
         .iter()
         .map(|it| json!({ "key": it.key, "value": it.value, "effect": it.effect.name() }))
         .collect();
@@ -112,12 +113,16 @@ pub(crate) fn storage_class(volume: &Volume) -> Value {
         "volumeBindingMode": "WaitForFirstConsumer",
     });
     if let Some(terms) = &volume.reach {
-        let expression = |it: &Written| json!({ "key": it.key, "values": it.values });
-        let topologies: Vec<Value> = terms
+        // Here, and only here, nothing may be said twice.
+        let terms: BTreeSet<Vec<(&str, BTreeSet<&String>)>> = terms
             .iter()
-            .map(|it| json!({ "matchLabelExpressions": it.labels.iter().map(expression).collect::<Vec<_>>() }))
+            .map(|term| term.labels.iter().map(|it| (&*it.key, it.values.iter().collect())).collect())
             .collect();
-        class["allowedTopologies"] = json!(topologies);
+        let expression = |(key, values): &(&str, BTreeSet<&String>)| json!({ "key": key, "values": values });
+        let topology = |it: &Vec<_>| {
+            json!({ "matchLabelExpressions": it.iter().map(expression).collect::<Vec<_>>() })
+        };
+        class["allowedTopologies"] = terms.iter().map(topology).collect();
     }
     class
 }

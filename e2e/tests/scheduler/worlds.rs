@@ -16,10 +16,13 @@ use nodemolt_fit::{
     pack::{Home, pack},
     pod::{Demand, Namespace, Pod, PodTerm, Volume},
     selector::Selector,
-    taint::{Effect, Taint, Tolerated, Toleration, UNSCHEDULABLE},
+    taint::{Effect, Taint, Tolerated, Toleration},
 };
 
-use crate::generated::{CONSTRAINTS, Dice, Size, Without, World, labels, world};
+use crate::{
+    generated::{CONSTRAINTS, Dice, Size, Without, World, labels, world},
+    strange,
+};
 
 const SIZE: Size = Size { pods: 12, nodes: 6, pools: 0, machines: 1, asks: 22 };
 /// So many rolls for a world in which the theme decides; rare kinds need some hundred.
@@ -97,6 +100,7 @@ pub(crate) fn case(number: u64) -> Case {
 fn rolled(number: u64, roll: u64, theme: &'static str) -> Case {
     let seed = number * ROLLS_MAX + roll;
     let mut world = world(seed, SIZE);
+    strange::stretch(&mut world, seed);
     acceptable(&mut world);
     let World { pods, mut nodes, .. } = world;
     let packing = pack(&pods, &nodes, &[]);
@@ -116,7 +120,7 @@ fn rolled(number: u64, roll: u64, theme: &'static str) -> Case {
     dice.shuffle(&mut order);
     let first_two = [order.iter().find(|it| placed(it)), order.iter().find(|it| !placed(it))];
     let mut asked: Vec<Pod> = Vec::new();
-    for pod in first_two.into_iter().flatten().chain(order.first()) {
+    for pod in first_two.into_iter().flatten().chain(order.last()) {
         if asked.iter().all(|it| it.id() != pod.id()) {
             asked.push(Pod::clone(pod));
         }
@@ -183,9 +187,6 @@ fn acceptable(world: &mut World) {
         node.startup_taints.clear();
         node.set_aside.clear();
         node.taints.retain(|it| !it.passing());
-        if node.unschedulable {
-            node.taints.push(Taint::new(UNSCHEDULABLE, "", Effect::NoSchedule));
-        }
         for pod in &mut node.pods {
             let demand = Arc::make_mut(&mut pod.demand);
             demand.gates.clear();
