@@ -133,7 +133,10 @@ fn run(part: Part, root: &Path) -> Result<Tally> {
         Part::Scheduler => {
             let (ran, tally) = run_tests(root, &["--test", SCHEDULER, "--", "--nocapture"])?;
             // In how many worlds it agreed, and about what, is worth a look each time.
-            ran.lines.iter().filter(|it| it.starts_with("scheduler: ")).for_each(|it| println!("{it}"));
+            ran.lines
+                .iter()
+                .filter(|it| it.starts_with("scheduler: "))
+                .for_each(|it| println!("{it}"));
             some_tests(tally)
         }
     }

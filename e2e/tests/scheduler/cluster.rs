@@ -6,7 +6,11 @@
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
-use futures_util::{StreamExt as _, TryStreamExt as _, future::{ready, try_join_all}, stream::select};
+use futures_util::{
+    StreamExt as _, TryStreamExt as _,
+    future::{ready, try_join_all},
+    stream::select,
+};
 use http::{Method, Request};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::{
@@ -58,7 +62,8 @@ impl Cluster {
         let waiting = |it: &pod::Volume| case.waiting.as_ref() == Some(&it.handle);
         let pods = nodes.iter().flat_map(|it| &it.pods).chain(&case.asked);
         let mut claims: BTreeMap<(&str, &str), &pod::Volume> = BTreeMap::new();
-        for (pod, volume) in pods.flat_map(|pod| pod.demand.volumes.iter().map(move |it| (pod, it))) {
+        for (pod, volume) in pods.flat_map(|pod| pod.demand.volumes.iter().map(move |it| (pod, it)))
+        {
             claims.insert((&pod.namespace.name, &volume.handle), volume);
         }
         let mut first = Vec::new();
@@ -87,7 +92,8 @@ impl Cluster {
                 let namespace = &*pod.namespace.name;
                 for volume in &pod.demand.volumes {
                     self.create(VOLUMES, &wire::volume(volume, namespace)).await?;
-                    self.create(&claims_of(namespace), &wire::bound_claim(volume, namespace)).await?;
+                    self.create(&claims_of(namespace), &wire::bound_claim(volume, namespace))
+                        .await?;
                 }
                 // As long as it does not see all of this, it says no.
                 let found = |it: &Answer| matches!(it, Answer::Found { .. });
@@ -135,7 +141,8 @@ impl Cluster {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), namespace);
         let named = WatchParams::default().fields(&format!("metadata.name={name}"));
-        let answers = seen(pods.watch(&named, &since).await?).try_filter_map(async |it| Ok(answer(&it)));
+        let answers =
+            seen(pods.watch(&named, &since).await?).try_filter_map(async |it| Ok(answer(&it)));
         let chosen = seen(claims.watch(&WatchParams::default(), &since).await?)
             .try_filter_map(async |it| Ok(selected_node(&it)));
         let answers = select(answers.boxed(), chosen.boxed());
@@ -153,7 +160,8 @@ impl Cluster {
 
     /// Removes everything that belongs to one world.
     pub(crate) async fn clear(&self) -> Result<(), kube::Error> {
-        try_join_all(NAMESPACES.map(|(it, _)| pods_of(it)).iter().map(|it| self.delete(it, 0))).await?;
+        try_join_all(NAMESPACES.map(|(it, _)| pods_of(it)).iter().map(|it| self.delete(it, 0)))
+            .await?;
         let claims = NAMESPACES.map(|(it, _)| claims_of(it));
         let others = [NODES, CSI_NODES, VOLUMES, CLASSES];
         let all = claims.iter().map(String::as_str).chain(others);

@@ -7,7 +7,10 @@
 //! `NODEMOLT_SCHEDULER_WORLDS` says how many worlds, `NODEMOLT_SCHEDULER_FIRST` the number of the first.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
-#![allow(clippy::disallowed_methods, reason = "the length of a run is no matter of the code under test")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the length of a run is no matter of the code under test"
+)]
 
 #[path = "../../../crates/fit/tests/pack/worlds.rs"]
 #[allow(dead_code, reason = "what is said of pools is not for the scheduler")]
@@ -44,7 +47,8 @@ struct Tally {
 
 #[tokio::test]
 async fn the_scheduler_finds_a_node_exactly_if_packing_does() {
-    let (first, worlds) = (number("NODEMOLT_SCHEDULER_FIRST", 0), number("NODEMOLT_SCHEDULER_WORLDS", WORLDS));
+    let (first, worlds) =
+        (number("NODEMOLT_SCHEDULER_FIRST", 0), number("NODEMOLT_SCHEDULER_WORLDS", WORLDS));
     let rig = Rig::start(Parts { scheduler: true, ..Parts::default() }).unwrap();
     let cluster = Cluster::new(rig.client().await.unwrap()).await;
     let mut tally = Tally { decided: kinds().map(|it| (it.0, 0)).collect(), ..Tally::default() };

@@ -83,7 +83,9 @@ pub(crate) fn volume(volume: &Volume, namespace: &str) -> Value {
     });
     match &volume.driver {
         Some(driver) => spec["csi"] = json!({ "driver": driver, "volumeHandle": volume.handle }),
-        None => spec["nfs"] = json!({ "server": "127.0.0.1", "path": format!("/{}", volume.handle) }),
+        None => {
+            spec["nfs"] = json!({ "server": "127.0.0.1", "path": format!("/{}", volume.handle) });
+        }
     }
     if let Some(terms) = &volume.reach {
         spec["nodeAffinity"] = json!({ "required": node_selector(terms) });
@@ -116,12 +118,13 @@ pub(crate) fn storage_class(volume: &Volume) -> Value {
         // Here, and only here, nothing may be said twice.
         let terms: BTreeSet<Vec<(&str, BTreeSet<&String>)>> = terms
             .iter()
-            .map(|term| term.labels.iter().map(|it| (&*it.key, it.values.iter().collect())).collect())
+            .map(|term| {
+                term.labels.iter().map(|it| (&*it.key, it.values.iter().collect())).collect()
+            })
             .collect();
-        let expression = |(key, values): &(&str, BTreeSet<&String>)| json!({ "key": key, "values": values });
-        let topology = |it: &Vec<_>| {
-            json!({ "matchLabelExpressions": it.iter().map(expression).collect::<Vec<_>>() })
-        };
+        let expression =
+            |(key, values): &(&str, BTreeSet<&String>)| json!({ "key": key, "values": values });
+        let topology = |it: &Vec<_>| json!({ "matchLabelExpressions": it.iter().map(expression).collect::<Vec<_>>() });
         class["allowedTopologies"] = terms.iter().map(topology).collect();
     }
     class
@@ -163,8 +166,7 @@ pub(crate) fn pod(pod: &Pod, name: &str, node: Option<&str>, way: usize) -> Valu
     }
     if name == CANARY {
         let only = json!([{ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [CANARY] }] }]);
-        spec["affinity"]["nodeAffinity"] =
-            json!({ "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": only } });
+        spec["affinity"]["nodeAffinity"] = json!({ "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": only } });
     }
     json!({ "metadata": { "name": name, "namespace": &*pod.namespace.name, "labels": demand.labels }, "spec": spec })
 }
@@ -231,14 +233,14 @@ fn containers(demand: &Demand, way: usize) -> Value {
         .host_ports
         .iter()
         .map(|it| {
-            let mut port = json!({ "containerPort": it.port, "hostPort": it.port });
+            let mut opened = json!({ "containerPort": it.port, "hostPort": it.port });
             if !it.address.is_empty() {
-                port["hostIP"] = json!(it.address);
+                opened["hostIP"] = json!(it.address);
             }
             if !it.protocol.is_empty() {
-                port["protocol"] = json!(it.protocol);
+                opened["protocol"] = json!(it.protocol);
             }
-            port
+            opened
         })
         .collect();
     let mut spec = json!({ "containers": main, "initContainers": before });
@@ -279,7 +281,10 @@ fn resources(of: &Amounts) -> Value {
 }
 
 fn amounts(of: &Amounts) -> Value {
-    of.iter().map(|(name, amount)| (name.clone(), json!(amount.to_string()))).collect::<Map<_, _>>().into()
+    of.iter()
+        .map(|(name, amount)| (name.clone(), json!(amount.to_string())))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 fn affinity(demand: &Demand) -> Value {
@@ -290,7 +295,8 @@ fn affinity(demand: &Demand) -> Value {
         nodes.insert(REQUIRED.to_owned(), node_selector(terms));
     }
     let preferred = demand.preferred_nodes.iter();
-    let preferred = preferred.map(|it| json!({ "weight": it.weight, "preference": node_term(&it.term) }));
+    let preferred =
+        preferred.map(|it| json!({ "weight": it.weight, "preference": node_term(&it.term) }));
     nodes.insert(PREFERRED.to_owned(), preferred.collect());
     let pods = |required: &[PodTerm], preferred: &[nodemolt_fit::pod::Weighted<PodTerm>]| {
         let weighted = |it: &nodemolt_fit::pod::Weighted<PodTerm>| json!({ "weight": it.weight, "podAffinityTerm": pod_term(&it.term) });
