@@ -15,9 +15,13 @@ mod edges;
 mod tidy;
 mod demo;
 mod rig;
+mod bench;
 mod generate;
 mod examples;
 mod instance_types;
+mod karpenter;
+mod prices;
+mod reference;
 mod cargo;
 mod check;
 
@@ -36,12 +40,20 @@ enum Task {
         #[arg(long)]
         quick: bool,
     },
+    /// Fetch what the tests run beside us, and tell what cannot be had
+    Tools,
     /// Run nodemolt on the shipped examples
     Demo,
+    /// Measure, and compare with who does the same elsewhere
+    Bench {
+        /// What to measure
+        #[arg(value_enum)]
+        what: bench::What,
+    },
     /// Write the files that are generated
     Generate {
-        /// The types need pip and a network; the examples need nothing
-        #[arg(value_enum, default_value_t = generate::What::Examples)]
+        /// The types need pip and a network, karpenter and the prices need Go and a network; the others need nothing
+        #[arg(value_enum, default_value_t = generate::What::Own)]
         what: generate::What,
     },
     /// Start a real Kubernetes control plane on loopback, until you stop it; see `--help` of its own
@@ -57,7 +69,9 @@ fn main() -> Result<ExitCode> {
     let root = root()?;
     match Arguments::parse().task {
         Task::Verify { quick } => Ok(verify::verify(&root, quick)),
+        Task::Tools => Ok(verify::tools()),
         Task::Demo => demo::demo(&root),
+        Task::Bench { what } => bench::bench(&root, what).map(|()| ExitCode::SUCCESS),
         Task::Generate { what } => generate::generate(&root, what).map(|()| ExitCode::SUCCESS),
         Task::Rig { arguments } => rig::rig(&root, &arguments),
     }

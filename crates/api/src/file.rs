@@ -8,21 +8,27 @@
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer, de::DeserializeOwned};
 
 use crate::{
+    awsimage::{self, AwsImage},
+    disruptionledger::{self, DisruptionLedger},
     ec2nodeclass::{self, EC2NodeClass},
     imagepolicy::{self, ImagePolicy},
     imagequarantine::{self, ImageQuarantine},
+    nodeclaim::{self, NodeClaim},
+    nodedisruptionbudget::{self, NodeDisruptionBudget},
     nodepool::{self, NodePool},
     problem::{Finding, Place, Problem, Severity, nearest, quoted},
+    replacement::{self, Replacement},
     v1beta1,
 };
 
 use self::tree::{Content, NodeId, Tree};
 
-mod decode;
+pub(crate) mod decode;
 pub(crate) mod path;
+pub mod raw;
 mod scalar;
 mod tree;
 
@@ -72,8 +78,13 @@ impl Source {
 pub enum Object {
     Class(EC2NodeClass),
     Pool(NodePool),
+    Claim(NodeClaim),
     Policy(ImagePolicy),
     Quarantine(ImageQuarantine),
+    Budget(NodeDisruptionBudget),
+    Replacement(Replacement),
+    Ledger(DisruptionLedger),
+    Image(AwsImage),
 }
 
 impl Object {
@@ -81,8 +92,13 @@ impl Object {
         match self {
             Self::Class(_) => ec2nodeclass::KIND,
             Self::Pool(_) => nodepool::KIND,
+            Self::Claim(_) => nodeclaim::KIND,
             Self::Policy(_) => imagepolicy::KIND,
             Self::Quarantine(_) => imagequarantine::KIND,
+            Self::Budget(_) => nodedisruptionbudget::KIND,
+            Self::Replacement(_) => replacement::KIND,
+            Self::Ledger(_) => disruptionledger::KIND,
+            Self::Image(_) => awsimage::KIND,
         }
     }
 
@@ -90,8 +106,29 @@ impl Object {
         match self {
             Self::Class(it) => &it.metadata.name,
             Self::Pool(it) => &it.metadata.name,
+            Self::Claim(it) => &it.metadata.name,
             Self::Policy(it) => &it.metadata.name,
             Self::Quarantine(it) => &it.metadata.name,
+            Self::Budget(it) => &it.metadata.name,
+            Self::Replacement(it) => &it.metadata.name,
+            Self::Ledger(it) => &it.metadata.name,
+            Self::Image(it) => &it.metadata.name,
+        }
+    }
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Class(it) => it.serialize(serializer),
+            Self::Pool(it) => it.serialize(serializer),
+            Self::Claim(it) => it.serialize(serializer),
+            Self::Policy(it) => it.serialize(serializer),
+            Self::Quarantine(it) => it.serialize(serializer),
+            Self::Budget(it) => it.serialize(serializer),
+            Self::Replacement(it) => it.serialize(serializer),
+            Self::Ledger(it) => it.serialize(serializer),
+            Self::Image(it) => it.serialize(serializer),
         }
     }
 }
@@ -121,11 +158,23 @@ impl<T> Located<T> {
         self.tree.locate(self.root, moved.as_deref().unwrap_or(field))
     }
 
+    /// Whether `field` stands in the file.
+    pub fn written(&self, field: &str) -> bool {
+        let parent = parent(field);
+        !field.is_empty()
+            && self.tree.locate(self.root, field) != self.tree.locate(self.root, parent)
+    }
+
     /// A finding about this value, with its place.
     pub fn problem(&self, finding: Finding) -> Problem {
         let place = self.locate(&finding.field);
         let field = under(&self.prefix, finding.field);
         Problem::new(&self.file, place, Finding { field, ..finding })
+    }
+
+    /// What stands in this place, read as another type. Each finding has its own place.
+    pub(crate) fn decode<U: DeserializeOwned>(&self) -> (Option<U>, Vec<(Place, Finding)>) {
+        decode::decode(&self.tree, self.root)
     }
 
     /// Another value in the same place: an object's part, or what was made of it.
@@ -135,15 +184,36 @@ impl<T> Located<T> {
     }
 }
 
+/// Who reads what is none of ours.
+pub(crate) trait Others {
+    /// Told of every such object, and of everything that is wrong with it.
+    fn read(&mut self, kind: &str, api_version: &str, at: Located<()>) -> Vec<(Place, Finding)>;
+}
+
 /// The objects that are well formed, in the order of the text, and everything there is to say.
 pub fn read(source: &Source) -> (Vec<Located<Object>>, Vec<Problem>) {
-    let mut reader =
-        Reader { source, objects: Vec::new(), problems: Vec::new(), serious: 0, ignored: 0 };
-    if source.text.len() > FILE_BYTES_MAX {
+    read_up_to(source, FILE_BYTES_MAX, None)
+}
+
+/// The same for a longer file, in which others may find objects of theirs.
+pub(crate) fn read_up_to<'s>(
+    source: &'s Source,
+    bytes_max: usize,
+    others: Option<&'s mut dyn Others>,
+) -> (Vec<Located<Object>>, Vec<Problem>) {
+    let mut reader = Reader {
+        source,
+        others,
+        objects: Vec::new(),
+        problems: Vec::new(),
+        serious: 0,
+        ignored: 0,
+    };
+    if source.text.len() > bytes_max {
         let message = format!(
             "is {} bytes long, more than the {} MiB that a file may have",
             source.text.len(),
-            FILE_BYTES_MAX / 1024 / 1024
+            bytes_max / 1024 / 1024
         );
         reader.tell(Place::START, Finding::error("", message).hint("split the file"));
     } else {
@@ -157,8 +227,16 @@ pub fn read(source: &Source) -> (Vec<Located<Object>>, Vec<Problem>) {
     reader.finish()
 }
 
+/// Where `field` stands in a text of one document, such as an answer of AWS; or the nearest thing around
+/// it. Nothing where the text cannot be read.
+pub(crate) fn locate(text: &str, field: &str) -> Option<Place> {
+    let tree = tree::documents(text).into_iter().next()?.tree?;
+    Some(tree.locate(tree.root, field))
+}
+
 struct Reader<'s> {
     source: &'s Source,
+    others: Option<&'s mut dyn Others>,
     objects: Vec<Located<Object>>,
     problems: Vec<Problem>,
     /// Problems that are more than notes.
@@ -171,19 +249,29 @@ struct Reader<'s> {
 enum Claim {
     Class { beta: bool },
     Pool { beta: bool },
+    Machine,
     Policy,
     Quarantine,
+    Budget,
+    Replacement,
+    Ledger,
+    Image,
 }
 
 /// Our kinds and the versions in which they are read.
-const KINDS: [(&str, &[&str]); 4] = [
+const KINDS: [(&str, &[&str]); 9] = [
     (
         ec2nodeclass::KIND,
         &[ec2nodeclass::KARPENTER_V1, ec2nodeclass::NODEMOLT_V1ALPHA1, v1beta1::CLASS],
     ),
     (nodepool::KIND, &[nodepool::KARPENTER_V1, v1beta1::POOL]),
+    (nodeclaim::KIND, &[nodeclaim::KARPENTER_V1]),
     (imagepolicy::KIND, &[imagepolicy::NODEMOLT_V1ALPHA1]),
     (imagequarantine::KIND, &[imagequarantine::NODEMOLT_V1ALPHA1]),
+    (nodedisruptionbudget::KIND, &[nodedisruptionbudget::KARPENTER_V1ALPHA1]),
+    (replacement::KIND, &[replacement::NODEMOLT_V1ALPHA1]),
+    (disruptionledger::KIND, &[disruptionledger::NODEMOLT_V1ALPHA1]),
+    (awsimage::KIND, &awsimage::API_VERSIONS),
 ];
 
 impl Reader<'_> {
@@ -255,7 +343,7 @@ impl Reader<'_> {
         let kind = tree.text(root, "kind");
         if let Some(items) = tree.entry(root, "items")
             && let Some(of) = kind.and_then(|it| it.strip_suffix("List"))
-            && (of.is_empty() || KINDS.iter().any(|(kind, _)| *kind == of))
+            && (of.is_empty() || self.others.is_some() || KINDS.iter().any(|(kind, _)| *kind == of))
         {
             return self.list(tree, items.value, &under(prefix, "items".to_owned()));
         }
@@ -273,6 +361,10 @@ impl Reader<'_> {
             }
             return true;
         };
+        if !KINDS.iter().any(|(it, _)| *it == kind) && self.others.is_some() {
+            self.offer(kind, api_version, self.at(tree, root, prefix, &[]));
+            return true;
+        }
         match claim(kind, api_version) {
             Ok(claim) => {
                 self.claimed(tree, root, prefix, &claim);
@@ -306,15 +398,33 @@ impl Reader<'_> {
         ours
     }
 
-    fn claimed(&mut self, tree: &Arc<Tree>, root: NodeId, prefix: &str, claim: &Claim) {
-        let at = |moves| Located {
+    fn at(
+        &self,
+        tree: &Arc<Tree>,
+        root: NodeId,
+        prefix: &str,
+        moves: &'static [(&'static str, &'static str)],
+    ) -> Located<()> {
+        Located {
             value: (),
             file: self.source.name.clone(),
             tree: Arc::clone(tree),
             root,
             prefix: prefix.to_owned(),
             moves,
-        };
+        }
+    }
+
+    fn offer(&mut self, kind: &str, api_version: &str, at: Located<()>) {
+        let prefix = at.prefix.clone();
+        let found = self.others.as_mut().map(|it| it.read(kind, api_version, at));
+        for (place, finding) in found.into_iter().flatten() {
+            self.tell(place, Finding { field: under(&prefix, finding.field), ..finding });
+        }
+    }
+
+    fn claimed(&mut self, tree: &Arc<Tree>, root: NodeId, prefix: &str, claim: &Claim) {
+        let at = |moves| self.at(tree, root, prefix, moves);
         match claim {
             Claim::Class { beta: false } => {
                 self.keep(at(&[]), |it| (it, vec![]), ec2nodeclass::check, Object::Class);
@@ -331,11 +441,26 @@ impl Reader<'_> {
             Claim::Pool { beta: true } => {
                 self.keep(at(&v1beta1::POOL_MOVES), v1beta1::pool, nodepool::check, Object::Pool);
             }
+            Claim::Machine => {
+                self.keep(at(&[]), |it| (it, vec![]), nodeclaim::check, Object::Claim);
+            }
             Claim::Policy => {
                 self.keep(at(&[]), |it| (it, vec![]), imagepolicy::check, Object::Policy);
             }
             Claim::Quarantine => {
                 self.keep(at(&[]), |it| (it, vec![]), imagequarantine::check, Object::Quarantine);
+            }
+            Claim::Budget => {
+                self.keep(at(&[]), |it| (it, vec![]), nodedisruptionbudget::check, Object::Budget);
+            }
+            Claim::Replacement => {
+                self.keep(at(&[]), |it| (it, vec![]), replacement::check, Object::Replacement);
+            }
+            Claim::Ledger => {
+                self.keep(at(&[]), |it| (it, vec![]), disruptionledger::check, Object::Ledger);
+            }
+            Claim::Image => {
+                self.keep(at(&[]), |it| (it, vec![]), awsimage::check, Object::Image);
             }
         }
     }
@@ -377,6 +502,10 @@ fn claim(kind: &str, api_version: &str) -> Result<Claim, Finding> {
     let Some((_, known)) = KINDS.iter().find(|(it, _)| *it == kind) else {
         return Err(foreign(kind, api_version));
     };
+    // People do not write claims. Those of another version come out of old clusters.
+    if kind == nodeclaim::KIND && !known.contains(&api_version) {
+        return Err(foreign(kind, api_version));
+    }
     if !known.contains(&api_version) {
         let message =
             format!("{} is not a version of {kind} that is read here", quoted(api_version));
@@ -386,7 +515,12 @@ fn claim(kind: &str, api_version: &str) -> Result<Claim, Finding> {
     Ok(match kind {
         ec2nodeclass::KIND => Claim::Class { beta: api_version == v1beta1::CLASS },
         nodepool::KIND => Claim::Pool { beta: api_version == v1beta1::POOL },
+        nodeclaim::KIND => Claim::Machine,
         imagepolicy::KIND => Claim::Policy,
+        nodedisruptionbudget::KIND => Claim::Budget,
+        replacement::KIND => Claim::Replacement,
+        disruptionledger::KIND => Claim::Ledger,
+        awsimage::KIND => Claim::Image,
         _ => Claim::Quarantine,
     })
 }
@@ -397,6 +531,7 @@ fn foreign(kind: &str, api_version: &str) -> Finding {
     let read_here = KINDS.map(|(kind, _)| kind);
     if KINDS.iter().any(|(_, known)| known.iter().any(|it| it.split('/').next() == Some(group)))
         && let Some(near) = nearest(kind, &read_here)
+        && near != kind
     {
         let message = format!("{} is not a kind of {group}", quoted(kind));
         return Finding::error("kind", message).hint(format!("did you mean `{near}`?"));

@@ -6,19 +6,22 @@
 
 use std::collections::BTreeMap;
 
-use nodemolt_core::bootstrap::{Cluster, Kubelet, Placement, Settings, Taint};
+use nodemolt_core::bootstrap::{
+    Cluster, Kubelet, Placement, Settings, Taint, UserPart, effective_reservations,
+};
 use nodemolt_core::launch::CapacityType;
-use nodemolt_fit::Family;
-use nodemolt_fit::capacity::NodeSettings;
+use nodemolt_fit::capacity::{NodeSettings, Threshold};
+use nodemolt_fit::{Family, Operator, Quantity, Requirements, Vocabulary, Written, label};
 
 use crate::ec2nodeclass::{self, EC2NodeClass, EC2NodeClassSpec};
+use crate::file::path;
+use crate::into_core::PoolOfClass;
 use crate::meta::IntOrString;
 use crate::nodepool::{self, NodePool};
 use crate::problem::{Finding, nearest};
 
-const NODEPOOL_LABEL: &str = "karpenter.sh/nodepool";
-const CLASS_LABEL: &str = "karpenter.k8s.aws/ec2nodeclass";
-const CAPACITY_TYPE_LABEL: &str = "karpenter.sh/capacity-type";
+/// A node has its taints from what it is told at boot; no controller need bring them.
+const TAINTS_ARE_THERE: (&str, &str) = ("karpenter.sh/do-not-sync-taints", "true");
 
 /// A node has it until its controller has seen it.
 const UNREGISTERED: (&str, &str) = ("karpenter.sh/unregistered", "NoExecute");
@@ -29,6 +32,9 @@ const PLACEMENTS: [&str; 2] = ["BeforeBootstrap", "BetweenBootstrapAndKubelet"];
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfClass {
     pub name: String,
+    /// The label that names the class on a node: under the class's own group, as Karpenter has it, so
+    /// that one name in both groups is two classes.
+    pub label: String,
     pub family: Family,
     pub kubelet: Kubelet,
     pub instance_store_raid0: bool,
@@ -55,15 +61,56 @@ impl TryFrom<&EC2NodeClass> for OfClass {
         let placement = placement(spec, &mut found);
         let this = Self {
             name: class.metadata.name.clone(),
+            label: class_label(&class.api_version),
             family: family(spec),
             kubelet: spec.kubelet.as_ref().map(kubelet).unwrap_or_default(),
             instance_store_raid0: spec.instance_store_policy.as_deref() == Some("RAID0"),
             placement,
             user_part: spec.user_data.clone().unwrap_or_default(),
-            release: release(spec),
+            release: release(class),
         };
         if found.is_empty() { Ok(this) } else { Err(found) }
     }
+}
+
+/// What nodes of the class offer: what the class reserves, and where it says nothing what its user data
+/// does. User data that cannot be read reserves nothing that we know of, and that is told.
+pub fn offered(class: &EC2NodeClass) -> Result<(NodeSettings, Vec<Finding>), Vec<Finding>> {
+    let mut settings = NodeSettings::try_from(class)?;
+    let Ok(of_class) = OfClass::try_from(class) else { return Ok((settings, Vec::new())) };
+    let user = UserPart(&of_class.user_part);
+    let effective = match effective_reservations(settings.family, &of_class.kubelet, user) {
+        Ok(effective) => effective,
+        Err(conflict) => {
+            let message = format!("what it reserves is not counted: {conflict}");
+            let hint = "`nodemolt userdata lint` tells more";
+            return Ok((settings, vec![Finding::warning("spec.userData", message).hint(hint)]));
+        }
+    };
+    // Every value was checked when it was read, so none is lost here.
+    let quantities = |map: &BTreeMap<String, String>| {
+        let read = |(key, text): (&String, &String)| Some((key.clone(), text.parse().ok()?));
+        map.iter().filter_map(read).collect::<BTreeMap<String, Quantity>>()
+    };
+    settings.kube_reserved = quantities(&effective.kube_reserved);
+    settings.system_reserved = quantities(&effective.system_reserved);
+    let threshold = |text: &String| {
+        Threshold::from_percent(text).or_else(|| text.parse().ok().map(Threshold::Fixed))
+    };
+    let hard = effective.eviction_hard.iter();
+    settings.eviction_hard =
+        hard.filter_map(|(key, it)| Some((key.clone(), threshold(it)?))).collect();
+    settings.max_pods = effective.max_pods;
+    settings.pods_per_core = effective.pods_per_core;
+    Ok((settings, Vec::new()))
+}
+
+/// `nodemolt.dev/ec2nodeclass` of our group; Karpenter's own of any other.
+fn class_label(api_version: &str) -> String {
+    if api_version == ec2nodeclass::NODEMOLT_V1ALPHA1 {
+        return "nodemolt.dev/ec2nodeclass".to_owned();
+    }
+    label::NODECLASS.to_owned()
 }
 
 /// As written, else as the alias says; images that are selected otherwise are custom.
@@ -78,9 +125,23 @@ fn alias(spec: &EC2NodeClassSpec) -> Option<&str> {
     spec.terms().iter().find_map(|it| it.alias.as_deref())
 }
 
-fn release(spec: &EC2NodeClassSpec) -> Option<String> {
-    let written = alias(spec).map(str::to_owned).or_else(|| spec.implied_alias())?;
-    written.split_once('@').map(|(_, release)| release.to_owned())
+/// Of the alias, else of the name that is asked for, else of an image that was resolved.
+fn release(class: &EC2NodeClass) -> Option<String> {
+    let spec = &class.spec;
+    if let Some(alias) = alias(spec).map(str::to_owned).or_else(|| spec.implied_alias()) {
+        return alias.split_once('@').map(|(_, release)| release.to_owned());
+    }
+    let asked = spec.terms().iter().filter_map(|it| it.name.as_deref());
+    let amis = class.status.iter().flat_map(|it| it.amis.iter().flatten());
+    let resolved = amis.filter_map(|it| it.name.as_deref());
+    asked.chain(resolved).find_map(release_in_name)
+}
+
+/// `v1.50.0` of `bottlerocket-aws-k8s-1.35-x86_64-v1.50.0-0a1b2c3d`.
+fn release_in_name(name: &str) -> Option<String> {
+    let mut words = name.strip_prefix("bottlerocket-")?.split('-');
+    let version = |it: &&str| it.starts_with('v') && it.contains('.') && !it.contains('*');
+    words.rfind(version).map(str::to_owned)
 }
 
 fn placement(spec: &EC2NodeClassSpec, found: &mut Vec<Finding>) -> Placement {
@@ -127,9 +188,16 @@ pub struct OfPool {
     pub name: String,
     /// The class that it refers to, and the group of that.
     pub class: (String, String),
+    /// Of the template; and of each requirement that leaves one value, which every node then has.
     pub labels: BTreeMap<String, String>,
+    /// Where the requirements leave but one.
+    pub capacity_type: Option<String>,
     /// Those that stay, then those that something takes away.
     pub taints: Vec<Taint>,
+    /// The field of the pool that says a label.
+    pub label_fields: BTreeMap<String, String>,
+    /// And those that say the taints.
+    pub taint_fields: Vec<String>,
 }
 
 impl From<&NodePool> for OfPool {
@@ -141,15 +209,67 @@ impl From<&NodePool> for OfPool {
             value: it.value.clone(),
             effect: it.effect.clone(),
         };
+        let written = PoolOfClass::try_from(pool).map(|it| it.pool.requirements);
+        let written = written.unwrap_or_default();
+        let required = only_values(&written);
+        let mut label_fields = BTreeMap::new();
+        for (at, it) in written.iter().enumerate().rev() {
+            let field = format!("spec.template.spec.requirements[{at}]");
+            label_fields.insert(label::normalise(&it.key).to_owned(), field);
+        }
+        for key in template.metadata.iter().flat_map(|it| it.labels.keys()) {
+            let field = path::join("spec.template.metadata.labels", key);
+            label_fields.insert(key.clone(), field);
+        }
+        label_fields.insert(label::NODEPOOL.to_owned(), "metadata.name".to_owned());
+        let capacity_type = required.get(label::CAPACITY_TYPE).cloned();
+        let mut labels = required;
+        // Where and how a machine is bought is known when it was.
+        labels.retain(|key, _| !label::by_offering(key));
+        labels.extend(template.metadata.iter().flat_map(|it| it.labels.clone()));
         let staying = template.spec.taints.iter().flatten();
         let startup = template.spec.startup_taints.iter().flatten();
+        let field = |list: &str, count: usize| {
+            (0..count).map(|at| format!("spec.template.spec.{list}[{at}]")).collect::<Vec<_>>()
+        };
+        let mut taint_fields = field("taints", staying.clone().count());
+        taint_fields.extend(field("startupTaints", startup.clone().count()));
         Self {
             name: pool.metadata.name.clone(),
             class: (class.group.clone(), class.name.clone()),
-            labels: template.metadata.as_ref().map(|it| it.labels.clone()).unwrap_or_default(),
+            labels,
+            capacity_type,
             taints: staying.chain(startup).map(taint).collect(),
+            label_fields,
+            taint_fields,
         }
     }
+}
+
+/// The labels of which these requirements, taken together, leave one value.
+fn only_values(required: &[Written]) -> BTreeMap<String, String> {
+    let vocabulary = Vocabulary::new();
+    let together = Requirements::read(required, &vocabulary);
+    let only = |(key, requirement): (_, &nodemolt_fit::Requirement)| {
+        let key = vocabulary.key_text(key).as_ref().to_owned();
+        let written = requirement.written(&key, &vocabulary);
+        let value = match written.as_slice() {
+            [it] if it.operator == Operator::In => it.values.as_slice(),
+            [least, most]
+                if least.operator == Operator::Gte
+                    && most.operator == Operator::Lte
+                    && least.values == most.values =>
+            {
+                least.values.as_slice()
+            }
+            _ => &[],
+        };
+        match value {
+            [value] => Some((key, value.clone())),
+            _ => None,
+        }
+    };
+    together.iter().filter_map(only).collect()
 }
 
 /// All of it together. Without a pool its labels and taints are left out.
@@ -160,9 +280,14 @@ pub fn settings(
     capacity_type: Option<CapacityType>,
 ) -> Settings {
     let mut labels = pool.map(|it| it.labels.clone()).unwrap_or_default();
-    labels.insert(CLASS_LABEL.to_owned(), class.name.clone());
-    labels.extend(pool.map(|it| (NODEPOOL_LABEL.to_owned(), it.name.clone())));
-    labels.extend(capacity_type.map(|it| (CAPACITY_TYPE_LABEL.to_owned(), it.to_string())));
+    let capacity_type = capacity_type
+        .map(|it| it.to_string())
+        .or_else(|| pool.and_then(|it| it.capacity_type.clone()));
+    labels.insert(class.label.clone(), class.name.clone());
+    labels.extend(pool.map(|it| (label::NODEPOOL.to_owned(), it.name.clone())));
+    labels.extend(capacity_type.map(|it| (label::CAPACITY_TYPE.to_owned(), it)));
+    let (key, value) = TAINTS_ARE_THERE;
+    labels.insert(key.to_owned(), value.to_owned());
     let mut taints = pool.map(|it| it.taints.clone()).unwrap_or_default();
     let (key, effect) = UNREGISTERED;
     if !taints.iter().any(|it| it.key == key && it.effect == effect) {
@@ -214,6 +339,17 @@ mod tests {
     }
 
     #[test]
+    fn the_release_is_that_of_the_name_where_there_is_no_alias() {
+        let name = "bottlerocket-aws-k8s-1.35-x86_64-v1.50.0-0a1b2c3d";
+        assert_eq!(release_in_name(name).as_deref(), Some("v1.50.0"));
+        assert_eq!(release_in_name("bottlerocket-aws-k8s-1.35-x86_64-v1.*"), None);
+        assert_eq!(release_in_name("my-image-v1.50.0"), None);
+        let spec =
+            format!("{{role: r, amiFamily: Bottlerocket, amiSelectorTerms: [{{name: {name}}}]}}");
+        assert_eq!(read(&spec).unwrap().release.as_deref(), Some("v1.50.0"));
+    }
+
+    #[test]
     fn a_placement_that_nobody_knows_is_told() {
         let spec = "{role: r, amiFamily: AL2, userDataPlacement: BetweenBootstrapAndKubelets}";
         let found = read(spec).unwrap_err();
@@ -235,8 +371,11 @@ mod tests {
         let mut pool = OfPool {
             name: "web".to_owned(),
             class: (String::new(), String::new()),
-            labels: BTreeMap::from([(NODEPOOL_LABEL.to_owned(), "other".to_owned())]),
+            labels: BTreeMap::from([(label::NODEPOOL.to_owned(), "other".to_owned())]),
+            capacity_type: None,
             taints: vec![taint("a", "NoSchedule")],
+            label_fields: BTreeMap::new(),
+            taint_fields: Vec::new(),
         };
         let cluster = || Cluster {
             name: "blue".to_owned(),
@@ -247,10 +386,57 @@ mod tests {
             ip_family: nodemolt_core::bootstrap::IpFamily::V4,
         };
         let said = settings(cluster(), &class, Some(&pool), Some(CapacityType::Spot));
-        assert_eq!(said.labels[NODEPOOL_LABEL], "web", "a pool cannot pose as another");
-        assert_eq!(said.labels[CAPACITY_TYPE_LABEL], "spot");
+        assert_eq!(said.labels[label::NODEPOOL], "web", "a pool cannot pose as another");
+        assert_eq!(said.labels[label::CAPACITY_TYPE], "spot");
         assert_eq!(said.taints.len(), 2);
         pool.taints = said.taints.clone();
         assert_eq!(settings(cluster(), &class, Some(&pool), None).taints, said.taints);
+    }
+
+    #[test]
+    fn the_class_is_named_under_its_own_group() {
+        assert_eq!(class_label("karpenter.k8s.aws/v1"), "karpenter.k8s.aws/ec2nodeclass");
+        assert_eq!(class_label("nodemolt.dev/v1alpha1"), "nodemolt.dev/ec2nodeclass");
+    }
+
+    #[test]
+    fn a_requirement_that_leaves_one_value_is_a_label() {
+        let text = "
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: web}
+spec:
+  template:
+    metadata: {labels: {written: template}}
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: web}
+      requirements:
+        - {key: one, operator: In, values: [a]}
+        - {key: several, operator: In, values: [a, b]}
+        - {key: narrowed, operator: In, values: [a, b]}
+        - {key: narrowed, operator: NotIn, values: [b]}
+        - {key: there, operator: Exists}
+        - {key: not, operator: NotIn, values: [a]}
+        - {key: gone, operator: DoesNotExist}
+        - {key: bounded, operator: Gt, values: ['4']}
+        - {key: bounded, operator: Lt, values: ['6']}
+        - {key: wide, operator: Gt, values: ['4']}
+        - {key: none, operator: In, values: [a]}
+        - {key: none, operator: In, values: [b]}
+        - {key: written, operator: In, values: [requirement]}
+        - {key: karpenter.sh/capacity-type, operator: In, values: [spot]}
+        - {key: topology.k8s.aws/zone-id, operator: In, values: [use1-az1]}
+        - {key: karpenter.k8s.aws/capacity-reservation-id, operator: In, values: [cr-1]}
+";
+        let source = Source { name: "pool.yaml".to_owned(), text: text.to_owned() };
+        let (objects, problems) = file::read(&source);
+        let Some(Object::Pool(pool)) = objects.first().map(|it| &it.value) else {
+            panic!("{problems:?}")
+        };
+        let pool = OfPool::from(pool);
+        let labels: Vec<_> = pool.labels.iter().map(|(key, it)| (&**key, &**it)).collect();
+        let expected = [("bounded", "5"), ("narrowed", "a"), ("one", "a"), ("written", "template")];
+        assert_eq!(labels, expected);
+        assert_eq!(pool.capacity_type.as_deref(), Some("spot"));
     }
 }

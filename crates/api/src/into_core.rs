@@ -150,6 +150,10 @@ impl TryFrom<&EC2NodeClass> for Ask {
 
 fn read_term(reader: &mut Reader, field: &str, wire: &AmiSelectorTerm) -> Term {
     let AmiSelectorTerm { alias, tags, id, name, owner, ssm_parameter, requirements } = wire;
+    // What is empty counts as absent, and a parameter beside an alias too: the door has warned of both.
+    let said = |it: &Option<String>| it.clone().filter(|it| !it.is_empty());
+    let (name, owner) = (said(name), said(owner));
+    let ssm_parameter = said(ssm_parameter).filter(|_| alias.is_none());
     let mut term = Term {
         alias: alias.as_ref().and_then(|it| reader.parse(&format!("{field}.alias"), it)),
         id: id.as_ref().and_then(|it| reader.parse::<ImageId>(&format!("{field}.id"), it)),

@@ -81,7 +81,11 @@ impl TryFrom<&EC2NodeClass> for Settings {
             user_part_placement: reader.placement(spec.user_data_placement.as_deref()),
             kubelet: kubelet(spec),
         };
-        reader.found.extend(settings.check().into_iter().map(told));
+        let mut findings = settings.check();
+        if findings.is_empty() {
+            findings = settings.proportions();
+        }
+        reader.found.extend(findings.into_iter().map(told));
         if reader.found.is_empty() { Ok(settings) } else { Err(reader.found) }
     }
 }

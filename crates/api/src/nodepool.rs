@@ -4,10 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use kube::{CustomResource, CustomResourceExt as _, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    meta::{ObjectMeta, Quantity, WireRequirement, open_struct},
+    crd::{self, Crd, schema},
+    meta::{Condition, ObjectMeta, Quantity, WireRequirement},
     problem::Finding,
     requirement,
 };
@@ -16,6 +18,14 @@ use crate::{
 pub const KIND: &str = "NodePool";
 /// Karpenter's group and version; also what v1beta1 is shown as.
 pub const KARPENTER_V1: &str = "karpenter.sh/v1";
+/// How the API server is told of it. Whoever installed it keeps it.
+pub const CRD: Crd = Crd {
+    name: "nodepools.karpenter.sh",
+    group: "karpenter.sh",
+    kind: KIND,
+    standalone_only: true,
+    definition: || crd::finish(NodePoolObject::crd()),
+};
 
 /// Nodes of one sort: what they are, how many there may be, and when they may go.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -34,141 +44,281 @@ pub struct NodePool {
     pub status: Option<NodePoolStatus>,
 }
 
-/// What a person asks for.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What the pool's nodes are, how many there may be, and when they may go.
+#[derive(
+    CustomResource, KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize,
+)]
+#[kube(
+    group = "karpenter.sh",
+    version = "v1",
+    kind = "NodePool",
+    root = "NodePoolObject",
+    status = "NodePoolStatus",
+    derive = "PartialEq",
+    doc = "Nodes of one sort: what they are, how many there may be, and when they may go. Nodes are \
+           made for pods that fit nowhere else.",
+    category = "karpenter",
+    scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.nodes"),
+    printcolumn(
+        name = "NodeClass",
+        type_ = "string",
+        json_path = ".spec.template.spec.nodeClassRef.name"
+    ),
+    printcolumn(name = "Nodes", type_ = "string", json_path = ".status.nodes"),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Weight", type_ = "integer", json_path = ".spec.weight", priority = 1),
+    printcolumn(name = "CPU", type_ = "string", json_path = ".status.resources.cpu", priority = 1),
+    printcolumn(
+        name = "Memory",
+        type_ = "string",
+        json_path = ".status.resources.memory",
+        priority = 1
+    )
+)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = (
+        "has(self.replicas) == has(oldSelf.replicas)",
+        "Cannot transition NodePool between static (replicas set) and dynamic (replicas unset) provisioning modes",
+    ),
+    validation = (
+        "!has(self.replicas) || (!has(self.limits) || size(self.limits) == 0 || (size(self.limits) == 1 && 'nodes' in self.limits))",
+        "only 'limits.nodes' is supported on static NodePools",
+    ),
+    validation = (
+        "!has(self.replicas) || !has(self.weight)",
+        "'weight' is not supported on static NodePools",
+    ),
+)]
 pub struct NodePoolSpec {
-    /// What each node is.
+    /// What each node of the pool is: its labels, taints, requirements and class. A change here makes
+    /// the pool's nodes drift, save one of `requirements` that they still meet.
     pub template: NodeClaimTemplate,
-    /// When nodes may go.
+    /// When nodes may be removed of our own accord, and how many at a time. Unset, empty and
+    /// underutilized nodes at once, a tenth of the pool at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = {"consolidateAfter": "0s"}))]
     pub disruption: Option<Disruption>,
-    /// How much there may be of each resource.
+    /// How much the pool's nodes may have of each resource, all together. Where one is reached no
+    /// node is added. Unset, there is no limit. Example: `{cpu: 1000, memory: 1000Gi, nodes: 50}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::quantities")]
     pub limits: Option<BTreeMap<String, Quantity>>,
-    /// 1 to 100: heavier pools are tried first.
+    /// 1 to 100. Where several pools suit a pod the heaviest is tried first. Unset, 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100))]
     pub weight: Option<i32>,
-    /// How many nodes there always are.
+    /// How many nodes there always are, whatever pods need. With it the pool is static: it takes no
+    /// `weight`, of `limits` only `nodes`, and cannot become dynamic again. `kubectl scale` sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
     pub replicas: Option<i64>,
 }
 
-/// What each node is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What each node of the pool is.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeClaimTemplate {
-    /// What is pinned to each node.
+    /// Labels and annotations that each node is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<TemplateMeta>,
     /// What each node is.
     pub spec: NodeClaimTemplateSpec,
 }
 
-/// What is pinned to each node.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Labels and annotations that each node is given.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TemplateMeta {
-    /// Labels of the node.
+    /// Labels of each node, for pods to select. Keys under `karpenter.sh` are taken, save
+    /// `karpenter.sh/capacity-type`. Example: `{team: payments}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "schema::template_labels")]
+    #[x_kube(
+        validation = (
+            r#"self.all(x, x in ["karpenter.sh/capacity-type", "karpenter.sh/nodepool"] || !x.find("^([^/]+)").endsWith("karpenter.sh"))"#,
+            r#"label domain "karpenter.sh" is restricted"#,
+        ),
+        validation = (
+            r#"self.all(x, x != "karpenter.sh/nodepool")"#,
+            r#"label "karpenter.sh/nodepool" is restricted"#,
+        ),
+        validation = (
+            r#"self.all(x, x != "kubernetes.io/hostname")"#,
+            r#"label "kubernetes.io/hostname" is restricted"#,
+        ),
+    )]
     pub labels: BTreeMap<String, String>,
-    /// Annotations of the node.
+    /// Annotations of each node.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("x-kubernetes-map-type" = "granular"))]
     pub annotations: BTreeMap<String, String>,
 }
 
 /// What each node is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("required" = ["nodeClassRef", "requirements"]))]
 pub struct NodeClaimTemplateSpec {
-    /// Taints that stay.
+    /// Taints that each node has for as long as it lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub taints: Option<Vec<Taint>>,
-    /// Taints that something else takes away once the node is ready.
+    /// Taints that each node starts with and that something else takes away once the node is ready
+    /// for pods, such as the agent of a network. Pods need not tolerate them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub startup_taints: Option<Vec<Taint>>,
-    /// What the node must be.
+    /// What each node must be, by its labels; all must hold. `[]` leaves everything open. Example:
+    /// `{key: kubernetes.io/arch, operator: In, values: [arm64]}`.
     #[serde(default)]
+    #[schemars(schema_with = "schema::pool_requirements")]
     pub requirements: Vec<WireRequirement>,
-    /// The class it boots by.
+    /// The class that nodes boot by: which image, which network, which settings. Group and kind stay
+    /// what they are; the name may change, and then the nodes drift.
+    #[x_kube(
+        validation = ("self.group == oldSelf.group", "nodeClassRef.group is immutable"),
+        validation = ("self.kind == oldSelf.kind", "nodeClassRef.kind is immutable"),
+    )]
     pub node_class_ref: NodeClassRef,
-    /// How long its end may take. Unset, forever.
+    /// How long a node's end may take once it has begun. After that pods are removed whatever their
+    /// budgets say. Unset, a node waits for its pods for ever. Hours, minutes and seconds: `48h`, `1h30m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = schema::DURATION))]
     pub termination_grace_period: Option<String>,
-    /// How old it may get, or `Never`.
+    /// How old a node may get before it is replaced, in hours, minutes and seconds, or `Never`.
+    /// Unset, 720h, which is 30 days.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = schema::DURATION_OR_NEVER), extend("default" = "720h"))]
     pub expire_after: Option<String>,
 }
 
-/// The class that nodes boot by.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The class that a node boots by.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeClassRef {
-    /// Its group: Karpenter's or ours.
+    /// The class's API group, without a version: `karpenter.k8s.aws` or `nodemolt.dev`.
+    #[schemars(regex(pattern = "^[^/]*$"))]
+    #[x_kube(validation = ("self != ''", "group may not be empty"))]
     pub group: String,
-    /// Its kind.
+    /// The class's kind: `EC2NodeClass`.
+    #[x_kube(validation = ("self != ''", "kind may not be empty"))]
     pub kind: String,
-    /// Its name.
+    /// The class's name.
+    #[x_kube(validation = ("self != ''", "name may not be empty"))]
     pub name: String,
 }
 
 /// Keeps pods away that do not tolerate it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Taint {
-    /// Its name.
+    /// The taint's name, for example `nvidia.com/gpu`.
+    #[schemars(length(min = 1), regex(pattern = schema::QUALIFIED_NAME))]
     pub key: String,
-    /// Its value.
+    /// The taint's value, for pods that tolerate some values and not others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = schema::QUALIFIED_NAME))]
     pub value: Option<String>,
-    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    /// What happens to pods that do not tolerate it. `NoSchedule`: none is added.
+    /// `PreferNoSchedule`: none is added while there is room elsewhere. `NoExecute`: those that run
+    /// are evicted, too.
+    #[schemars(extend("enum" = ["NoSchedule", "PreferNoSchedule", "NoExecute"]))]
     pub effect: String,
-    /// When it was put on.
+    /// When it was put on the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
     pub time_added: Option<String>,
 }
 
-/// When nodes may go.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// When nodes may be removed of our own accord, and how many at a time.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("required" = ["consolidateAfter"]))]
 pub struct Disruption {
-    /// How long after the last pod came or went, or `Never`.
+    /// How long after the last pod came or went a node may be consolidated, in hours, minutes and
+    /// seconds; `Never` switches that off. Example: `5m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = schema::DURATION_OR_NEVER))]
     pub consolidate_after: Option<String>,
-    /// `WhenEmpty`, `WhenEmptyOrUnderutilized` or `Balanced`.
+    /// Which nodes may be consolidated. `WhenEmpty`: those without pods.
+    /// `WhenEmptyOrUnderutilized`: also those whose pods fit elsewhere for less. `Balanced`: of those,
+    /// only where the saving is worth the disruption. Unset, `WhenEmptyOrUnderutilized`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend(
+        "enum" = ["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"],
+        "default" = "WhenEmptyOrUnderutilized",
+    ))]
     pub consolidation_policy: Option<String>,
-    /// How many at a time. All that apply hold.
+    /// How many nodes of the pool may go at a time. Where several budgets apply the smallest holds.
+    /// Unset, 10% of the pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(max = 50),
+        extend("default" = [{"nodes": "10%"}], "x-kubernetes-list-type" = "atomic")
+    )]
+    #[x_kube(validation = (
+        "self.all(x, has(x.schedule) == has(x.duration))",
+        "'schedule' must be set with 'duration'",
+    ))]
     pub budgets: Option<Vec<Budget>>,
 }
 
-/// How many nodes may go at a time.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// How many nodes may go at a time, always or in a window.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("required" = ["nodes"]))]
 pub struct Budget {
-    /// A number or a percentage, always as a string.
+    /// A number of nodes or a percentage of the pool, as a string: `"5"`, `"10%"`. `"0"` lets none go.
     #[serde(default = "ten_percent")]
+    #[schemars(regex(pattern = "^((100|[0-9]{1,2})%|[0-9]+)$"), extend("default" = "10%"))]
     pub nodes: String,
-    /// When it applies, in cron's words and UTC.
+    /// When the budget begins to apply: five fields of cron, or a word such as `@daily`. Always UTC.
+    /// Stands together with `duration`. Unset, it always applies. Example: `0 9 * * mon-fri`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(
+        pattern = r"^(@(annually|yearly|monthly|weekly|daily|midnight|hourly))|((.+)\s(.+)\s(.+)\s(.+)\s(.+))$"
+    ))]
     pub schedule: Option<String>,
-    /// For how long.
+    /// For how long the budget applies, from each time of `schedule`, in hours and minutes: `8h`, `1h30m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$"))]
     pub duration: Option<String>,
-    /// For which reasons: `Underutilized`, `Empty`, `Drifted`. Unset, all.
+    /// For which removals the budget is: `Underutilized`, `Empty`, `Drifted`. Unset, for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::disruption_reasons")]
     pub reasons: Option<Vec<String>>,
 }
 
-/// The CRD's own default.
+/// The schema's own default.
 fn ten_percent() -> String {
     "10%".to_owned()
 }
 
-open_struct! {
-    /// What a controller answered. Kept as it came.
-    pub struct NodePoolStatus {}
+/// What the controller found out about the pool.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodePoolStatus {
+    /// How much of each resource the pool's nodes have, all together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::quantities")]
+    pub resources: Option<BTreeMap<String, Quantity>>,
+    /// How many nodes the pool has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = 0))]
+    pub nodes: Option<i64>,
+    /// The generation of the class that the pool's health was judged by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_class_observed_generation: Option<i64>,
+    /// Whether the pool can make nodes, and why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::conditions")]
+    pub conditions: Option<Vec<Condition>>,
 }
 
 /// What has to hold before the pool's nodes and class can be understood.
@@ -179,19 +329,27 @@ pub fn check(pool: &NodePool) -> Vec<Finding> {
         let field = format!("spec.template.spec.requirements[{index}]");
         found.extend(requirement::check(&field, it));
     }
-    let NodeClassRef { group, kind, name } = node_class_ref;
-    for (field, value) in [("group", group), ("kind", kind), ("name", name)] {
-        if value.is_empty() {
-            let field = format!("spec.template.spec.nodeClassRef.{field}");
-            found.push(Finding::error(field, "cannot be empty"));
-        }
-    }
-    if group.contains('/') {
-        let group = group.split('/').next().unwrap_or_default();
-        found.push(
-            Finding::error("spec.template.spec.nodeClassRef.group", "a group has no version")
-                .hint(format!("write `{group}`")),
-        );
-    }
+    found.extend(node_class_ref.check("spec.template.spec.nodeClassRef"));
     found
+}
+
+impl NodeClassRef {
+    /// What is wrong with the reference at `field`.
+    pub(crate) fn check(&self, field: &str) -> Vec<Finding> {
+        let Self { group, kind, name } = self;
+        let mut found = Vec::new();
+        for (part, value) in [("group", group), ("kind", kind), ("name", name)] {
+            if value.is_empty() {
+                found.push(Finding::error(format!("{field}.{part}"), "cannot be empty"));
+            }
+        }
+        if group.contains('/') {
+            let group = group.split('/').next().unwrap_or_default();
+            found.push(
+                Finding::error(format!("{field}.group"), "a group has no version")
+                    .hint(format!("write `{group}`")),
+            );
+        }
+        found
+    }
 }

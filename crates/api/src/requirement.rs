@@ -61,6 +61,7 @@ pub fn check(field: &str, requirement: &WireRequirement) -> Vec<Finding> {
     found
 }
 
+/// As the API server's `int()` reads it.
 fn natural(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit()) && text.parse::<i64>().is_ok()
+    text.parse::<i64>().is_ok_and(|it| it >= 0)
 }

@@ -7,8 +7,7 @@ use std::{fmt::Write as _, time::Instant};
 use nodemolt_api::{
     ec2nodeclass::EC2NodeClass,
     file::{Located, Object, Source, read},
-    imagepolicy::{AgeFrom, DeprecatedImages, ImagePolicy, PinnedIds},
-    nodepool::NodePool,
+    imagepolicy::{AgeFrom, DeprecatedImages, PinnedIds},
     problem::{Problem, Severity},
 };
 use proptest::prelude::*;
@@ -214,7 +213,7 @@ fn a_broken_document_does_not_hide_the_others() {
         f.yaml:13:19: spec.amiFamily: expected a string, found the number `3`
           quote it: \"3\"
         note: f.yaml:18:1: kind: ignored: `Deployment` is not read here
-          read are EC2NodeClass, NodePool, ImagePolicy, ImageQuarantine
+          read are EC2NodeClass, NodePool, NodeClaim, ImagePolicy, ImageQuarantine, NodeDisruptionBudget, Replacement, DisruptionLedger, AWSImage
         ",
     );
     assert_eq!(objects.iter().map(|it| it.value.name()).collect::<Vec<_>>(), ["good"]);
@@ -249,7 +248,7 @@ fn versions_and_kinds_are_known_or_listed() {
         apiVersion: karpenter.k8s.aws/v1
         kind: Ec2NodeClas
         ---
-        apiVersion: karpenter.sh/v1
+        apiVersion: karpenter.sh/v1beta1
         kind: NodeClaim
         ---
         kind: EC2NodeClass
@@ -267,7 +266,7 @@ fn versions_and_kinds_are_known_or_listed() {
         f.yaml:8:1: kind: `Ec2NodeClas` is not a kind of karpenter.k8s.aws
           did you mean `EC2NodeClass`?
         note: f.yaml:11:1: kind: ignored: `NodeClaim` is not read here
-          read are EC2NodeClass, NodePool, ImagePolicy, ImageQuarantine
+          read are EC2NodeClass, NodePool, NodeClaim, ImagePolicy, ImageQuarantine, NodeDisruptionBudget, Replacement, DisruptionLedger, AWSImage
         f.yaml:13:1: apiVersion: is missing
           for example `apiVersion: karpenter.k8s.aws/v1` and `kind: EC2NodeClass`
         f.yaml:15:1: apiVersion: must be a string
@@ -322,7 +321,7 @@ fn lists_are_read_item_by_item() {
         ",
         "
         note: f.yaml:9:3: items[1].kind: ignored: `ConfigMap` is not read here
-          read are EC2NodeClass, NodePool, ImagePolicy, ImageQuarantine
+          read are EC2NodeClass, NodePool, NodeClaim, ImagePolicy, ImageQuarantine, NodeDisruptionBudget, Replacement, DisruptionLedger, AWSImage
         f.yaml:13:45: items[2].spec.amiSelectorTerms[0]: expected at least one, got none, ['tags', 'id', 'name', 'alias', 'ssmParameter']
           an owner alone would select all their images: add a name or tags
         ",
@@ -347,6 +346,7 @@ fn karpenters_rules_for_terms_hold_with_its_words() {
                   'bottlerocket', 'windows2019', 'windows2022', 'windows2025'";
     let windows = "windows families may only specify version 'latest'";
     let empty_tags = "empty tag keys or values aren't supported";
+    let absent = "is empty and counts as absent";
     for (terms, expected) in [
         ("  - {id: ami-0123, ssmParameter: /a}", vec![]),
         ("  - {ssmParameter: /a, name: b, tags: {c: '*'}}", vec![]),
@@ -368,8 +368,8 @@ fn karpenters_rules_for_terms_hold_with_its_words() {
         (
             "  - {alias: al2@latest, ssmParameter: /b}",
             vec![format!(
-                "{list}[0].ssmParameter: 'alias' cannot be set with 'ssmParameter': an alias \
-                 already names its parameters"
+                "{list}[0].ssmParameter: is ignored beside 'alias': an alias already names its \
+                 parameters"
             )],
         ),
         (
@@ -390,7 +390,17 @@ fn karpenters_rules_for_terms_hold_with_its_words() {
         ("  - {tags: {}}", vec![format!("{list}[0].tags: cannot be empty")]),
         ("  - {name: ''}", vec![format!("{list}[0].name: cannot be empty")]),
         ("  - {name: a, owner: slef}", vec![format!("{list}[0].owner: `slef` is not an owner")]),
-        ("  - {name: a, owner: ''}", vec![format!("{list}[0].owner: `` is not an owner")]),
+        ("  - {name: a, owner: ''}", vec![format!("{list}[0].owner: {absent}")]),
+        ("  - {name: a, tags: {}}", vec![format!("{list}[0].tags: {absent}")]),
+        ("  - {owner: self, tags: {}}", vec![format!("{list}[0].tags: {absent}")]),
+        ("  - {ssmParameter: /a, name: ''}", vec![format!("{list}[0].name: {absent}")]),
+        (
+            "  - {name: '', owner: ''}",
+            vec![
+                format!("{list}[0].name: cannot be empty"),
+                format!("{list}[0].owner: cannot be empty"),
+            ],
+        ),
         ("  - {id: i-0123}", vec![format!("{list}[0].id: `i-0123` is not the id of an image")]),
         ("    []", vec![format!("{list}: cannot be empty")]),
         (
@@ -579,27 +589,16 @@ status:
     assert_eq!(kubelet.rest["topologyManagerPolicy"], "single-numa-node");
     assert_eq!(class.spec.associate_public_ip_address, Some(false));
     let status = class.status.as_ref().unwrap();
-    assert_eq!(status.rest["conditions"][0]["status"], "True");
-    assert_eq!(status.amis.as_ref().unwrap()[0].rest["surprise"], 1);
+    assert_eq!(status.conditions.as_ref().unwrap()[0].status, "True");
+    // What a controller wrote that is newer than we are is no one's mistake, and not ours to keep.
+    assert!(status.amis.is_some());
     round_trip(&Object::Class(class));
 }
 
 #[track_caller]
 fn round_trip(object: &Object) {
-    let json = match object {
-        Object::Class(it) => serde_json::to_string_pretty(it),
-        Object::Pool(it) => serde_json::to_string_pretty(it),
-        Object::Policy(it) => serde_json::to_string_pretty(it),
-        Object::Quarantine(it) => serde_json::to_string_pretty(it),
-    }
-    .unwrap();
-    let yaml = match object {
-        Object::Class(it) => serde_saphyr::to_string(it),
-        Object::Pool(it) => serde_saphyr::to_string(it),
-        Object::Policy(it) => serde_saphyr::to_string(it),
-        Object::Quarantine(it) => serde_saphyr::to_string(it),
-    }
-    .unwrap();
+    let json = serde_json::to_string_pretty(object).unwrap();
+    let yaml = serde_saphyr::to_string(object).unwrap();
     for text in [json, yaml] {
         let (objects, problems) = read(&source(&text));
         assert_eq!(shown(&problems), "", "{text}");
@@ -675,12 +674,7 @@ fn a_v1beta1_pool_is_shown_as_v1() {
           move them to `spec.kubelet` of the EC2NodeClass
         ",
     );
-    let pool: &NodePool = match &objects[0].value {
-        Object::Pool(pool) => pool,
-        other @ (Object::Class(_) | Object::Policy(_) | Object::Quarantine(_)) => {
-            panic!("{other:?}")
-        }
-    };
+    let Object::Pool(pool) = &objects[0].value else { panic!("{:?}", objects[0].value) };
     assert_eq!(pool.api_version, "karpenter.sh/v1");
     assert_eq!(pool.spec.template.spec.expire_after.as_deref(), Some("240h"));
     assert_eq!(pool.spec.template.spec.node_class_ref.group, "karpenter.k8s.aws");
@@ -754,7 +748,7 @@ fn a_policy_is_read_and_checked() {
           exceptions:
             - {image: ami-0456, reason: CVE-2026-1, until: 2026-08-01}
             - {image: 'al2023-*-v20260722', reason: CVE-2026-2, until: 2026-08-01T12:00:00+02:00}
-          rollout: {concurrency: 3, anything: [goes]}
+          rollout: {concurrency: 3, cooldown: 10m, windows: {allow: [{days: [Sat], from: '22:00', to: '04:00'}]}}
         ---
         apiVersion: nodemolt.dev/v1alpha1
         kind: ImagePolicy
@@ -788,12 +782,7 @@ fn a_policy_is_read_and_checked() {
           write it as `2026-08-01` or `2026-08-01T12:00:00Z`
         ",
     );
-    let policy: &ImagePolicy = match &objects[0].value {
-        Object::Policy(policy) => policy,
-        other @ (Object::Class(_) | Object::Pool(_) | Object::Quarantine(_)) => {
-            panic!("{other:?}")
-        }
-    };
+    let Object::Policy(policy) = &objects[0].value else { panic!("{:?}", objects[0].value) };
     assert_eq!(policy.spec.age_from, Some(AgeFrom::CreationOrFirstSeen));
     assert_eq!(policy.spec.pinned_ids, Some(PinnedIds::HeldByAge));
     assert_eq!(policy.spec.deprecated_images, Some(DeprecatedImages::Forbidden));
@@ -830,12 +819,8 @@ fn a_quarantine_names_one_thing_and_a_reason() {
           quote it: \"1\"
         ",
     );
-    match &objects[0].value {
-        Object::Quarantine(it) => {
-            assert_eq!(it.spec.evidence.as_deref().unwrap(), ["https://example.com/1"]);
-        }
-        other @ (Object::Class(_) | Object::Pool(_) | Object::Policy(_)) => panic!("{other:?}"),
-    }
+    let Object::Quarantine(it) = &objects[0].value else { panic!("{:?}", objects[0].value) };
+    assert_eq!(it.spec.evidence.as_deref().unwrap(), ["https://example.com/1"]);
     round_trip(&objects[0].value);
 }
 

@@ -41,7 +41,8 @@ pub(crate) enum Colour {
 const EXIT_CODES: &str = "\
 Exit codes:
   0   done; for `resolve`: every instance type that was asked for has an image
-  1   failed; for `resolve`: no image matches; for `userdata lint`: something was found
+  1   failed; for `resolve`: no image matches; for `userdata lint` and `validate`: something was found; for
+      `pack`: a pod has no place
   2   for `userdata diff --detailed-exitcode`: there are differences
   3   held back by policy, quarantine, age or withdrawal
   64  mistyped
@@ -54,6 +55,9 @@ pub(crate) enum Verb {
     Types(Types),
     Launch(Launch),
     Userdata(Userdata),
+    Crds(Crds),
+    Validate(Validate),
+    Pack(Pack),
     Completion(Completion),
 }
 
@@ -480,7 +484,7 @@ pub(crate) struct LaunchRender {
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
 
-    /// How to print
+    /// How to print; digest is the class's static digest alone, which needs nothing but the class
     #[arg(short = 'o', long, value_enum, default_value_t = DocumentFormat::Json)]
     pub output: DocumentFormat,
 }
@@ -496,6 +500,7 @@ pub(crate) enum ReservationType {
 pub(crate) enum DocumentFormat {
     Json,
     Yaml,
+    Digest,
 }
 
 /// Say what nodes are told at boot: render it, compare it, look for mistakes
@@ -620,6 +625,12 @@ pub(crate) enum TextFormat {
     Json,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlainFormat {
+    Text,
+    Json,
+}
+
 /// Say what differs between what two nodes are told: parts and keys first, then the text
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -647,6 +658,10 @@ pub(crate) struct UserdataDiff {
     /// Exit with 2 where they differ
     #[arg(long)]
     pub detailed_exitcode: bool,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = PlainFormat::Text)]
+    pub output: PlainFormat,
 }
 
 /// Look for mistakes in a class's user data: what rendering would refuse or remark, and secrets
@@ -667,6 +682,174 @@ pub(crate) struct UserdataLint {
 
     #[command(flatten)]
     pub boot: Boot,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = PlainFormat::Text)]
+    pub output: PlainFormat,
+}
+
+/// Say what the API server would refuse, and what the controller could not use
+///
+/// Every object is asked about twice: would the API server take it (by schema and rules of the definitions
+/// that `nodemolt crds --standalone` prints), and could the controller do what it says? Objects of other
+/// kinds are passed over with a note. No cluster is needed.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # before a merge, in CI
+  nodemolt validate -f manifests/
+
+  # what a template renders
+  helm template . | nodemolt validate -f -
+
+  # would this change be taken? Fields that may not change are compared with what is there
+  kubectl get nodepool general -o yaml > old.yaml
+  nodemolt validate -f general.yaml --old old.yaml
+
+Exit codes:  0 nothing found, or warnings only, 1 something would be refused or cannot be read, 64 mistyped
+")]
+pub(crate) struct Validate {
+    /// Manifests, as YAML or JSON; a folder means the .yaml, .yml and .json files in it, and `-` is
+    /// standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// What is in the cluster now: objects with the same kind and name are changed, not created
+    #[arg(long, value_name = "FILE")]
+    pub old: Option<PathBuf>,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = ValidateFormat::Text)]
+    pub output: ValidateFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ValidateFormat {
+    Text,
+    Json,
+}
+
+/// Print the definitions of our kinds, for `kubectl apply`
+///
+/// What is printed is what stands in `deploy/crds`. Where Karpenter is installed, its own kinds are its;
+/// without it, --standalone brings them along.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # a cluster with Karpenter
+  nodemolt crds | kubectl apply --server-side -f -
+
+  # a cluster without Karpenter: today's NodePools and EC2NodeClasses apply unchanged
+  nodemolt crds --standalone | kubectl apply --server-side -f -
+
+  # lock down what classes may ask for; see docs/lockdown.md
+  nodemolt crds --policies | kubectl apply --server-side -f -
+")]
+pub(crate) struct Crds {
+    /// Only these: kinds, plurals, short names or whole names such as imagepolicies.nodemolt.dev
+    #[arg(long, value_name = "KIND,…", value_delimiter = ',')]
+    pub only: Vec<String>,
+
+    /// Also Karpenter's classes, pools and claims, for a cluster without Karpenter
+    #[arg(long)]
+    pub standalone: bool,
+
+    /// Print the admission policies that lock classes down, in place of the definitions
+    #[arg(long, conflicts_with_all = ["only", "standalone", "output"])]
+    pub policies: bool,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = CrdFormat::Yaml)]
+    pub output: CrdFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CrdFormat {
+    Yaml,
+    Json,
+}
+
+/// Say where pods would fit: on which nodes, on what new ones, at which price, and if not, why
+///
+/// Reads what `kubectl get pods,nodes,nodepools,ec2nodeclasses,… -o yaml` prints, and plain manifests: a
+/// Deployment stands for its replicas, daemons are a part of every new node.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # would this fit, and on what?
+  nodemolt pack -f deployment.yaml -f pools/ --region us-east-1
+
+  # all that is pending in a cluster
+  kubectl get pods,nodes,nodepools,ec2nodeclasses,daemonsets,namespaces,pv,pvc,storageclasses,csinodes,priorityclasses -A -o yaml > cluster.yaml
+  nodemolt pack -f cluster.yaml
+
+  # where would the pods of two nodes go, if both left?
+  nodemolt pack -f cluster.yaml --leaving ip-10-0-1-4.ec2.internal --leaving ip-10-0-2-9.ec2.internal
+
+  # why has this pod no place?
+  nodemolt pack -f cluster.yaml --explain shop/cart-0
+
+Prices:         `aws pricing get-products --service-code AmazonEC2 …`, `aws ec2 describe-spot-price-history`, or a
+                table: a line `type,REGION`, then `m5.large,0.096`
+Offerings:      `aws ec2 describe-instance-type-offerings --location-type availability-zone`
+Exit codes:     0 every pod has a place, 1 some have none, 64 mistyped
+")]
+pub(crate) struct Pack {
+    /// Pods, nodes, workloads, pools, classes, volumes, …, as YAML or JSON; a folder means the .yaml, .yml
+    /// and .json files in it, and `-` is standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// A node that leaves: its pods need another place, together with all that wait for one
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    pub leaving: Vec<String>,
+
+    #[command(flatten)]
+    pub types: TypeFiles,
+
+    /// What machines cost; it wins over the shipped table. May be repeated
+    #[arg(long, value_name = "FILE")]
+    pub prices: Vec<PathBuf>,
+
+    /// In which zones instance types are offered. May be repeated
+    #[arg(long, value_name = "FILE")]
+    pub offerings: Vec<PathBuf>,
+
+    /// The region, for prices; else that of the zones that are known
+    #[arg(long, value_name = "REGION")]
+    pub region: Option<String>,
+
+    /// Zones in which nodes can be launched, where neither class, offerings nor nodes tell them
+    #[arg(long, value_name = "ZONE,…", value_delimiter = ',')]
+    pub zones: Vec<String>,
+
+    /// Network interfaces that pods may not use, as Karpenter's --reserved-enis
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub reserved_enis: u32,
+
+    /// The share of memory that the hypervisor takes, as Karpenter's --vm-memory-overhead-percent
+    #[arg(long, value_name = "SHARE", default_value = "0.075", value_parser = share)]
+    pub vm_memory_overhead_percent: u32,
+
+    /// Account for one pod: what it asks, where it goes, what stands in its way
+    #[arg(long, value_name = "NAMESPACE/POD")]
+    pub explain: Option<String>,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = PackFormat::Table)]
+    pub output: PackFormat,
+
+    /// Leave out the column headers
+    #[arg(long)]
+    pub no_headers: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PackFormat {
+    Table,
+    Wide,
+    Json,
+    Yaml,
 }
 
 /// Print a completion script for a shell

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use nodemolt_api::answers::{self, Answer};
 use nodemolt_api::ec2nodeclass::EC2NodeClass;
 use nodemolt_api::file::{self, Located, Object, Source};
+use nodemolt_api::into_bootstrap;
 use nodemolt_api::into_core::PoolOfClass;
 use nodemolt_api::problem::{Finding, Problem, Severity};
 use nodemolt_core::ask::{Ask, Owner};
@@ -132,9 +133,9 @@ pub(crate) struct Objects {
     pub classes: Vec<(EC2NodeClass, Ask)>,
     pub pools: Vec<PoolOfClass>,
     pub policy: Policy,
-    /// By [`class_name`] of the class: what its nodes offer, or what is wrong with that, ready to
-    /// print. Images are chosen without it.
-    pub settings: BTreeMap<String, Result<NodeSettings, String>>,
+    /// By [`class_name`] of the class: what its nodes offer and what there is to say of it, or what is
+    /// wrong with it, ready to print. Images are chosen without it.
+    pub settings: BTreeMap<String, Result<(NodeSettings, String), String>>,
     /// Warnings and notes, ready to print.
     pub talk: String,
 }
@@ -184,10 +185,13 @@ pub(crate) fn read_objects_for(
                 problems.push((object.problem(finding), source.text.clone()));
             }
             if let Object::Class(class) = &object.value {
-                let settings = NodeSettings::try_from(class).map_err(|findings| {
+                let told = |findings: Vec<Finding>| -> String {
                     let told = findings.into_iter().map(|it| object.problem(it));
                     told.map(|it| show(&it, &source.text)).collect()
-                });
+                };
+                let settings = into_bootstrap::offered(class)
+                    .map(|(settings, findings)| (settings, told(findings)))
+                    .map_err(told);
                 objects.settings.insert(class_name(class), settings);
             }
         }
@@ -216,7 +220,14 @@ pub(crate) fn class_name(class: &EC2NodeClass) -> String {
 fn qualified_name(object: &Object) -> String {
     match object {
         Object::Class(class) => class_name(class),
-        Object::Pool(_) | Object::Policy(_) | Object::Quarantine(_) => object.name().to_owned(),
+        Object::Pool(_)
+        | Object::Claim(_)
+        | Object::Policy(_)
+        | Object::Quarantine(_)
+        | Object::Budget(_)
+        | Object::Replacement(_)
+        | Object::Ledger(_)
+        | Object::Image(_) => object.name().to_owned(),
     }
 }
 
@@ -238,12 +249,18 @@ fn take(object: &Located<Object>, objects: &mut Objects) -> Vec<Finding> {
             Ok(quarantine) => objects.policy.quarantines.push(quarantine),
             Err(findings) => return findings,
         },
+        // Nothing that is answered from files depends on these.
+        Object::Claim(_)
+        | Object::Budget(_)
+        | Object::Replacement(_)
+        | Object::Ledger(_)
+        | Object::Image(_) => {}
     }
     Vec::new()
 }
 
 /// A folder means the manifests in it, in the order of their names.
-fn list_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+pub(crate) fn list_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
         if !path.is_dir() {
@@ -274,7 +291,7 @@ fn list_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 /// A problem with the line it is about.
-fn show(problem: &Problem, text: &str) -> String {
+pub(crate) fn show(problem: &Problem, text: &str) -> String {
     let level = match problem.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,

@@ -46,6 +46,14 @@ fn render(verb: &cli::LaunchRender, look: Look) -> Result<Answer, Failure> {
     let (class, settings) = the_one(read, verb)?;
 
     let mut talk = objects.talk.clone();
+    let format = match verb.output {
+        DocumentFormat::Json => Format::Json,
+        DocumentFormat::Yaml => Format::Yaml,
+        DocumentFormat::Digest => {
+            let data = format!("{}\n", settings.static_digest().as_str());
+            return Ok(Answer { data, talk: look.plain(&talk), exit: Exit::Done });
+        }
+    };
     let occasion = occasion(verb, &class, &settings, &objects, &mut talk)?;
     let specification = launch::specify(&settings, &occasion).map_err(|findings| {
         let mut failure = Failure { talk: talk.clone(), exit: Exit::Failed };
@@ -56,10 +64,6 @@ fn render(verb: &cli::LaunchRender, look: Look) -> Result<Answer, Failure> {
         }
         failure
     })?;
-    let format = match verb.output {
-        DocumentFormat::Json => Format::Json,
-        DocumentFormat::Yaml => Format::Yaml,
-    };
     // No `--ascii` for the document: it is data, and names in it are what they are.
     let data = output::serialize(format, &document::document(&specification.template))?;
     Ok(Answer { data, talk: look.plain(&talk), exit: Exit::Done })
@@ -221,6 +225,10 @@ fn user_data(
     if let Some(path) = &verb.user_data {
         let bytes = input::read_bytes(path)?;
         return match String::from_utf8(bytes) {
+            Ok(text) if text.trim().is_empty() && settings.family != Family::Custom => {
+                let message = format!("`{}` is empty: a node does not join by it", path.display());
+                Err(Failure::new(message).hint("`nodemolt userdata render` writes it"))
+            }
             Ok(text) => Ok(Some(text)),
             Err(_) => Err(Failure::new(format!("`{}` is not UTF-8 text", path.display()))),
         };
@@ -236,7 +244,7 @@ fn user_data(
         return Ok(settings.user_part.clone());
     }
     let what =
-        format!("the user data of {}, rendered; without it a node does not join", settings.family);
+        format!("the user data of {}; `nodemolt userdata render` writes it", settings.family);
     Ok(missing.unless(None, what, "--user-data FILE"))
 }
 

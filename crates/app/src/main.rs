@@ -11,7 +11,10 @@ mod images;
 mod types;
 mod launch;
 mod userdata;
+mod pack;
 mod base64;
+mod crds;
+mod validate;
 mod completion;
 
 use std::io::Write;
@@ -38,13 +41,22 @@ fn main() -> ExitCode {
         cli::Verb::Types(verb) => types::run(verb, look),
         cli::Verb::Launch(verb) => launch::run(verb, look),
         cli::Verb::Userdata(verb) => userdata::run(verb, look),
+        cli::Verb::Crds(verb) => crds::run(verb),
+        cli::Verb::Validate(verb) => validate::run(verb, look),
+        cli::Verb::Pack(verb) => pack::run(verb, look),
         cli::Verb::Completion(verb) => Ok(completion::run(verb)),
     };
     match result {
         Ok(answer) => {
             talk(&answer.talk);
             // Whoever reads us may stop reading; that is no failure of ours.
-            let mut stdout = anstream::AutoStream::new(std::io::stdout(), look.choice());
+            let choice = if verbatim(&arguments.verb) {
+                // Nothing in it is ours to colour, and not a byte of it ours to drop.
+                anstream::ColorChoice::AlwaysAnsi
+            } else {
+                look.choice()
+            };
+            let mut stdout = anstream::AutoStream::new(std::io::stdout(), choice);
             match stdout.write_all(answer.data.as_bytes()).and_then(|()| stdout.flush()) {
                 Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
                     talk(&format!("error: could not write the answer: {error}\n"));
@@ -57,6 +69,16 @@ fn main() -> ExitCode {
             talk(&look.plain(&failure.talk));
             failure.exit.into()
         }
+    }
+}
+
+/// Whether the answer is data to the byte: what a node is told, or what a program reads.
+fn verbatim(verb: &cli::Verb) -> bool {
+    let cli::Verb::Userdata(verb) = verb else { return matches!(verb, cli::Verb::Launch(_)) };
+    match &verb.verb {
+        cli::UserdataVerb::Render(_) => true,
+        cli::UserdataVerb::Diff(verb) => verb.output == cli::PlainFormat::Json,
+        cli::UserdataVerb::Lint(verb) => verb.output == cli::PlainFormat::Json,
     }
 }
 

@@ -213,7 +213,10 @@ impl Under {
         let mut settings = match &chosen {
             None => NodeSettings::of(Family::Al2023),
             Some((class, _)) => match objects.settings.remove(&input::class_name(class)) {
-                Some(Ok(settings)) => settings,
+                Some(Ok((settings, told))) => {
+                    talk.text.push_str(&told);
+                    settings
+                }
                 Some(Err(told)) => return Err(Failure { talk: told, exit: Exit::Failed }),
                 None => NodeSettings::of(Family::Custom),
             },

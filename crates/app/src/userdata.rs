@@ -13,19 +13,20 @@ mod secret;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use nodemolt_api::file::Object;
+use nodemolt_api::file::{Located, Object};
 use nodemolt_api::into_bootstrap::{OfClass, OfPool, settings};
 use nodemolt_core::bootstrap::{
-    self, Place, Remark, Settings, Source, UserData, UserPart, effective_reservations, user_part,
+    self, MergeConflict, Place, Remark, Settings, Source, UserData, UserPart,
+    effective_reservations, user_part,
 };
 use nodemolt_fit::Family;
 use nodemolt_fit::capacity::{NodeSettings, offer};
 
 use crate::base64;
-use crate::cli::{self, Format, TextFormat, UserdataVerb};
+use crate::cli::{self, Format, PlainFormat, TextFormat, UserdataVerb};
 use crate::input;
 use crate::output::{self, Answer, Exit, Failure, Look, Table};
-use place::Written;
+use place::{ClusterSource, Written};
 
 pub(crate) fn run(verb: &cli::Userdata, look: Look) -> Result<Answer, Failure> {
     let answer = match &verb.verb {
@@ -66,14 +67,16 @@ impl Prepared {
         done: &str,
     ) -> Result<Self, Failure> {
         let read = Read::new(files, boot, done)?;
-        let Read { class, node, written, pool, mut talk } = read;
+        let Read { class, node, mut written, mut talk } = read;
         let family = boot.family.unwrap_or(class.family);
-        let cluster =
-            cluster::cluster(boot, &class, family, described, &mut talk).map_err(|missing| {
+        let (cluster, source) = cluster::cluster(boot, &class, family, described, &mut talk)
+            .map_err(|missing| {
                 let text = format!("{talk}{}", missing.print(&class.name, done));
                 Failure { talk: text, exit: Exit::Failed }
             })?;
-        let mut settings = settings(cluster, &class, pool.as_ref(), boot.capacity_type);
+        written.cluster = source;
+        let pool = written.pool.as_ref().map(|(it, _)| it);
+        let mut settings = settings(cluster, &class, pool, boot.capacity_type);
         // An alias of another family says nothing of this one's releases.
         if family != class.family {
             settings.release = None;
@@ -98,14 +101,29 @@ impl Prepared {
         Ok(Self { class, family, written, settings, talk })
     }
 
-    fn render(&self) -> Result<UserData, bootstrap::MergeConflict> {
-        bootstrap::render(self.family, &self.settings, UserPart(&self.class.user_part))
+    fn render(&self) -> Result<UserData, MergeConflict> {
+        let rendered =
+            bootstrap::render(self.family, &self.settings, UserPart(&self.class.user_part));
+        if self.family == Family::Custom {
+            return rendered;
+        }
+        let mut refused = cluster::contradictions(&self.settings.cluster);
+        match rendered {
+            Ok(user_data) if refused.is_empty() => Ok(user_data),
+            Ok(UserData { remarks, .. }) => {
+                Err(MergeConflict { remarks: refused, warnings: remarks })
+            }
+            Err(MergeConflict { remarks, warnings }) => {
+                refused.extend(remarks);
+                Err(MergeConflict { remarks: refused, warnings })
+            }
+        }
     }
 
     /// A remark with its place in the file, and what to do about it.
     fn told(&self, level: &str, remark: &Remark) -> String {
-        let place = self.written.shown(&remark.place, &self.class.user_part);
-        let mut text = format!("{level}: {place}: {}\n", remark.message);
+        let told = self.written.told(&remark.place, &self.class.user_part);
+        let mut text = format!("{level}: {told}: {}\n", remark.message);
         if let Some(hint) = &remark.hint {
             let _ = writeln!(text, "hint: {hint}");
         }
@@ -128,6 +146,9 @@ impl Prepared {
                 for remark in &conflict.remarks {
                     talk.push_str(&self.told("error", remark));
                 }
+                for remark in conflict.warnings.iter().chain(&secrets) {
+                    talk.push_str(&self.told("warning", remark));
+                }
                 let count = conflict.remarks.len();
                 let noun = if count == 1 { "error" } else { "errors" };
                 let _ = writeln!(talk, "{count} {noun}; nothing was {done}");
@@ -143,7 +164,6 @@ struct Read {
     /// What its nodes offer, or what is wrong with that, ready to print.
     node: Result<NodeSettings, String>,
     written: Written,
-    pool: Option<OfPool>,
     talk: String,
 }
 
@@ -160,20 +180,32 @@ impl Read {
                     }
                     match OfClass::try_from(class) {
                         Ok(it) => {
-                            let written = Written::new(object.clone(), source.text.clone());
+                            let written = Written {
+                                class: object.clone(),
+                                text: source.text.clone(),
+                                class_label: it.label.clone(),
+                                pool: None,
+                                cluster: ClusterSource::default(),
+                            };
                             classes.push((input::class_name(class), it, written));
                         }
                         Err(findings) => return findings,
                     }
                 }
-                Object::Pool(pool) => pools.push(OfPool::from(pool)),
-                Object::Policy(_) | Object::Quarantine(_) => {}
+                Object::Pool(pool) => pools.push((OfPool::from(pool), object.clone())),
+                Object::Claim(_)
+                | Object::Policy(_)
+                | Object::Quarantine(_)
+                | Object::Budget(_)
+                | Object::Replacement(_)
+                | Object::Ledger(_)
+                | Object::Image(_) => {}
             }
             Vec::new()
         })?;
         let names: Vec<String> =
             classes.iter().map(|(_, it, _)| format!("`{}`", it.name)).collect();
-        let Some((full_name, class, written)) = classes.pop() else {
+        let Some((full_name, class, mut written)) = classes.pop() else {
             return Err(match &boot.class {
                 Some(name) => Failure::usage(format!("no class is called `{name}`")),
                 None => {
@@ -185,35 +217,36 @@ impl Read {
             let message = format!("there are {} classes: {}", names.len(), names.join(", "));
             return Err(Failure::usage(message).hint("pass --class NAME"));
         }
+        // What is wrong with the user data is told when it is rendered.
         let node = objects
             .settings
             .remove(&full_name)
-            .unwrap_or_else(|| Ok(NodeSettings::of(class.family)));
+            .map_or_else(|| Ok(NodeSettings::of(class.family)), |it| it.map(|(it, _)| it));
         let mut talk = std::mem::take(&mut objects.talk);
-        let pool =
+        written.pool =
             pick_pool(pools, &full_name, boot.family.unwrap_or(class.family), boot, &mut talk)?;
-        Ok(Self { class, node, written, pool, talk })
+        Ok(Self { class, node, written, talk })
     }
 }
 
 /// The pool that was named, else the only one that refers to the class, else the only one at all.
 fn pick_pool(
-    mut pools: Vec<OfPool>,
+    mut pools: Vec<(OfPool, Located<Object>)>,
     full_name: &str,
     family: Family,
     boot: &cli::Boot,
     talk: &mut String,
-) -> Result<Option<OfPool>, Failure> {
-    let refers = |it: &OfPool| format!("{}/{}", it.class.0, it.class.1) == full_name;
+) -> Result<Option<(OfPool, Located<Object>)>, Failure> {
+    let refers = |it: &(OfPool, _)| format!("{}/{}", it.0.class.0, it.0.class.1) == full_name;
     if let Some(name) = &boot.nodepool {
-        pools.retain(|it| it.name == *name);
+        pools.retain(|it| it.0.name == *name);
         if pools.is_empty() {
             return Err(Failure::usage(format!("no pool is called `{name}`")));
         }
     } else if pools.iter().any(refers) {
         pools.retain(refers);
     }
-    let names: Vec<String> = pools.iter().map(|it| format!("`{}`", it.name)).collect();
+    let names: Vec<String> = pools.iter().map(|(it, _)| format!("`{}`", it.name)).collect();
     let pool = pools.pop();
     if !pools.is_empty() {
         let message = format!("there are {} pools: {}", names.len(), names.join(", "));
@@ -224,7 +257,7 @@ fn pick_pool(
             talk.push_str("note: no pool was given: its labels and taints are left out\n");
         }
         Some(it) if !refers(it) => {
-            let (pool, (group, other)) = (&it.name, &it.class);
+            let (pool, (group, other)) = (&it.0.name, &it.0.class);
             let _ = writeln!(
                 talk,
                 "warning: pool `{pool}` refers to {group}/{other}, and this is {full_name}"
@@ -272,22 +305,32 @@ fn source(source: Source) -> &'static str {
 fn lint(verb: &cli::UserdataLint, look: Look) -> Result<Answer, Failure> {
     let prepared = Prepared::read(&verb.files, &verb.boot, Cluster::StoodInFor, "linted")?;
     let text = &prepared.class.user_part;
-    let mut found: Vec<(&str, Remark)> = match prepared.render() {
-        Ok(user_data) => user_data.remarks.into_iter().map(|it| ("warning", it)).collect(),
-        Err(conflict) => conflict.remarks.into_iter().map(|it| ("error", it)).collect(),
+    let mut found: Vec<(&'static str, Remark)> = Vec::new();
+    let mut add = |level, remarks: Vec<Remark>| {
+        found.extend(remarks.into_iter().map(|it| (level, it)));
     };
-    found.extend(secret::find(text).into_iter().map(|it| ("warning", it)));
-    found.extend(unread(prepared.family, text).into_iter().map(|it| ("warning", it)));
-    found.sort_by(|(_, one), (_, other)| one.place.cmp(&other.place));
-    let mut data = String::new();
-    for (level, remark) in &found {
-        data.push_str(&prepared.told(level, remark));
+    match prepared.render() {
+        Ok(user_data) => add("warning", user_data.remarks),
+        Err(conflict) => {
+            add("error", conflict.remarks);
+            add("warning", conflict.warnings);
+        }
     }
+    add("warning", secret::find(text));
+    add("warning", unread(prepared.family, text));
+    found.sort_by(|(_, one), (_, other)| one.place.cmp(&other.place));
+    let data = match verb.output {
+        PlainFormat::Text => {
+            let told = found.iter().map(|(level, remark)| prepared.told(level, remark));
+            look.plain(&told.collect::<String>())
+        }
+        PlainFormat::Json => output::serialize(Format::Json, &data::findings(&prepared, &found))?,
+    };
     let mut talk = prepared.talk.clone();
     let exit = if found.is_empty() { Exit::Done } else { Exit::Failed };
     let noun = if found.len() == 1 { "finding" } else { "findings" };
     let _ = writeln!(talk, "class `{}`: {} {noun}", prepared.class.name, found.len());
-    Ok(Answer { data: look.plain(&data), talk, exit })
+    Ok(Answer { data, talk, exit })
 }
 
 /// What a family that does not read the user's part as MIME or as a script would not notice.

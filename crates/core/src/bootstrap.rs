@@ -10,7 +10,10 @@ pub mod kubelet;
 mod remark;
 pub mod mime;
 pub mod quote;
+mod media_type;
 mod base64;
+mod quoted_printable;
+mod cloud_config;
 pub mod user_part;
 pub mod flags;
 pub mod al2;
@@ -56,7 +59,8 @@ pub fn render(
         let hint = format!(
             "{theirs} of them are yours: fetch what is long from elsewhere, and keep the command here"
         );
-        return Err(Remark::new(Place::Whole, message).with_hint(hint).into());
+        let remarks = vec![Remark::new(Place::Whole, message).with_hint(hint)];
+        return Err(MergeConflict { remarks, warnings: user_data.remarks });
     }
     if bytes >= USER_DATA_BYTES_NOTED {
         let message = format!("is {bytes} bytes long, of {USER_DATA_BYTES_MAX} that EC2 takes");
@@ -221,8 +225,12 @@ pub struct Remark {
 pub enum Place {
     /// In the user's part.
     UserPart { line: usize, column: usize },
-    /// A field of the class, the pool or the cluster, for example `spec.kubelet.evictionHard`.
+    /// A field of the class or of the cluster, for example `spec.kubelet.evictionHard`.
     Field(String),
+    /// The label of this key.
+    Label(String),
+    /// The taint at this place in the list.
+    Taint(usize),
     /// The whole document.
     Whole,
 }
@@ -243,6 +251,8 @@ impl fmt::Display for Remark {
         match &self.place {
             Place::UserPart { line, column } => write!(out, "userData:{line}:{column}: ")?,
             Place::Field(field) => write!(out, "{field}: ")?,
+            Place::Label(key) => write!(out, "labels[{}]: ", identity::shown(key))?,
+            Place::Taint(index) => write!(out, "taints[{index}]: ")?,
             Place::Whole => write!(out, "userData: ")?,
         }
         out.write_str(&self.message)
@@ -253,11 +263,19 @@ impl fmt::Display for Remark {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeConflict {
     pub remarks: Vec<Remark>,
+    /// What would have been remarked all the same, as far as it was found.
+    pub warnings: Vec<Remark>,
 }
 
 impl From<Remark> for MergeConflict {
     fn from(remark: Remark) -> Self {
-        Self { remarks: vec![remark] }
+        vec![remark].into()
+    }
+}
+
+impl From<Vec<Remark>> for MergeConflict {
+    fn from(remarks: Vec<Remark>) -> Self {
+        Self { remarks, warnings: Vec::new() }
     }
 }
 

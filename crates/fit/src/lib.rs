@@ -7,6 +7,7 @@ pub mod label;
 pub mod family;
 pub mod instance_type;
 pub mod types;
+pub mod prices;
 pub mod type_labels;
 pub mod capacity;
 mod nearest;

@@ -40,8 +40,10 @@ impl Node {
     /// The taints that count: on a node that is not set up yet, all but those that will go away.
     pub fn standing_taints(&self) -> Vec<Taint> {
         let goes = |it: &Taint| {
-            let startup =
-                self.startup_taints.iter().any(|other| other.key == it.key && other.effect == it.effect);
+            let startup = self
+                .startup_taints
+                .iter()
+                .any(|other| other.key == it.key && other.effect == it.effect);
             !self.initialised && (startup || it.passing())
         };
         let mut standing: Vec<Taint> = self.taints.iter().filter(|it| !goes(it)).cloned().collect();

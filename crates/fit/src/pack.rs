@@ -69,24 +69,26 @@ struct Attempt<'w, 'a> {
     left: Vec<Vec<usize>>,
 }
 
-fn attempt<'w, 'a>(start: &State<'w, 'a>, blame: &[u32]) -> Attempt<'w, 'a> {
-    let mut state = start.clone();
+fn attempt<'w, 'a>(begin: &State<'w, 'a>, blame: &[u32]) -> Attempt<'w, 'a> {
+    let mut state = begin.clone();
     let kinds = &state.world.kinds;
     let mut order: Vec<usize> =
         (0..kinds.len()).filter(|at| kinds[*at].demand.placeable()).collect();
-    order.sort_by_cached_key(|at| (Reverse(kinds[*at].demand.priority), urgency(&kinds[*at], blame[*at]), *at));
+    order.sort_by_cached_key(|at| {
+        (Reverse(kinds[*at].demand.priority), urgency(&kinds[*at], blame[*at]), *at)
+    });
     let mut left: Vec<Vec<usize>> = kinds.iter().map(|it| it.pods.clone()).collect();
     for kind in &mut left {
         kind.reverse(); // The first is taken from the end.
     }
     // Placing a pod can make room for another that has to be near it, or level a spread: go round
     // until nothing moves any more. Only then ask for less.
-    let mut stage = Stage::Hopeful;
+    let mut measured_over = Stage::Hopeful;
     loop {
         let before = state.placed.len();
         for kind in &order {
             while let Some(pod) = left[*kind].last().copied() {
-                if !state.place(*kind, pod, stage) {
+                if !state.place(*kind, pod, measured_over) {
                     break;
                 }
                 left[*kind].pop();
@@ -94,10 +96,10 @@ fn attempt<'w, 'a>(start: &State<'w, 'a>, blame: &[u32]) -> Attempt<'w, 'a> {
         }
         let moved = state.placed.len() > before;
         let all = order.iter().all(|it| left[*it].is_empty());
-        match (all, moved, stage) {
+        match (all, moved, measured_over) {
             (true, _, _) | (false, false, Stage::Real) => break,
-            (false, true, _) => stage = Stage::Hopeful,
-            (false, false, Stage::Hopeful) => stage = Stage::Real,
+            (false, true, _) => measured_over = Stage::Hopeful,
+            (false, false, Stage::Hopeful) => measured_over = Stage::Real,
         }
     }
     for kind in &mut left {

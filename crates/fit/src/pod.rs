@@ -40,6 +40,8 @@ pub struct Pod {
     pub demand: Arc<Demand>,
     /// It is being deleted. It still takes room, and topology spread does not count it any more.
     pub terminating: bool,
+    /// It belongs to its node and goes away with it: of a `DaemonSet`, or started by the kubelet.
+    pub tied: bool,
 }
 
 /// Everything about a pod that decides where it may run.
@@ -186,6 +188,7 @@ impl Pod {
             namespace: Arc::clone(namespace),
             demand: Arc::clone(demand),
             terminating: false,
+            tied: false,
         }
     }
 

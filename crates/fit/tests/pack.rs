@@ -94,8 +94,10 @@ fn hardly_a_pod_is_left_that_could_have_been_placed() {
         let packing = packed(&world);
         let placed = packing.placed.len();
         // Where all that may be placed are placed, nothing can be better.
-        let placeable =
-            world.pods.iter().filter(|it| it.demand.gates.is_empty() && it.demand.unmodelled.is_empty());
+        let placeable = world
+            .pods
+            .iter()
+            .filter(|it| it.demand.gates.is_empty() && it.demand.unmodelled.is_empty());
         let most = if placed == placeable.count() { Some(placed) } else { exhaust::most(&world) };
         let Some(most) = most else { continue };
         searched += 1;

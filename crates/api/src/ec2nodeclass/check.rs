@@ -176,22 +176,38 @@ fn term(field: &str, term: &AmiSelectorTerm) -> Vec<Finding> {
                        fields in amiSelectorTerms";
         found.push(Finding::error(at("alias"), message));
     } else if alias.is_some() && ssm_parameter.is_some() {
-        // Karpenter admits this and ignores the parameter, which nobody can have meant.
-        let message = "'alias' cannot be set with 'ssmParameter': an alias already names its \
-                       parameters";
-        found.push(Finding::error(at("ssmParameter"), message).hint("keep one of the two"));
+        // Karpenter admits this and ignores the parameter, and so do we; but nobody can have meant it.
+        let message = "is ignored beside 'alias': an alias already names its parameters";
+        found.push(Finding::warning(at("ssmParameter"), message).hint("keep one of the two"));
     }
 
     found.extend(alias.as_deref().and_then(|it| self::alias(&at("alias"), it)));
     found.extend(tags.as_ref().map(|it| self::tags(&at("tags"), it)).into_iter().flatten());
     found.extend(id.as_deref().and_then(|it| image_id(&at("id"), it)));
-    found.extend(owner.as_deref().and_then(|it| owner::check(&at("owner"), it)));
-    // An empty string would match everything or nothing, depending on who reads it.
-    for (name, value) in [("name", name), ("ssmParameter", ssm_parameter)] {
-        if value.as_deref().is_some_and(|it| it.trim().is_empty()) {
-            let finding = Finding::error(at(name), "cannot be empty");
-            found.push(finding.hint("give it a value or remove it"));
-        }
+    let said = owner.as_deref().filter(|it| !it.is_empty());
+    found.extend(said.and_then(|it| owner::check(&at("owner"), it)));
+    // For Karpenter what is empty is not there. Beside something else that is harmless; alone it would
+    // match every image there is.
+    let empty = |it: &Option<String>| it.as_deref().is_some_and(str::is_empty);
+    let empty = [
+        ("name", empty(name)),
+        ("ssmParameter", empty(ssm_parameter)),
+        ("owner", empty(owner)),
+        ("tags", tags.as_ref().is_some_and(BTreeMap::is_empty)),
+    ];
+    let says = alias.is_some()
+        || id.is_some()
+        || [("name", name.is_some()), ("ssmParameter", ssm_parameter.is_some())]
+            .into_iter()
+            .chain([("owner", owner.is_some()), ("tags", tags.is_some())])
+            .any(|(field, present)| present && !empty.contains(&(field, true)));
+    for (field, _) in empty.into_iter().filter(|(_, empty)| *empty) {
+        found.push(if says {
+            Finding::warning(at(field), "is empty and counts as absent")
+                .hint("give it a value or remove it")
+        } else {
+            Finding::error(at(field), "cannot be empty").hint("give it a value or remove it")
+        });
     }
     if requirements.len() > REQUIREMENTS_MAX {
         let message =
@@ -259,11 +275,6 @@ fn small_number(text: &str) -> bool {
 
 fn tags(field: &str, tags: &BTreeMap<String, String>) -> Vec<Finding> {
     let mut found = Vec::new();
-    if tags.is_empty() {
-        // Karpenter counts `{}` as said, and it matches every image there is.
-        let finding = Finding::error(field, "cannot be empty");
-        found.push(finding.hint("name at least one tag, or remove it"));
-    }
     if tags.len() > TAGS_MAX {
         let message = format!("has {} tags, must have at most {TAGS_MAX}", tags.len());
         found.push(Finding::error(field, message));

@@ -12,7 +12,8 @@ use super::{ImagePolicy, ImagePolicySpec, PolicyException};
 const SELECTOR_OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
 
 pub fn check(policy: &ImagePolicy) -> Vec<Finding> {
-    let ImagePolicySpec { class_selector, owners, allowed_images, exceptions, .. } = &policy.spec;
+    let ImagePolicySpec { class_selector, owners, allowed_images, exceptions, rollout, .. } =
+        &policy.spec;
     let mut found = Vec::new();
     for (index, requirement) in
         class_selector.iter().flat_map(|it| &it.match_expressions).enumerate()
@@ -54,6 +55,9 @@ pub fn check(policy: &ImagePolicy) -> Vec<Finding> {
     }
     for (index, it) in exceptions.iter().enumerate() {
         found.extend(exception(&format!("spec.exceptions[{index}]"), it));
+    }
+    if let Some(rollout) = rollout {
+        found.extend(super::rollout::check("spec.rollout", rollout));
     }
     found
 }

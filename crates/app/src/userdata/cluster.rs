@@ -5,13 +5,13 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use anyhow::Context as _;
 use nodemolt_api::answers::cluster::{self, ClusterAnswer};
 use nodemolt_api::into_bootstrap::OfClass;
-use nodemolt_core::bootstrap::{Cluster, IpFamily};
+use nodemolt_core::bootstrap::{Cluster, IpFamily, Remark};
 use nodemolt_fit::Family;
 
 use super::Cluster as Described;
+use super::place::ClusterSource;
 use crate::cli::{Boot, IpFamilyName};
 use crate::input;
 use crate::output::Failure;
@@ -53,8 +53,18 @@ pub(crate) fn cluster(
     family: Family,
     described: Described,
     talk: &mut String,
-) -> Result<Cluster, NoCluster> {
-    let said = read(boot).map_err(NoCluster::Unreadable)?;
+) -> Result<(Cluster, ClusterSource), NoCluster> {
+    let (said, file) = read(boot).map_err(NoCluster::Unreadable)?;
+    let mut typed = vec![
+        ("cluster.name", "--cluster-name", boot.cluster_name.is_some()),
+        ("cluster.endpoint", "--endpoint", boot.endpoint.is_some()),
+        ("cluster.certificateAuthority", "--ca", boot.ca.is_some()),
+        ("cluster.serviceCidr", "--service-cidr", boot.service_cidr.is_some()),
+        ("cluster.dns", "--dns", !boot.dns.is_empty()),
+        ("cluster.dns", "--service-cidr", boot.service_cidr.is_some()),
+    ];
+    typed.retain(|(_, _, given)| *given);
+    let typed = typed.into_iter().map(|(field, flag, _)| (field, flag)).collect();
     let stand_in = described == Described::StoodInFor && family != Family::Custom;
     let instead = |text: &str| stand_in.then(|| text.to_owned());
     let name = boot.cluster_name.clone().or(said.name);
@@ -102,26 +112,55 @@ pub(crate) fn cluster(
     }
     let server = dns.first().copied();
     let server = server.or_else(|| class.kubelet.cluster_dns.first()?.parse().ok());
+    let services = cidr.as_deref().and_then(address);
     let v6 = match (boot.ip_family, said.ip_family.as_deref()) {
         (Some(typed), _) => typed == IpFamilyName::Ipv6,
-        (None, Some(said)) => said == "ipv6",
-        (None, None) => server.is_some_and(|it| it.is_ipv6()),
+        // What was typed over the file stands over what the file says of it.
+        (None, Some(said)) if boot.service_cidr.is_none() => said == "ipv6",
+        (None, _) => services.or(server).is_some_and(|it| it.is_ipv6()),
     };
-    Ok(Cluster {
+    let cluster = Cluster {
         name: name.unwrap_or_default(),
         endpoint: endpoint.unwrap_or_default(),
         certificate_authority: authority.unwrap_or_default(),
         service_cidr: cidr,
         dns,
         ip_family: if v6 { IpFamily::V6 } else { IpFamily::V4 },
-    })
+    };
+    Ok((cluster, ClusterSource { file, typed }))
 }
 
-fn read(boot: &Boot) -> Result<ClusterAnswer, Failure> {
-    let Some(path) = &boot.cluster else { return Ok(ClusterAnswer::default()) };
+/// Services and DNS are of the cluster's own family of addresses: a node of the other one never joins.
+pub(crate) fn contradictions(cluster: &Cluster) -> Vec<Remark> {
+    let v6 = cluster.ip_family == IpFamily::V6;
+    let services = cluster.service_cidr.as_deref().and_then(address);
+    let services = services.map(|it| ("cluster.serviceCidr", it));
+    let told = |(field, it): (&str, IpAddr)| {
+        let (have, want) = if v6 { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
+        let message = format!("`{it}` is of {have}, and the cluster of {want}");
+        let hint = "a cluster is of one family; give services, DNS and --ip-family alike";
+        Remark::of_field(field, message).with_hint(hint)
+    };
+    let all = services.into_iter().chain(cluster.dns.iter().map(|it| ("cluster.dns", *it)));
+    all.filter(|(_, it)| it.is_ipv6() != v6).map(told).collect()
+}
+
+/// The first address of a range.
+fn address(cidr: &str) -> Option<IpAddr> {
+    cidr.split('/').next()?.parse().ok()
+}
+
+/// What the file says, its name and its text.
+fn read(boot: &Boot) -> Result<(ClusterAnswer, Option<(String, String)>), Failure> {
+    let Some(path) = &boot.cluster else { return Ok((ClusterAnswer::default(), None)) };
     let bytes = input::read_bytes(path)?;
-    let read = cluster::read(&bytes);
-    Ok(read.with_context(|| format!("cannot use `{}` as a cluster", path.display()))?)
+    let name = path.display().to_string();
+    let answer = cluster::read(&bytes).map_err(|error| {
+        let (line, column) = error.place();
+        Failure::new(format!("{name}:{line}:{column}: {error}"))
+            .hint("--cluster takes the JSON of `aws eks describe-cluster`")
+    })?;
+    Ok((answer, Some((name, String::from_utf8_lossy(&bytes).into_owned()))))
 }
 
 /// Where EKS puts the cluster's DNS: `x.x.x.10`, or `…::a`. Its bootstrap.sh and nodeadm derive it so too.

@@ -6,34 +6,76 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use nodemolt_core::bootstrap::mime;
+use serde::Serialize;
 use similar::{Algorithm, DiffOp, DiffTag, TextDiff, capture_diff_slices};
 
 use super::keys::{self, Part, Stands};
 use super::{Cluster, Prepared, read_text};
-use crate::cli;
-use crate::output::{Answer, Exit, Failure, Look};
+use crate::cli::{self, Format, PlainFormat};
+use crate::output::{self, Answer, Exit, Failure, Look};
 
 pub(crate) fn run(verb: &cli::UserdataDiff, look: Look) -> Result<Answer, Failure> {
     let mut talk = String::new();
     let before = side(&verb.before, &verb.boot, &mut talk)?;
     let after = side(&verb.after, &verb.boot, &mut talk)?;
-    if before == after {
-        return Ok(Answer { data: "no differences\n".to_owned(), talk, exit: Exit::Done });
-    }
-    let mut data = String::new();
-    for it in differences(&before, &after) {
-        let _ = writeln!(data, "{}", look.plain(&it.print()));
-    }
-    data.push('\n');
-    let (one, other) = (without_boundary(&before), without_boundary(&after));
-    let (from, to) = (verb.before.display().to_string(), verb.after.display().to_string());
-    if one == other {
-        data.push_str("the lines differ in MIME boundaries only\n");
-    }
-    let lines = TextDiff::from_lines(one.as_str(), other.as_str());
-    let _ = write!(data, "{}", lines.unified_diff().context_radius(3).header(&from, &to));
-    let exit = if verb.detailed_exitcode { Exit::Differs } else { Exit::Done };
+    let compared = Compared::new(verb, &before, &after);
+    let data = match verb.output {
+        PlainFormat::Text => compared.print(look),
+        PlainFormat::Json => output::serialize(Format::Json, &compared)?,
+    };
+    let exit = if compared.differ && verb.detailed_exitcode { Exit::Differs } else { Exit::Done };
     Ok(Answer { data, talk, exit })
+}
+
+/// Both sides, compared.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Compared {
+    api_version: &'static str,
+    kind: &'static str,
+    /// As they were typed.
+    before: String,
+    after: String,
+    differ: bool,
+    /// In meaning.
+    differences: Vec<Difference>,
+    /// And line by line, as `diff -u` has it; boundaries of MIME are called `BOUNDARY`.
+    lines: String,
+}
+
+impl Compared {
+    fn new(verb: &cli::UserdataDiff, before: &str, after: &str) -> Self {
+        let (one, other) = (without_boundary(before), without_boundary(after));
+        let (from, to) = (verb.before.display().to_string(), verb.after.display().to_string());
+        let lines = TextDiff::from_lines(one.as_str(), other.as_str());
+        let lines = lines.unified_diff().context_radius(3).header(&from, &to).to_string();
+        let differ = before != after;
+        Self {
+            api_version: "nodemolt.dev/cli/v1",
+            kind: "UserDataDiff",
+            before: from,
+            after: to,
+            differ,
+            differences: if differ { differences(before, after) } else { Vec::new() },
+            lines,
+        }
+    }
+
+    fn print(&self, look: Look) -> String {
+        if !self.differ {
+            return "no differences\n".to_owned();
+        }
+        let mut data = String::new();
+        for it in &self.differences {
+            let _ = writeln!(data, "{}", look.plain(&it.print()));
+        }
+        data.push('\n');
+        if self.lines.is_empty() {
+            data.push_str("the lines differ in MIME boundaries only\n");
+        }
+        data.push_str(&self.lines);
+        data
+    }
 }
 
 /// A class is rendered; anything else was.
@@ -77,17 +119,30 @@ fn without_boundary(text: &str) -> String {
 }
 
 /// One part or key that is not the same.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 struct Difference {
-    what: String,
+    part: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(flatten)]
     change: Change,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "change", rename_all = "camelCase")]
 enum Change {
-    Added(String),
-    Removed(String),
-    Changed(String, String),
+    Added {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        after: Option<String>,
+    },
+    Removed {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        before: Option<String>,
+    },
+    Changed {
+        before: String,
+        after: String,
+    },
     /// A text without keys: how many lines came and went.
     Lines {
         added: usize,
@@ -97,13 +152,18 @@ enum Change {
 
 impl Difference {
     fn print(&self) -> String {
-        let what = &self.what;
-        let with =
-            |value: &str| if value.is_empty() { String::new() } else { format!(": {value}") };
+        let what = match &self.key {
+            Some(key) => format!("{} {key}", self.part),
+            None => self.part.clone(),
+        };
+        let with = |value: &Option<String>| {
+            let value = value.as_deref().filter(|it| !it.is_empty());
+            value.map(|it| format!(": {it}")).unwrap_or_default()
+        };
         match &self.change {
-            Change::Added(value) => format!("+ {what}{}", with(value)),
-            Change::Removed(value) => format!("- {what}{}", with(value)),
-            Change::Changed(before, after) => format!("~ {what}: {before} → {after}"),
+            Change::Added { after } => format!("+ {what}{}", with(after)),
+            Change::Removed { before } => format!("- {what}{}", with(before)),
+            Change::Changed { before, after } => format!("~ {what}: {before} → {after}"),
             Change::Lines { added, removed } => {
                 format!("~ {what}: lines added {added}, removed {removed}")
             }
@@ -133,12 +193,14 @@ fn differences(before: &str, after: &str) -> Vec<Difference> {
                 continue;
             }
             for at in old {
-                let what = part_name(at, &before[at]);
-                found.push(Difference { what, change: Change::Removed(String::new()) });
+                let part = part_name(at, &before[at]);
+                let change = Change::Removed { before: None };
+                found.push(Difference { part, key: None, change });
             }
             for at in new {
-                let what = part_name(at, &after[at]);
-                found.push(Difference { what, change: Change::Added(String::new()) });
+                let part = part_name(at, &after[at]);
+                let change = Change::Added { after: None };
+                found.push(Difference { part, key: None, change });
             }
         }
     }
@@ -159,19 +221,22 @@ fn changed(before: &Part, at: usize, after: &Part, found: &mut Vec<Difference>) 
     for key in all {
         let change = match (before.keys.get(key), after.keys.get(key)) {
             (Some(one), Some(other)) if one == other => continue,
-            (Some(one), Some(other)) => Change::Changed(one.clone(), other.clone()),
-            (Some(one), None) => Change::Removed(one.clone()),
-            (None, Some(other)) => Change::Added(other.clone()),
+            (Some(one), Some(other)) => {
+                Change::Changed { before: one.clone(), after: other.clone() }
+            }
+            (Some(one), None) => Change::Removed { before: Some(one.clone()) },
+            (None, Some(other)) => Change::Added { after: Some(other.clone()) },
             (None, None) => continue,
         };
-        found.push(Difference { what: format!("{name} {key}"), change });
+        found.push(Difference { part: name.clone(), key: Some(key.clone()), change });
     }
     if before.rest != after.rest {
         let lines = TextDiff::from_lines(before.rest.as_str(), after.rest.as_str());
         let count = |tag| lines.iter_all_changes().filter(|it| it.tag() == tag).count();
         let (added, removed) =
             (count(similar::ChangeTag::Insert), count(similar::ChangeTag::Delete));
-        found.push(Difference { what: name, change: Change::Lines { added, removed } });
+        let change = Change::Lines { added, removed };
+        found.push(Difference { part: name, key: None, change });
     }
 }
 

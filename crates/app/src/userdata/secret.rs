@@ -2,8 +2,11 @@
 //!
 //! `text → remarks`, each with its place and never with the secret
 //!
-//! User data can be read by every process on the node and by everyone who may describe the instance.
+//! User data can be read by every process on the node and by everyone who may describe the instance. Parts
+//! of MIME that are encoded are looked into as well: they are no less readable there.
 
+use nodemolt_core::bootstrap::mime::Found;
+use nodemolt_core::bootstrap::user_part::{self, Kind};
 use nodemolt_core::bootstrap::{Place, Remark};
 
 const HINT: &str =
@@ -17,7 +20,7 @@ struct Shape {
     called: &'static str,
 }
 
-const SHAPES: [Shape; 14] = [
+const SHAPES: [Shape; 27] = [
     shape("AKIA", upper, 16, "an AWS access key"),
     shape("ASIA", upper, 16, "an AWS access key"),
     shape("ghp_", letter, 30, "a GitHub token"),
@@ -26,12 +29,25 @@ const SHAPES: [Shape; 14] = [
     shape("ghs_", letter, 30, "a GitHub token"),
     shape("ghr_", letter, 30, "a GitHub token"),
     shape("github_pat_", word, 22, "a GitHub token"),
+    shape("glpat-", dashed, 16, "a GitLab token"),
     shape("xoxb-", dashed, 10, "a Slack token"),
     shape("xoxp-", dashed, 10, "a Slack token"),
     shape("xoxa-", dashed, 10, "a Slack token"),
     shape("xoxr-", dashed, 10, "a Slack token"),
     shape("xoxs-", dashed, 10, "a Slack token"),
     shape("xapp-", dashed, 10, "a Slack token"),
+    shape("npm_", letter, 30, "an npm token"),
+    shape("pypi-AgEI", dashed, 30, "a PyPI token"),
+    shape("AIza", dashed, 30, "a Google API key"),
+    shape("sk_live_", letter, 16, "a Stripe key"),
+    shape("rk_live_", letter, 16, "a Stripe key"),
+    shape("sk-proj-", dashed, 16, "an OpenAI key"),
+    shape("sk-ant-", dashed, 16, "an Anthropic key"),
+    shape("hvs.", dashed, 20, "a Vault token"),
+    shape("hf_", letter, 24, "a Hugging Face token"),
+    shape("dop_v1_", letter, 32, "a DigitalOcean token"),
+    shape("SG.", dashed, 16, "a SendGrid key"),
+    shape("eyJ", jwt, 30, "a JSON web token"),
 ];
 
 const fn shape(
@@ -56,18 +72,77 @@ fn word(it: char) -> bool {
 }
 
 fn dashed(it: char) -> bool {
-    it.is_ascii_alphanumeric() || it == '-'
+    it.is_ascii_alphanumeric() || matches!(it, '-' | '_')
 }
+
+fn jwt(it: char) -> bool {
+    dashed(it) || it == '.'
+}
+
+/// What names a secret, in lower case and without `-`, `_` and `.`; the whole name, or its end.
+const NAMES: [(&str, &str); 15] = [
+    ("secretaccesskey", "an AWS secret access key"),
+    ("awssecretkey", "an AWS secret access key"),
+    ("sessiontoken", "an AWS session token"),
+    ("securitytoken", "an AWS session token"),
+    ("password", "a password"),
+    ("passwd", "a password"),
+    ("passphrase", "a password"),
+    ("pgpass", "a password"),
+    ("clientsecret", "a secret"),
+    ("secretkey", "a secret"),
+    ("secret", "a secret"),
+    ("apikey", "an API key"),
+    ("accesskey", "a key"),
+    ("privatekey", "a private key"),
+    ("token", "a token"),
+];
 
 /// In the order of the text.
 pub(crate) fn find(text: &str) -> Vec<Remark> {
-    let mut found: Vec<(usize, &str)> = Vec::new();
+    let mut remarks: Vec<Remark> = found(text)
+        .into_iter()
+        .map(|(at, called)| remark(Place::of_byte(text, at), called))
+        .collect();
+    if Kind::of(text) == Kind::Mime {
+        remarks.extend(encoded(text));
+        remarks.sort_by(|one, other| one.place.cmp(&other.place));
+    }
+    remarks
+}
+
+fn remark(place: Place, called: &str) -> Remark {
+    Remark::new(place, format!("looks like {called}")).with_hint(HINT)
+}
+
+/// In parts whose text is not what stands there. A part that we cannot read is told elsewhere.
+fn encoded(text: &str) -> Vec<Remark> {
+    let Ok(read) = user_part::read(text) else { return Vec::new() };
+    let leaves = read.parts.iter().flat_map(|it| user_part::leaves(it).unwrap_or_default());
+    let in_part = |Found { part, body_line, .. }: Found| {
+        let bytes = user_part::decoded(&part).unwrap_or_default();
+        let decoded = String::from_utf8_lossy(&bytes).into_owned();
+        let place = Place::UserPart { line: body_line, column: 1 };
+        let hits = if decoded == part.body { Vec::new() } else { found(&decoded) };
+        let told = move |(_, called): (usize, &'static str)| {
+            remark(place.clone(), &format!("{called}, in what this part encodes"))
+        };
+        hits.into_iter().map(told).collect::<Vec<_>>()
+    };
+    leaves.flat_map(in_part).collect()
+}
+
+/// Where each begins, and what it is. One place is told once, by its most telling name.
+fn found(text: &str) -> Vec<(usize, &'static str)> {
+    let mut found: Vec<(usize, &'static str)> = Vec::new();
     for shape in &SHAPES {
         for (at, _) in text.match_indices(shape.begins) {
             let alone = !text[..at].ends_with(|it: char| it.is_ascii_alphanumeric());
             let rest = &text[at + shape.begins.len()..];
             let length = rest.chars().take_while(|it| (shape.goes_on)(*it)).count();
-            if alone && length >= shape.at_least {
+            let whole = shape.begins != "eyJ"
+                || rest.split(|it| !jwt(it)).next().is_some_and(|it| it.matches('.').count() == 2);
+            if alone && length >= shape.at_least && whole {
                 found.push((at, shape.called));
             }
         }
@@ -83,11 +158,87 @@ pub(crate) fn find(text: &str) -> Vec<Remark> {
             found.push((at + 3, "a password in a URL"));
         }
     }
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        for (at, called) in assigned(line).into_iter().chain(beside_key(line)) {
+            let at = start + at;
+            if !found.iter().any(|(it, _)| *it == at) {
+                found.push((at, called));
+            }
+        }
+        start += line.len();
+    }
     found.sort_unstable();
-    let remark = |(at, called): (usize, &str)| {
-        Remark::new(Place::of_byte(text, at), format!("looks like {called}")).with_hint(HINT)
-    };
-    found.into_iter().map(remark).collect()
+    found
+}
+
+/// Values that a name calls secret: `NAME=value`, `name: value`, `"name": "value"`, `--name value`, and
+/// what follows `Bearer`.
+fn assigned(line: &str) -> Vec<(usize, &'static str)> {
+    let mut found = Vec::new();
+    for (at, it) in line.match_indices(['=', ':', ' ']) {
+        let before = line[..at].trim_end_matches([' ', '\t', '"', '\'']);
+        let begin = before.rfind(|it: char| !(dashed(it) || it == '.')).map_or(0, |it| it + 1);
+        let name = &before[begin..];
+        let bare: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+        let bare = bare.to_ascii_lowercase();
+        let flag = name.starts_with("--");
+        // A blank alone separates only a flag, or a scheme, from its value.
+        if it == " " && !(flag || matches!(&*bare, "bearer")) {
+            continue;
+        }
+        let called = if bare == "bearer" {
+            Some("a bearer token")
+        } else if bare == "auth" && line[..at].trim_start().starts_with('"') {
+            Some("a password of a registry")
+        } else {
+            NAMES.iter().find(|(it, _)| bare.ends_with(it)).map(|(_, called)| *called)
+        };
+        let Some(called) = called else { continue };
+        let rest = &line[at + it.len()..];
+        let value = rest.trim_start_matches([' ', '\t', '"', '\'', '=']);
+        if secret_value(value) {
+            found.push((line.len() - value.len(), called));
+        }
+    }
+    found
+}
+
+/// A literal of some length: no variable, no command, no path, no file, no word of a configuration.
+fn secret_value(value: &str) -> bool {
+    const CHARS_MIN: usize = 6;
+    let ends = |it: char| it.is_whitespace() || "\"'`;,)}&|<>".contains(it);
+    let value = value.split(ends).next().unwrap_or_default();
+    let lower = value.to_ascii_lowercase();
+    let harmless = ["required", "optional", "disabled", "enabled", "default", "prompt", "changeme"];
+    value.chars().count() >= CHARS_MIN
+        && !value.starts_with(['$', '{', '%', '/', '~', '.', '-', '(', '[', '@', '*', '#', '!'])
+        && !value.contains("://")
+        && !["arn:", "ssm:", "file:", "secretsmanager:", "vault:", "env:"]
+            .iter()
+            .any(|it| lower.starts_with(it))
+        && !["true", "false", "null", "none"].contains(&lower.as_str())
+        && !harmless.contains(&lower.as_str())
+}
+
+/// Forty characters of base64 on a line that has an access key's id: what belongs to it.
+fn beside_key(line: &str) -> Vec<(usize, &'static str)> {
+    const SECRET_CHARS: usize = 40;
+    let base64 = |it: char| it.is_ascii_alphanumeric() || matches!(it, '+' | '/');
+    if !line.contains("AKIA") && !line.contains("ASIA") {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut at = 0;
+    for piece in line.split(|it| !base64(it)) {
+        if piece.len() == SECRET_CHARS {
+            found.push((at, "an AWS secret access key"));
+        }
+        // Past the piece, and the character that ended it.
+        at += piece.len();
+        at += line[at..].chars().next().map_or(0, char::len_utf8);
+    }
+    found
 }
 
 /// `user:password@host`; a variable in place of the password is none.
@@ -128,6 +279,64 @@ mod tests {
     }
 
     #[test]
+    fn each_of_these_is_one_secret() {
+        let aws = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+        let digits = "0123456789abcdef0123456789abcdef";
+        for text in [
+            format!("aws_secret_access_key = {aws}"),
+            format!("export AWS_SECRET_ACCESS_KEY='{aws}'"),
+            format!("AWS_SESSION_TOKEN=IQoJb3JpZ2luX2VjE{digits}"),
+            "export PASSWORD=hunter2supersecret".to_owned(),
+            "password: correct-horse-battery".to_owned(),
+            "  \"password\": \"correct-horse\",".to_owned(),
+            "mysql --password=hunter2 -u root".to_owned(),
+            "mysql --password hunter2 -u root".to_owned(),
+            "DB_PASSWD=s3cr3t!!".to_owned(),
+            "client_secret: abc~8Q12345".to_owned(),
+            format!("DD_API_KEY={digits}"),
+            "kubeadm join --token abcdef.0123456789abcdef".to_owned(),
+            format!("curl -H 'Authorization: Bearer {digits}' x"),
+            format!("x eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{digits}"),
+            format!("glpat-{}", &digits[..20]),
+            format!("npm_{digits}{}", &digits[..4]),
+            format!("AIza{digits}abc"),
+            format!("sk_live_{digits}"),
+            format!("sk-proj-{digits}"),
+            format!("hvs.{digits}"),
+            format!("hf_{digits}"),
+            "{\"auths\": {\"r.example.com\": {\n\"auth\": \"dXNlcjpwYXNzd29yZA==\"}}}".to_owned(),
+        ] {
+            let said = said(&text);
+            assert_eq!(said.len(), 1, "{text}: {said:?}");
+            assert!(!said[0].contains(&digits[..12]) && !said[0].contains("hunter2"), "{said:?}");
+        }
+        let both = format!("AKIAIOSFODNN7EXAMPLE:{aws}");
+        assert_eq!(
+            said(&both),
+            [
+                "userData:1:1: looks like an AWS access key",
+                "userData:1:22: looks like an AWS secret access key"
+            ]
+        );
+    }
+
+    #[test]
+    fn encoded_parts_are_looked_into() {
+        let part = |encoding: &str, body: &str| {
+            format!(
+                "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/x-shellscript\n\
+                 Content-Transfer-Encoding: {encoding}\n\n{body}\n--b--\n"
+            )
+        };
+        let told = ["userData:7:1: looks like an AWS access key, in what this part encodes"];
+        // `#!/bin/sh` and the key of AWS's own examples.
+        let body = "IyEvYmluL3NoCmV4cG9ydCBLRVk9QUtJQUlPU0ZPRE5ON0VYQU1QTEUK";
+        assert_eq!(said(&part("base64", body)), told);
+        assert_eq!(said(&part("quoted-printable", "#!/bin/sh\nK=3DAKIAIOSFODNN=\n7EXAMPLE")), told);
+        assert_eq!(said(&part("7bit", "#!/bin/sh\n")), [""; 0]);
+    }
+
+    #[test]
     fn what_only_resembles_a_secret_is_left_alone() {
         for text in [
             "AKIASHORT",
@@ -137,6 +346,24 @@ mod tests {
             "https://[::1]:8080/",
             "-----BEGIN CERTIFICATE-----",
             "ghp_",
+            "PASSWORD=$(aws secretsmanager get-secret-value --secret-id x)",
+            "PASSWORD=\"${DB_PASSWORD}\"",
+            "password: ''",
+            "password-file: /etc/password",
+            "TOKEN=$(curl -X PUT http://169.254.169.254/latest/api/token -H 'X-aws-ec2-metadata-token-ttl-seconds: 60')",
+            "curl -H \"X-aws-ec2-metadata-token: $TOKEN\" http://169.254.169.254/",
+            "aws secretsmanager get-secret-value --secret-id prod/db",
+            "httpTokens: required",
+            "tokenReview: enabled",
+            "--token-file=/run/token",
+            "secret: arn:aws:secretsmanager:eu-west-1:1:secret:x",
+            "passwd -l root",
+            "serviceAccountToken:",
+            "automountServiceAccountToken: false",
+            "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9abcdefgh",
+            "sha256: 0123456789abcdef0123456789abcdef01234567",
+            "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n",
+            "certificateAuthority: Y2EtYnVuZGxlCg==",
         ] {
             assert_eq!(said(text), [""; 0], "{text}");
         }

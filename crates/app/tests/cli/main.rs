@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
 
+mod crds;
 mod images;
 mod types;
 
@@ -26,6 +27,16 @@ fn launch_renders_as_expected() {
 #[test]
 fn user_data_is_rendered_compared_and_linted_as_expected() {
     check("userdata");
+}
+
+#[test]
+fn manifests_are_validated_as_expected() {
+    check("validate");
+}
+
+#[test]
+fn pods_are_packed_as_expected() {
+    check("pack");
 }
 
 /// A `console` block of the README is a command and what it prints. They are run here, so that what a

@@ -11,7 +11,7 @@ use super::mime::{self, Found, Part};
 use super::user_part::{self, Kind};
 use super::{
     IpFamily, MergeConflict, Place, Placement, Provenance, Remark, Settings, Source, UserData,
-    UserPart, flags, kubelet, quote,
+    UserPart, cloud_config, flags, kubelet, quote,
 };
 use nodemolt_fit::Family;
 
@@ -26,7 +26,16 @@ const OWNED_KEYS: [&str; 6] =
     ["apiVersion", "clusterDNS", "kind", "providerID", "registerNode", "registerWithTaints"];
 
 /// And the flags that would say the same.
-const OWNED_FLAGS: [&str; 3] = ["--cluster-dns", "--provider-id", "--register-node"];
+const OWNED_FLAGS: [&str; 8] = [
+    "--bootstrap-kubeconfig",
+    "--cluster-dns",
+    "--config",
+    "--config-dir",
+    "--hostname-override",
+    "--kubeconfig",
+    "--provider-id",
+    "--register-node",
+];
 
 const KUBELET_LAST_SCRIPT: &str = include_str!("al2/kubelet_last.sh");
 
@@ -39,9 +48,9 @@ pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, Merge
         refused.extend(conflict.remarks);
         Vec::new()
     });
-    refused.extend(quote::check_cluster(&settings.cluster));
+    flags::tell(&mut refused, quote::check_cluster(&settings.cluster));
     let ours = ours(settings).unwrap_or_else(|remarks| {
-        refused.extend(remarks);
+        flags::tell(&mut refused, remarks);
         Ours { before: None, after: Part::new(mime::SHELL, "") }
     });
     let mut theirs = Vec::new();
@@ -58,7 +67,7 @@ pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, Merge
     theirs.retain(|it| it.part != ours.after && Some(&it.part) != ours.before.as_ref());
     check_parts(&theirs, settings.placement, &mut refused, &mut remarks);
     if !refused.is_empty() {
-        return Err(MergeConflict { remarks: refused });
+        return Err(MergeConflict { remarks: refused, warnings: remarks });
     }
 
     let (mut parts, mut provenance) = (Vec::new(), Vec::new());
@@ -108,7 +117,7 @@ fn bootstrap_call(settings: &Settings, flags: &[flags::Flag]) -> Result<String, 
         quoted("cluster.certificateAuthority", &cluster.certificate_authority)?,
     )];
     let dns = flags::cluster_dns(settings);
-    if dns.map_or(cluster.ip_family == IpFamily::V6, |it| it.is_ipv6()) {
+    if cluster.ip_family == IpFamily::V6 || dns.is_some_and(|it| it.is_ipv6()) {
         lines.push("--ip-family ipv6".to_owned());
         if dns.is_none() {
             let Some(cidr) = &cluster.service_cidr else {
@@ -175,30 +184,66 @@ fn check_parts(
     refused: &mut Vec<Remark>,
     remarks: &mut Vec<Remark>,
 ) {
-    let mut names = Vec::new();
+    let mut all = Vec::new();
     for found in theirs {
-        let leaves = user_part::leaves(found).unwrap_or_else(|remark| {
-            refused.push(remark);
-            Vec::new()
-        });
-        for leaf in leaves {
-            remarks.extend(untimely(&leaf, placement));
-            match file_name(&leaf.part) {
-                Err(why) => refused.push(at(&leaf, why)),
-                Ok(Some(name)) if Kind::of_part(&leaf.part) == Kind::Shell => {
-                    refused.extend(outside(&leaf, &name, placement));
-                    if names.contains(&name) {
-                        let message = format!("is the second part named `{}`", shown(&name));
-                        remarks.push(at(&leaf, message).with_hint(
-                            "give each its own name: cloud-init keeps the last one only",
-                        ));
-                    }
-                    names.push(name);
-                }
-                Ok(_) => {}
-            }
+        match user_part::leaves(found) {
+            Ok(leaves) => all.extend(leaves),
+            Err(remark) => refused.push(remark),
         }
     }
+    for leaf in &all {
+        remarks.extend(untimely(leaf, placement));
+        if leaf.part.content_type().starts_with("message/") {
+            let message = "is a message within a message, which cloud-init takes apart";
+            let hint = "put its parts beside the others: their names cannot be checked there";
+            refused.push(at(leaf, message).with_hint(hint));
+        }
+        match user_part::file_name(&leaf.part) {
+            Err(why) => refused.push(at(leaf, why)),
+            Ok(Some(name)) if may_be_script(&leaf.part) => {
+                refused.extend(outside(leaf, &name, placement));
+            }
+            Ok(_) => {}
+        }
+        if Kind::of_part(&leaf.part) == Kind::CloudConfigArchive {
+            refused.extend(outside_in_archive(leaf, placement));
+        }
+    }
+    let before = usize::from(placement == Placement::BetweenBootstrapAndKubelet);
+    remarks.extend(user_part::same_names(&all, before));
+}
+
+/// A script, or what may become one on the node under the same name.
+fn may_be_script(part: &Part) -> bool {
+    let packed = |it: &str| it.contains("gzip") || it.contains("gunzip") || it.contains("compress");
+    match Kind::of_part(part) {
+        Kind::Shell | Kind::Jinja => true,
+        Kind::Plain => {
+            let content_type = part.content_type();
+            content_type.strip_prefix("application/").is_some_and(packed)
+        }
+        Kind::Mime
+        | Kind::CloudConfig
+        | Kind::CloudConfigArchive
+        | Kind::CloudConfigJsonp
+        | Kind::Include
+        | Kind::IncludeOnce
+        | Kind::PartHandler
+        | Kind::Boothook => false,
+    }
+}
+
+fn outside_in_archive(found: &Found, placement: Placement) -> Vec<Remark> {
+    let body = user_part::decoded(&found.part).and_then(|it| String::from_utf8(it).ok());
+    let names = cloud_config::names_in_archive(&body.unwrap_or_default());
+    let check = |(written, line): (String, usize)| {
+        let entry = Found { line: found.body_line + line, ..found.clone() };
+        match user_part::kept_name(&written) {
+            Ok(name) => outside(&entry, &name, placement),
+            Err(why) => Some(at(&entry, why)),
+        }
+    };
+    names.into_iter().filter_map(check).collect()
 }
 
 fn at(found: &Found, message: impl Into<String>) -> Remark {
@@ -233,6 +278,9 @@ fn untimely(found: &Found, placement: Placement) -> Option<Remark> {
     let between = placement == Placement::BetweenBootstrapAndKubelet;
     let message = match Kind::of_part(&found.part) {
         Kind::CloudConfig | Kind::CloudConfigArchive | Kind::CloudConfigJsonp => {
+            if !has_runcmd(&found.part) {
+                return None;
+            }
             "its `runcmd` runs as a script named `runcmd`: not where the part stands, but after every \
              script whose name sorts before that, and before our last part"
         }
@@ -246,24 +294,29 @@ fn untimely(found: &Found, placement: Placement) -> Option<Remark> {
         Kind::PartHandler if between => {
             "a part handler runs before all scripts, so before bootstrap.sh"
         }
+        Kind::Plain if may_be_script(&found.part) => {
+            "what it unpacks to is known on the node only, and so is when it runs"
+        }
         Kind::Mime | Kind::Shell | Kind::Plain | Kind::Boothook | Kind::PartHandler => return None,
     };
     Some(at(found, message))
 }
 
-/// The name that cloud-init gives the script's file: of what is written it keeps some characters only.
-fn file_name(part: &Part) -> Result<Option<String>, String> {
-    let extended = |header: &str| {
-        part.header(header).is_some_and(|it| it.to_ascii_lowercase().contains("name*"))
-    };
-    if extended("Content-Disposition") || extended("Content-Type") {
-        return Err("has a file name in RFC 2231's form; write `filename=\"…\"`".to_owned());
+/// Where it cannot be read as a map of its own, the word decides.
+fn has_runcmd(part: &Part) -> bool {
+    let body = user_part::decoded(part).and_then(|it| String::from_utf8(it).ok());
+    let body = body.unwrap_or_default();
+    match Kind::of_part(part) {
+        Kind::CloudConfig => cloud_config::read(&body, 1).0,
+        Kind::Mime
+        | Kind::Shell
+        | Kind::CloudConfigArchive
+        | Kind::CloudConfigJsonp
+        | Kind::Include
+        | Kind::IncludeOnce
+        | Kind::PartHandler
+        | Kind::Boothook
+        | Kind::Jinja
+        | Kind::Plain => body.contains("runcmd"),
     }
-    let Some(written) = part.filename().filter(|it| !it.is_empty()) else { return Ok(None) };
-    let kept = |it: &char| it.is_ascii_alphanumeric() || "_-.()".contains(*it);
-    let name: String = written.replace('/', "_").chars().filter(kept).collect();
-    if name.is_empty() || name == "." || name == ".." {
-        return Err(format!("`{}` leaves no name for a file", shown(&written)));
-    }
-    Ok(Some(name))
 }

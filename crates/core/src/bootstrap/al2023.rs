@@ -30,6 +30,41 @@ const KIND: &str = "NodeConfig";
 
 /// The document for the node, or everything that speaks against it.
 pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, MergeConflict> {
+    // What we rendered ourselves is not repeated, so that rendering again changes nothing. Ours carries
+    // the user's taints, so it is known by what comes of the parts before it.
+    if let Ok(mut read) = parts::read(user)
+        && let Some((last, _)) = read.parts.pop()
+        && last.body.starts_with(OURS_BEGINS)
+        && let Ok(rendered) = assemble(settings, Ok(read))
+        && rendered.parts.last() == Some(&last)
+    {
+        return Ok(rendered.finish());
+    }
+    assemble(settings, parts::read(user)).map(Assembled::finish)
+}
+
+/// How our `NodeConfig` begins.
+const OURS_BEGINS: &str = "# NodeConfig by nodemolt\n";
+
+/// The user's parts and ours, last.
+#[derive(Debug)]
+struct Assembled {
+    parts: Vec<Part>,
+    ours: Ours,
+    remarks: Vec<Remark>,
+}
+
+impl Assembled {
+    fn finish(self) -> UserData {
+        let provenance = provenance(&self.parts, &self.ours);
+        UserData { text: mime::compose(&self.parts), provenance, remarks: self.remarks }
+    }
+}
+
+fn assemble(
+    settings: &Settings,
+    read: Result<parts::Read, Remark>,
+) -> Result<Assembled, MergeConflict> {
     let mut refused = identity::check(settings);
     let mut remarks =
         kubelet::check(&settings.kubelet, Family::Al2023).unwrap_or_else(|conflict| {
@@ -37,12 +72,17 @@ pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, Merge
             Vec::new()
         });
     let cidr = settings.cluster.service_cidr.as_deref().unwrap_or_default();
-    refused.extend(cidr_problem(cidr));
+    if cidr.is_empty() {
+        let hint = "`aws eks describe-cluster` has it under kubernetesNetworkConfig";
+        let message = "is missing; AL2023 finds the cluster's DNS by it";
+        refused.push(Remark::of_field("cluster.serviceCidr", message).with_hint(hint));
+    }
 
     let mut parts = Vec::new();
     let mut theirs = Theirs::default();
-    match parts::read(user) {
+    match read {
         Ok(read) => {
+            refused.extend(read.refused);
             remarks.extend(read.remarks);
             for (part, node_config) in read.parts {
                 if let Some(node_config) = node_config {
@@ -60,15 +100,16 @@ pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, Merge
     let mut ours = ours(settings, cidr);
     theirs.compare(&ours.config, &mut remarks);
     carry_taints(&theirs, settings, &mut ours, &mut remarks);
+    refused.append(&mut theirs.refused);
+    refused.extend(theirs.together(&settings.kubelet));
     flags::judge(&theirs.flags, &ours, &mut refused, &mut remarks);
     if !refused.is_empty() {
-        return Err(MergeConflict { remarks: refused });
+        return Err(MergeConflict { remarks: refused, warnings: remarks });
     }
 
-    let body = format!("# NodeConfig by nodemolt\n{}", yaml::write(&ours.document));
+    let body = format!("{OURS_BEGINS}{}", yaml::write(&ours.document));
     parts.push(Part::new(NODE_CONFIG, body));
-    let text = mime::compose(&parts);
-    Ok(UserData { text, provenance: provenance(&parts, &ours), remarks })
+    Ok(Assembled { parts, ours, remarks })
 }
 
 /// Our `NodeConfig`, and the same as paths with who said them.
@@ -261,25 +302,10 @@ fn provenance(parts: &[Part], ours: &Ours) -> Vec<Provenance> {
     found
 }
 
-fn cidr_problem(cidr: &str) -> Option<Remark> {
-    let field = "cluster.serviceCidr";
-    if cidr.is_empty() {
-        let hint = "`aws eks describe-cluster` has it under kubernetesNetworkConfig";
-        let message = "is missing; AL2023 finds the cluster's DNS by it";
-        return Some(Remark::of_field(field, message).with_hint(hint));
-    }
-    let fits = cidr.split_once('/').is_some_and(|(address, bits)| {
-        let bits_max =
-            address.parse().map(|it: std::net::IpAddr| if it.is_ipv4() { 32 } else { 128 });
-        bits_max.is_ok_and(|max| bits.parse::<u8>().is_ok_and(|it| it <= max))
-    });
-    (!fits).then(|| Remark::of_field(field, format!("`{}` is no range of addresses", shown(cidr))))
-}
-
 /// The place of a part's line in the whole of the user's part.
 fn moved(place: Place, lines: usize) -> Place {
     match place {
         Place::UserPart { line, column } => Place::UserPart { line: line + lines, column },
-        Place::Field(_) | Place::Whole => place,
+        Place::Field(_) | Place::Label(_) | Place::Taint(_) | Place::Whole => place,
     }
 }

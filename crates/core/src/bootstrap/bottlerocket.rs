@@ -40,12 +40,13 @@ pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, Merge
         Ok(document) => document,
         Err(remark) => {
             refused.push(remark);
-            return Err(MergeConflict { remarks: refused });
+            return Err(MergeConflict { remarks: refused, warnings: remarks });
         }
     };
     user::check(&document, &mut refused, &mut remarks);
+    refused.extend(user::together(&document, &settings.kubelet));
     if !refused.is_empty() {
-        return Err(MergeConflict { remarks: refused });
+        return Err(MergeConflict { remarks: refused, warnings: remarks });
     }
     let (text, ours) = merge(&document, settings, &mut remarks)?;
     finish(text, &ours, remarks)
@@ -96,7 +97,11 @@ fn merge(
 }
 
 fn overridden(place: Place, name: &str, value: &Value, source: Source) -> Remark {
+    let of_store = name.contains(MOUNT_INSTANCE_STORAGE);
     let (who, hint) = match source {
+        Source::Class if of_store => {
+            ("the class", "change `spec.instanceStorePolicy` of the class, or remove it here")
+        }
         Source::Class => ("the class", "change `spec.kubelet` of the class, or remove it here"),
         Source::Nodemolt | Source::User => ("nodemolt", "remove it here"),
     };
@@ -110,7 +115,7 @@ fn shown_value(value: &Value) -> String {
 
 fn in_the_way(user: &Document<String>, path: &[&str]) -> MergeConflict {
     let message = format!("stands where `{}` must stand", dotted(path));
-    MergeConflict { remarks: vec![Remark::new(place(user, path), message)] }
+    Remark::new(place(user, path), message).into()
 }
 
 /// The parser that the node uses has the last word on what we wrote, too.
@@ -121,7 +126,7 @@ fn finish(
 ) -> Result<UserData, MergeConflict> {
     let document = toml_text::read(&text).map_err(|error| {
         let message = format!("cannot be merged into one document: {}", error.message);
-        MergeConflict { remarks: vec![Remark::new(Place::Whole, message)] }
+        MergeConflict::from(Remark::new(Place::Whole, message))
     })?;
     let source = |what: &str| {
         let inner = what.rfind('[').map(|it| &what[..it]);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::identity::{registered_labels, shown};
-use super::{Kubelet, Remark, Settings, Source, Taint};
+use super::{Kubelet, Place, Remark, Settings, Source, Taint};
 
 /// One flag of the kubelet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +97,24 @@ pub fn flags(settings: &Settings) -> Result<Vec<Flag>, Vec<Remark>> {
         flags.push(Flag { name, field, text: format!("{name}={value}"), source });
     }
     if refused.is_empty() { Ok(flags) } else { Err(refused) }
+}
+
+/// What cannot stand in a flag, where nobody has said more of it already: a label that is none is told
+/// with its key, and what a kubelet cannot be told with its signal or resource.
+pub(super) fn tell(refused: &mut Vec<Remark>, more: Vec<Remark>) {
+    let told: Vec<Place> = refused.iter().map(|it| it.place.clone()).collect();
+    let told = |it: &Remark| {
+        let Place::Field(field) = &it.place else { return false };
+        told.iter().any(|place| match place {
+            Place::Label(_) => field == "spec.kubelet.nodeLabels",
+            Place::Taint(_) => field == "spec.kubelet.registerWithTaints",
+            Place::Field(other) => other
+                .strip_prefix(field)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('[')),
+            Place::UserPart { .. } | Place::Whole => false,
+        })
+    };
+    refused.extend(more.into_iter().filter(|it| !told(it)));
 }
 
 /// All of them in one word, as bootstrap scripts take them.

@@ -6,8 +6,9 @@
 //! is made of letters, digits, `-`, `_`, `.` and `/` alone, and none can break out of its place.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
-use super::{Cluster, Remark, Settings, Taint, base64};
+use super::{Cluster, Place, Remark, Settings, Taint, base64};
 
 /// Domains in which a kubelet may not label its own node. Karpenter leaves all of them out.
 const RESTRICTED_DOMAINS: [&str; 2] = ["kubernetes.io", "k8s.io"];
@@ -36,16 +37,16 @@ pub fn check(settings: &Settings) -> Vec<Remark> {
     let mut refused = cluster_problems(&settings.cluster);
     for (key, value) in &settings.labels {
         if let Some(problem) = label_key_problem(key).or_else(|| label_value_problem(value)) {
-            refused.push(Remark::of_field(format!("labels[{}]", shown(key)), problem));
+            refused.push(Remark::new(Place::Label(key.clone()), problem));
         }
     }
     for (index, taint) in settings.taints.iter().enumerate() {
-        let field = format!("taints[{index}]");
+        let place = Place::Taint(index);
         if let Some(problem) = taint_problem(taint) {
-            refused.push(Remark::of_field(field, problem));
+            refused.push(Remark::new(place, problem));
         } else if let Some(other) = settings.taints[..index].iter().find(|it| it.clashes(taint)) {
             let message = format!("`{taint}` and `{other}` have the same key and effect");
-            refused.push(Remark::of_field(field, message).with_hint("keep one of the two"));
+            refused.push(Remark::new(place, message).with_hint("keep one of the two"));
         }
     }
     refused
@@ -62,7 +63,10 @@ fn cluster_problems(cluster: &Cluster) -> Vec<Remark> {
         !it.is_empty() && it.bytes().all(plain)
     });
     let certificate = &cluster.certificate_authority;
-    let certificate_fits = !certificate.is_empty() && base64::decode(certificate).is_some();
+    // Readers on the node differ in whether a line may break in it; nobody minds that it does not.
+    let certificate_fits = !certificate.is_empty()
+        && !certificate.contains(['\r', '\n'])
+        && base64::decode(certificate).is_some();
     [
         ("cluster.name", name_fits, cluster.name.as_str(), "no name of a cluster"),
         ("cluster.endpoint", endpoint_fits, endpoint, "no address of an API server"),
@@ -77,7 +81,26 @@ fn cluster_problems(cluster: &Cluster) -> Vec<Remark> {
         };
         Remark::of_field(field, message)
     })
+    .chain(services_problem(cluster))
     .collect()
+}
+
+/// Empty is missing, which matters to AL2023 alone.
+fn services_problem(cluster: &Cluster) -> Option<Remark> {
+    let cidr = cluster.service_cidr.as_deref().filter(|it| !it.is_empty())?;
+    let message = format!("`{}` is no range of addresses", shown(cidr));
+    let hint = "write it as `10.100.0.0/16` or `fd30:1c53:5f8a::/108`";
+    (!range(cidr)).then(|| Remark::of_field("cluster.serviceCidr", message).with_hint(hint))
+}
+
+/// `10.100.0.0/16`.
+fn range(cidr: &str) -> bool {
+    let Some((address, bits)) = cidr.split_once('/') else { return false };
+    let Ok(address) = address.parse::<IpAddr>() else { return false };
+    let bits_max = if address.is_ipv4() { 32 } else { 128 };
+    // `+8` parses as a number, and is none here.
+    let digits = !bits.is_empty() && bits.bytes().all(|it| it.is_ascii_digit());
+    digits && bits.parse::<u8>().is_ok_and(|it| it <= bits_max)
 }
 
 impl Taint {
@@ -134,6 +157,17 @@ fn word(text: &str) -> bool {
         && text.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_' | b'.'))
         && alphanumeric(text.chars().next())
         && alphanumeric(text.chars().next_back())
+}
+
+/// As much of a user's line as tells which one is meant. It may hold a secret, so it is not shown: a word
+/// up to where a value would begin, and little of that.
+pub(crate) fn glimpse(line: &str) -> String {
+    const CHARS_MAX: usize = 12;
+    let line = line.trim();
+    let ends = |it: char| it.is_whitespace() || "=:\"'".contains(it);
+    let word = line.split(ends).next().unwrap_or_default();
+    let cut: String = word.chars().take(CHARS_MAX).collect();
+    if cut.len() == line.len() { shown(&cut) } else { format!("{}…", shown(&cut)) }
 }
 
 /// What a person typed, fit for one line of a message.

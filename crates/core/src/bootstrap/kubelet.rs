@@ -12,10 +12,11 @@ use nodemolt_fit::{Family, Quantity, capacity::Threshold};
 use serde_json::Value;
 
 use super::identity::shown;
-use super::{Kubelet, MergeConflict, Remark};
+use super::{Kubelet, MergeConflict, Place, Remark};
 
 mod fields;
 
+pub(crate) use fields::type_problem;
 pub use fields::{FIELDS, MANAGED};
 
 pub const EVICTION_SIGNALS: [&str; 6] = [
@@ -34,19 +35,24 @@ pub fn check(kubelet: &Kubelet, family: Family) -> Result<Vec<Remark>, MergeConf
     let mut refused = Vec::new();
     semantics(kubelet, &mut refused);
     family_support(kubelet, family, &mut refused);
-    if refused.is_empty() {
-        Ok(unknown_fields(kubelet, family))
-    } else {
-        Err(MergeConflict { remarks: refused })
+    if !refused.is_empty() {
+        return Err(refused.into());
     }
+    let mut remarks = unknown_fields(kubelet, family);
+    if kubelet.rest.get("providerID").is_some_and(|it| !it.is_null()) {
+        let message = "stands over what the node's own bootstrap knows of the machine";
+        let remark = Remark::of_field("spec.kubelet.providerID", message);
+        remarks.push(remark.with_hint("remove it: a node of another id never joins"));
+    }
+    Ok(remarks)
 }
 
 /// What holds for every family.
 fn semantics(kubelet: &Kubelet, refused: &mut Vec<Remark>) {
     let Kubelet {
         cluster_dns,
-        max_pods: _,
-        pods_per_core: _,
+        max_pods,
+        pods_per_core,
         system_reserved,
         kube_reserved,
         eviction_hard,
@@ -64,8 +70,17 @@ fn semantics(kubelet: &Kubelet, refused: &mut Vec<Remark>) {
         }
     };
 
-    for name in rest.keys() {
-        refuse(&format!(".{}", shown(name)), owned_or_misread(name));
+    for (name, value) in rest {
+        // Its parts are told one by one below.
+        let typed =
+            || (name != "evictionMinimumReclaim").then(|| type_problem(name, value)).flatten();
+        let problem = owned_or_misread(name).or_else(|| owned(name, value)).or_else(typed);
+        refuse(&format!(".{}", shown(name)), problem);
+    }
+    for (name, count) in [("maxPods", max_pods), ("podsPerCore", pods_per_core)] {
+        let large = count.filter(|it| i32::try_from(*it).is_err());
+        let problem = large.map(|it| format!("`{it}` is more than {}", i32::MAX));
+        refuse(&format!(".{name}"), problem);
     }
     for (index, address) in cluster_dns.iter().enumerate() {
         let problem = address
@@ -125,6 +140,65 @@ fn semantics(kubelet: &Kubelet, refused: &mut Vec<Remark>) {
     refuse(".evictionMaxPodGracePeriod", negative.map(|_| "can't be negative".to_owned()));
 }
 
+/// What class and user say together, each with its place. What only the class says was judged before.
+#[derive(Debug, Default)]
+pub(crate) struct Together {
+    pub(crate) soft: BTreeMap<String, Place>,
+    pub(crate) grace: BTreeMap<String, Place>,
+    pub(crate) high: Option<(i64, Place)>,
+    pub(crate) low: Option<(i64, Place)>,
+}
+
+impl Together {
+    /// The class's part of it.
+    pub(crate) fn of_class(class: &Kubelet) -> Self {
+        let places = |field: &str, map: &BTreeMap<String, String>| {
+            let place = |it: &String| Place::Field(format!("spec.kubelet.{field}[{}]", shown(it)));
+            map.keys().map(|it| (it.clone(), place(it))).collect()
+        };
+        let percent = |field: &str, it: Option<i32>| {
+            it.map(|it| (it.into(), Place::Field(format!("spec.kubelet.{field}"))))
+        };
+        Self {
+            soft: places("evictionSoft", &class.eviction_soft),
+            grace: places("evictionSoftGracePeriod", &class.eviction_soft_grace_period),
+            high: percent("imageGCHighThresholdPercent", class.image_gc_high_threshold_percent),
+            low: percent("imageGCLowThresholdPercent", class.image_gc_low_threshold_percent),
+        }
+    }
+
+    /// A kubelet does not start where a soft threshold has no grace period or the other way round, nor
+    /// where it would stop collecting images above where it begins.
+    pub(crate) fn problems(&self) -> Vec<Remark> {
+        let of_class = |it: &Place| matches!(it, Place::Field(_));
+        let mut refused = Vec::new();
+        for (field, map, other, counterpart) in [
+            ("evictionSoft", &self.soft, "evictionSoftGracePeriod", &self.grace),
+            ("evictionSoftGracePeriod", &self.grace, "evictionSoft", &self.soft),
+        ] {
+            for (signal, place) in map {
+                if !counterpart.contains_key(signal) && !of_class(place) {
+                    let message = format!("{field}[{}]: has no matching {other}", shown(signal));
+                    let hint = "the kubelet wants both, of one signal; the class may say either";
+                    refused.push(Remark::new(place.clone(), message).with_hint(hint));
+                }
+            }
+        }
+        if let (Some((high, at_high)), Some((low, at_low))) = (&self.high, &self.low)
+            && high <= low
+            && !(of_class(at_high) && of_class(at_low))
+        {
+            let place = if of_class(at_high) { at_low } else { at_high };
+            let message = format!(
+                "imageGCHighThresholdPercent ({high}) must be greater than \
+                 imageGCLowThresholdPercent ({low})"
+            );
+            refused.push(Remark::new(place.clone(), message));
+        }
+        refused
+    }
+}
+
 type Named<'a> = (&'static str, &'a BTreeMap<String, String>);
 
 fn pairs<'a>(
@@ -144,6 +218,18 @@ fn owned_or_misread(name: &str) -> Option<String> {
         );
     }
     MANAGED.contains(&name).then(|| "is not of the type that the kubelet reads".to_owned())
+}
+
+/// What the node's own bootstrap sets, and a kubelet that is told otherwise never joins.
+fn owned(name: &str, value: &Value) -> Option<String> {
+    let expected = match name {
+        "registerNode" => Value::Bool(true),
+        "kind" => "KubeletConfiguration".into(),
+        "apiVersion" => "kubelet.config.k8s.io/v1beta1".into(),
+        _ => return None,
+    };
+    let message = "can't be set, the node's own bootstrap sets it";
+    (*value != expected && !value.is_null()).then(|| message.to_owned())
 }
 
 /// The one eviction map that is not managed.
@@ -216,6 +302,11 @@ pub(crate) fn grace_problem(value: &str) -> Option<String> {
     }
 }
 
+/// Whether it is a length of time, in Go's words.
+fn duration(text: &str) -> bool {
+    go_duration(text).is_some()
+}
+
 /// Below this a digit is nothing, even of an hour; and so many fit.
 const FRACTION_DIGITS_MAX: usize = 18;
 
@@ -228,12 +319,18 @@ enum Sign {
 /// `1h30m`, `-1.5s`, `0`. As Go reads it, also in what is too long (some 292 years) and in what is too
 /// short: what is finer than a nanosecond is cut off.
 fn go_duration(text: &str) -> Option<Sign> {
+    let nanos = go_nanos(text)?;
+    Some(if nanos < 0 { Sign::Negative } else { Sign::Natural })
+}
+
+/// In nanoseconds.
+pub(crate) fn go_nanos(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     if rest == "0" {
-        return Some(Sign::Natural);
+        return Some(0);
     }
     if rest.is_empty() {
         return None;
@@ -257,9 +354,7 @@ fn go_duration(text: &str) -> Option<Sign> {
         nanos = nanos.checked_add(go_part(number, nanos_per_unit)?)?;
         rest = after;
     }
-    let nanos_max = i64::MAX.unsigned_abs() + u64::from(negative);
-    let sign = if negative && nanos > 0 { Sign::Negative } else { Sign::Natural };
-    (nanos <= nanos_max).then_some(sign)
+    if negative { 0_i64.checked_sub_unsigned(nanos) } else { i64::try_from(nanos).ok() }
 }
 
 /// `1`, `1.5`, `.5` or `5.` of a unit, in whole nanoseconds.

@@ -8,7 +8,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::identity::shown;
+use super::identity::{glimpse, shown};
 use super::{Place, Remark, hex};
 
 pub const SHELL: &str = "text/x-shellscript";
@@ -380,7 +380,7 @@ impl<'a> Reader<'a> {
 }
 
 fn no_header(line: Line<'_>, of: &str, first: bool) -> Remark {
-    let seen = shown(line.text);
+    let seen = glimpse(line.text);
     if first {
         line.remark(format!("`{seen}` is no header, and {of} begins with headers"))
             .with_hint("write `Name: value`, or a blank line where there are no headers")

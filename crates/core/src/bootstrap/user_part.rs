@@ -5,9 +5,9 @@
 //! Cloud-init goes by how a text begins, and so do we. Nothing is changed: what a node would stumble
 //! over is said, with its line.
 
-use super::identity::shown;
+use super::identity::{glimpse, shown};
 use super::mime::{self, Found, Part};
-use super::{Place, Remark, base64};
+use super::{Place, Remark, base64, cloud_config, quoted_printable};
 
 /// Parts within parts within parts: nobody means that.
 const DEPTH_MAX: usize = 8;
@@ -45,9 +45,10 @@ const BEGINNINGS: [(&str, Kind); 9] = [
 
 impl Kind {
     pub fn of(text: &str) -> Self {
-        if mime::looks_like_mime(text) {
-            return Self::Mime;
-        }
+        if mime::looks_like_mime(text) { Self::Mime } else { Self::of_beginning(text) }
+    }
+
+    fn of_beginning(text: &str) -> Self {
         let start: String = text.trim_start().chars().take(32).collect();
         let start = start.to_ascii_lowercase();
         BEGINNINGS
@@ -60,7 +61,8 @@ impl Kind {
     pub fn of_part(part: &Part) -> Self {
         let content_type = part.content_type();
         match content_type.as_str() {
-            "text/plain" | "text/x-not-multipart" => Self::of(&part.body),
+            // Headers of MIME within a body are looked at by nobody.
+            "text/plain" | "text/x-not-multipart" => Self::of_beginning(&part.body),
             _ if part.multipart() => Self::Mime,
             it => [
                 Self::Shell,
@@ -136,6 +138,7 @@ pub fn decoded(part: &Part) -> Option<Vec<u8>> {
     match part.header("Content-Transfer-Encoding").map(|it| it.to_ascii_lowercase()).as_deref() {
         None | Some("7bit" | "8bit" | "binary") => Some(part.body.clone().into_bytes()),
         Some("base64") => from_base64(&part.body),
+        Some("quoted-printable") => quoted_printable::decode(&part.body),
         Some(_) => None,
     }
 }
@@ -160,7 +163,7 @@ fn collect_leaves(found: &Found, depth: usize, leaves: &mut Vec<Found>) -> Resul
     let within = within.map_err(|remark| {
         let line = match remark.place {
             Place::UserPart { line, .. } => shift(line),
-            Place::Field(_) | Place::Whole => found.line,
+            Place::Field(_) | Place::Label(_) | Place::Taint(_) | Place::Whole => found.line,
         };
         Remark { hint: remark.hint, ..at(line, format!("the multipart within {}", remark.message)) }
     })?;
@@ -169,6 +172,48 @@ fn collect_leaves(found: &Found, depth: usize, leaves: &mut Vec<Found>) -> Resul
         collect_leaves(&inner, depth + 1, leaves)?;
     }
     Ok(())
+}
+
+/// The name that cloud-init gives a script's file: of what is written it keeps some characters only.
+pub fn file_name(part: &Part) -> Result<Option<String>, String> {
+    let extended = |header: &str| {
+        part.header(header).is_some_and(|it| it.to_ascii_lowercase().contains("name*"))
+    };
+    if extended("Content-Disposition") || extended("Content-Type") {
+        return Err("has a file name in RFC 2231's form; write `filename=\"…\"`".to_owned());
+    }
+    let Some(written) = part.filename().filter(|it| !it.is_empty()) else { return Ok(None) };
+    kept_name(&written).map(Some)
+}
+
+/// What is left of a name.
+pub fn kept_name(written: &str) -> Result<String, String> {
+    let kept = |it: &char| it.is_ascii_alphanumeric() || "_-.()".contains(*it);
+    let name: String = written.replace('/', "_").chars().filter(kept).collect();
+    if name.is_empty() || name == "." || name == ".." {
+        return Err(format!("`{}` leaves no name for a file", shown(written)));
+    }
+    Ok(name)
+}
+
+/// Scripts of one name, given or counted: `before` is how many parts of ours come first.
+pub fn same_names(leaves: &[Found], before: usize) -> Vec<Remark> {
+    let mut names: Vec<String> = Vec::new();
+    let mut remarks = Vec::new();
+    for (number, leaf) in (before + 1..).zip(leaves) {
+        if !matches!(Kind::of_part(&leaf.part), Kind::Shell | Kind::Jinja) {
+            continue;
+        }
+        let Ok(name) = file_name(&leaf.part) else { continue };
+        let name = name.unwrap_or_else(|| format!("part-{number:03}"));
+        if names.contains(&name) {
+            let message = format!("is the second part named `{}`", shown(&name));
+            let hint = "give each its own name: cloud-init keeps the last one only";
+            remarks.push(at(leaf.line, message).with_hint(hint));
+        }
+        names.push(name);
+    }
+    remarks
 }
 
 fn at(line: usize, message: impl Into<String>) -> Remark {
@@ -208,9 +253,17 @@ fn remarks_on(found: &Found) -> Vec<Remark> {
     let encoded = part.header("Content-Transfer-Encoding");
     let encoded =
         encoded.is_some_and(|it| !matches!(&*it.to_ascii_lowercase(), "7bit" | "8bit" | "binary"));
-    let Some(body) = decoded(part).and_then(|it| String::from_utf8(it).ok()) else {
+    let Some(bytes) = decoded(part) else {
+        let message = "is not what its `Content-Transfer-Encoding` says, or that is none we know";
+        let hint = "write the part as plain text, or as base64";
+        remarks.push(at(*body_line, message).with_hint(hint));
         return remarks;
     };
+    let Ok(body) = String::from_utf8(bytes) else { return remarks };
+    if kind == Kind::CloudConfig {
+        let line = if encoded { found.line } else { *body_line };
+        remarks.extend(cloud_config::read(&body, line).1);
+    }
     if let Some(byte) = body.find(|it: char| !it.is_ascii()).filter(|_| !encoded) {
         let Place::UserPart { line, column } = Place::of_byte(&body, byte) else { return remarks };
         let place = Place::UserPart { line: line + body_line - 1, column };
@@ -228,7 +281,7 @@ fn remarks_on(found: &Found) -> Vec<Remark> {
         return remarks;
     }
     if kind == Kind::Shell && !body.starts_with("#!") {
-        let seen = shown(body.lines().next().unwrap_or_default());
+        let seen = glimpse(body.lines().next().unwrap_or_default());
         let message = if body.trim_start_matches('\u{feff}').trim_start().starts_with("#!") {
             "has something before its `#!`, so the kernel finds no interpreter".to_owned()
         } else {
@@ -298,7 +351,7 @@ mod tests {
         assert_eq!(
             said("echo hello\n"),
             [
-                "userData:1:1: a script begins with `#!`, not with `echo hello`; cloud-init may not run it"
+                "userData:1:1: a script begins with `#!`, not with `echo…`; cloud-init may not run it"
             ]
         );
         assert_eq!(
@@ -313,7 +366,7 @@ mod tests {
             said("IyEvYmluL3NoCmVjaG8gaGVsbG8K"),
             [
                 "userData:1:1: looks like base64 of text; a node would run the letters themselves",
-                "userData:1:1: a script begins with `#!`, not with `IyEvYmluL3NoCmVjaG8gaGVsbG8K`; \
+                "userData:1:1: a script begins with `#!`, not with `IyEvYmluL3No…`; \
                  cloud-init may not run it"
             ]
         );

@@ -29,9 +29,9 @@ pub fn render(
         refused.extend(conflict.remarks);
         Vec::new()
     });
-    refused.extend(quote::check_cluster(&settings.cluster));
+    flags::tell(&mut refused, quote::check_cluster(&settings.cluster));
     let call = bootstrap_call(settings).unwrap_or_else(|remarks| {
-        refused.extend(remarks);
+        flags::tell(&mut refused, remarks);
         String::new()
     });
     let theirs = user.text().map(|text| {
@@ -43,7 +43,7 @@ pub fn render(
         remarks.push(Remark::of_field("spec.instanceStorePolicy", message));
     }
     if !refused.is_empty() {
-        return Err(MergeConflict { remarks: refused });
+        return Err(MergeConflict { remarks: refused, warnings: remarks });
     }
 
     let mut text = format!("{OPEN}\n");
@@ -113,6 +113,35 @@ fn strip_end_tag<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
     tail.eq_ignore_ascii_case(tag).then_some(rest)
 }
 
+/// What would make our lines part of theirs, or is no PowerShell at all.
+fn swallowing(text: &str, start: usize, inner: &str) -> Vec<Remark> {
+    let mut found = Vec::new();
+    let end = inner.trim_end().len();
+    let mut tell = |byte: usize, message: &str, hint: &str| {
+        found.push(Remark::new(Place::of_byte(text, start + byte), message).with_hint(hint));
+    };
+    if inner[..end].ends_with('`') {
+        let message = "ends in a backtick, which continues the command into ours";
+        tell(end - 1, message, "end the command; a node would not join");
+    }
+    for (open, close) in [("<#", "#>"), ("@\"\n", "\n\"@"), ("@'\n", "\n'@")] {
+        let Some(last) = inner.rfind(open) else { continue };
+        if !inner[last + open.len() - usize::from(open.ends_with('\n'))..].contains(close) {
+            let message = format!("`{}` is never closed, and takes our lines in", open.trim_end());
+            tell(last, &message, "close it; a node would not join");
+        }
+    }
+    if inner.trim_start().starts_with("#!") {
+        tell(0, "is a script for a shell, which Windows does not run", "write PowerShell");
+    }
+    let key = |name: &str| inner.lines().any(|it| it.starts_with(name));
+    if key("version:") && key("tasks:") {
+        let message = "looks like YAML of EC2Launch, which is not read beside PowerShell";
+        tell(0, message, "write PowerShell");
+    }
+    found
+}
+
 fn check_user(text: &str, refused: &mut Vec<Remark>, remarks: &mut Vec<Remark>) {
     if Kind::of(text) == Kind::Mime {
         refused.push(
@@ -150,6 +179,7 @@ fn check_user(text: &str, refused: &mut Vec<Remark>, remarks: &mut Vec<Remark>) 
             }
         }
     }
+    remarks.extend(swallowing(text, start, inner));
     for (number, line) in (1..).zip(inner.lines()) {
         let word = line.trim_start().split([' ', ';', '\t']).next().unwrap_or_default();
         if word.eq_ignore_ascii_case("exit") && line.starts_with(['e', 'E']) {

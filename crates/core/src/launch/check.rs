@@ -198,6 +198,47 @@ fn limits(kind: Option<VolumeType>) -> Limits {
     Limits { gib, iops, throughput }
 }
 
+/// What each number allows, and the numbers together do not.
+pub(super) fn proportions(settings: &Settings) -> Vec<Finding> {
+    let devices = settings.block_devices.iter().enumerate();
+    devices
+        .filter_map(|(at, it)| Some((at, it.volume.as_ref()?)))
+        .flat_map(|(at, it)| ratio_problems(&format!("spec.blockDeviceMappings[{at}].ebs"), it))
+        .collect()
+}
+
+/// What EC2 admits only in proportion: operations to size, and throughput to operations. Every gp3 has its
+/// first 3,000 operations, whatever its size.
+fn ratio_problems(field: &str, volume: &Volume) -> Vec<Finding> {
+    const GP3_OPERATIONS: i64 = 3_000;
+    let (per_gib, always) = match volume.kind {
+        Some(VolumeType::Gp3) => (500, GP3_OPERATIONS),
+        Some(VolumeType::Io1) => (50, 100),
+        Some(VolumeType::Io2) => (1_000, 100),
+        Some(VolumeType::Standard | VolumeType::Gp2 | VolumeType::Sc1 | VolumeType::St1) | None => {
+            return Vec::new();
+        }
+    };
+    let mut found = Vec::new();
+    if let (Some(iops), Some(size)) = (volume.iops, volume.size) {
+        let iops_max = (i64::from(size.gib) * per_gib).max(always);
+        if iops > iops_max {
+            let message = format!("`{iops}` is more than {per_gib} for each of {} GiB", size.gib);
+            let remedy = format!("write at most {iops_max}, or a larger volumeSize");
+            found.push(Finding::new(&format!("{field}.iops"), message, remedy));
+        }
+    }
+    if let Some(throughput) = volume.throughput.filter(|_| volume.kind == Some(VolumeType::Gp3)) {
+        let iops = volume.iops.unwrap_or(GP3_OPERATIONS);
+        if throughput.saturating_mul(4) > iops {
+            let message = format!("`{throughput}` is more than a quarter of {iops} operations");
+            let remedy = format!("write at most {}, or more iops", iops / 4);
+            found.push(Finding::new(&format!("{field}.throughput"), message, remedy));
+        }
+    }
+    found
+}
+
 fn check_volume(field: &str, volume: &Volume, found: &mut Vec<Finding>) {
     let at = |name: &str| format!("{field}.{name}");
     let Limits { gib, iops, throughput } = limits(volume.kind);

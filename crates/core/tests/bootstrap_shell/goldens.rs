@@ -9,7 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use nodemolt_core::bootstrap::mime;
-use nodemolt_core::bootstrap::{Placement, Remark, Source, UserPart, render};
+use nodemolt_core::bootstrap::{Placement, Remark, Settings, Source, UserPart, render};
 use nodemolt_core::fit::Family;
 
 use crate::settings;
@@ -18,16 +18,8 @@ const FAMILIES: [&str; 3] = ["al2-", "windows-", "custom-"];
 
 #[test]
 fn every_case_comes_out_as_written() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/bootstrap");
-    let mut cases: Vec<PathBuf> = fs::read_dir(folder)
-        .unwrap()
-        .map(|it| it.unwrap().path())
-        .filter(|it| FAMILIES.iter().any(|family| name(it).starts_with(family)))
-        .collect();
-    cases.sort();
-    assert!(cases.len() >= 20, "there are {} cases", cases.len());
     let mut wrong = Vec::new();
-    for case in cases {
+    for case in cases() {
         let shown = show(&fs::read_to_string(case.join("in.txt")).unwrap());
         let golden = case.join("out.txt");
         if std::env::var_os("SNAPSHOTS").is_some_and(|it| it == "overwrite") {
@@ -40,32 +32,71 @@ fn every_case_comes_out_as_written() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+fn cases() -> Vec<PathBuf> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/bootstrap");
+    let mut cases: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .map(|it| it.unwrap().path())
+        .filter(|it| FAMILIES.iter().any(|family| name(it).starts_with(family)))
+        .collect();
+    cases.sort();
+    assert!(cases.len() >= 20, "there are {} cases", cases.len());
+    cases
+}
+
+/// What is rendered in all cases that are not refused. A custom image's is not ours.
+pub(crate) fn texts() -> Vec<String> {
+    let rendered = cases().into_iter().filter_map(|it| {
+        let case = Case::read(&fs::read_to_string(it.join("in.txt")).unwrap());
+        if case.family == Family::Custom {
+            return None;
+        }
+        Some(render(case.family, &case.settings, UserPart(&case.user)).ok()?.text)
+    });
+    rendered.collect()
+}
+
 fn name(case: &std::path::Path) -> String {
     case.file_name().unwrap().to_string_lossy().into_owned()
 }
 
-fn show(input: &str) -> String {
-    let (head, user) = input.split_once("---\n").unwrap();
-    let mut settings = settings();
-    let (mut family, mut whole) = (None, false);
-    let mut user = user.to_owned();
-    for line in head.lines() {
-        match line.split_once(": ").unwrap() {
-            ("family", it) => family = it.parse::<Family>().ok(),
-            ("placement", "BetweenBootstrapAndKubelet") => {
-                settings.placement = Placement::BetweenBootstrapAndKubelet;
+struct Case {
+    family: Family,
+    settings: Settings,
+    user: String,
+    /// Our own scripts are shown, too.
+    whole: bool,
+}
+
+impl Case {
+    fn read(input: &str) -> Self {
+        let (head, user) = input.split_once("---\n").unwrap();
+        let mut settings = settings();
+        let (mut family, mut whole) = (None, false);
+        let mut user = user.to_owned();
+        for line in head.lines() {
+            match line.split_once(": ").unwrap() {
+                ("family", it) => family = it.parse::<Family>().ok(),
+                ("placement", "BetweenBootstrapAndKubelet") => {
+                    settings.placement = Placement::BetweenBootstrapAndKubelet;
+                }
+                ("raid0", "true") => settings.instance_store_raid0 = true,
+                ("taint", it) => it.clone_into(&mut settings.taints[0].effect),
+                ("show", "whole") => whole = true,
+                ("repeat", it) => user = user.repeat(it.parse().unwrap()),
+                other => panic!("{other:?} is no setting of a case"),
             }
-            ("raid0", "true") => settings.instance_store_raid0 = true,
-            ("taint", it) => it.clone_into(&mut settings.taints[0].effect),
-            ("show", "whole") => whole = true,
-            ("repeat", it) => user = user.repeat(it.parse().unwrap()),
-            other => panic!("{other:?} is no setting of a case"),
         }
+        Self { family: family.unwrap(), settings, user, whole }
     }
+}
+
+fn show(input: &str) -> String {
+    let Case { family, settings, user, whole } = Case::read(input);
     let mut shown = String::new();
-    match render(family.unwrap(), &settings, UserPart(&user)) {
+    match render(family, &settings, UserPart(&user)) {
         Ok(user_data) => {
-            let again = render(family.unwrap(), &settings, UserPart(&user_data.text)).unwrap();
+            let again = render(family, &settings, UserPart(&user_data.text)).unwrap();
             assert_eq!(again.text, user_data.text, "rendering again changes nothing");
             let text = if whole { user_data.text.clone() } else { shorten(&user_data.text) };
             write!(shown, "{text}=====\n{}\n", user_data.digest()).unwrap();

@@ -9,6 +9,7 @@
 
 #[path = "../../../fit/tests/support/fuzz.rs"]
 mod fuzz;
+mod cloud_init;
 mod goldens;
 mod mime;
 mod quoting;

@@ -184,6 +184,67 @@ fn user_parts_stand_beside_ours_unchanged() {
     assert!(rendered > 1_000, "only {rendered} of them were rendered");
 }
 
+/// The same laws where there is one script: their lines come first and unchanged, ours last, and once.
+#[test]
+fn a_windows_script_holds_their_lines_and_then_ours() {
+    let ours = render(Family::Windows2022, &settings(), UserPart("")).unwrap().text;
+    let ours = ours.strip_prefix("<powershell>\n").unwrap();
+    let mut dice = Dice(12);
+    let mut rendered = 0;
+    for index in 0..3_000 {
+        let lines = dice.text(&FRAGMENTS, 12);
+        let enclosed = format!("<powershell>\n{lines}</powershell>");
+        let text = if index % 2 == 0 { &lines } else { &enclosed };
+        let Ok(user_data) = render(Family::Windows2022, &settings(), UserPart(text)) else {
+            continue;
+        };
+        rendered += 1;
+        let theirs = if UserPart(&lines).text().is_some() { lines.as_str() } else { "" };
+        let between = if theirs.is_empty() || theirs.ends_with('\n') { "" } else { "\n" };
+        assert_eq!(user_data.text, format!("<powershell>\n{theirs}{between}{ours}"), "{text:?}");
+        let again = render(Family::Windows2022, &settings(), UserPart(&user_data.text)).unwrap();
+        assert_eq!(again.text, user_data.text, "merging again changes nothing");
+    }
+    assert!(rendered > 2_000, "only {rendered} of them were rendered");
+}
+
+/// And on AL2023, for parts that are no `NodeConfig`.
+#[test]
+fn parts_on_al2023_stand_before_ours_unchanged() {
+    let mut dice = Dice(13);
+    let mut rendered = 0;
+    for _ in 0..2_000 {
+        let mut text =
+            "Content-Type: multipart/mixed; boundary=\"==B==\"\nMIME-Version: 1.0\n\n".to_owned();
+        for _ in 0..=dice.below(3) {
+            let headers = *dice.of(&[
+                "",
+                "Content-Type: text/x-shellscript\n",
+                "content-type: text/cloud-config\nX-Y: z\n",
+                "Content-Type: text/x-shellscript; charset\n",
+            ]);
+            writeln!(text, "--==B==\n{headers}\n{}", dice.text(&FRAGMENTS, 9)).unwrap();
+        }
+        writeln!(text, "--==B==--").unwrap();
+        let Ok(theirs) = mime::read(&text) else { continue };
+        let broken = text.contains("script; charset\n");
+        let Ok(user_data) = render(Family::Al2023, &settings(), UserPart(&text)) else {
+            assert!(broken, "refused: {text}");
+            continue;
+        };
+        assert!(!broken, "nodeadm would drop all of it: {text}");
+        rendered += 1;
+        let all = parts_of(&user_data.text);
+        assert_eq!(all.len(), theirs.parts.len() + 1);
+        for (found, part) in theirs.parts.iter().zip(&all) {
+            assert_eq!(found.part, *part);
+        }
+        let again = render(Family::Al2023, &settings(), UserPart(&user_data.text)).unwrap();
+        assert_eq!(again.text, user_data.text, "merging again changes nothing");
+    }
+    assert!(rendered > 500, "only {rendered} of them were rendered");
+}
+
 /// Cloud-init reads with Python's `email`. One process, many documents.
 #[test]
 fn python_finds_the_same_parts() {

@@ -390,6 +390,11 @@ cat > /etc/kubernetes/kubelet/kubelet-extra-args-custom << 'END'
 --x='$(touch pwned)'
 --x=a b
 --x=50%n
+--root-dir
+--config=/tmp/mine.json
+--config-dir=/tmp/mine.d
+--kubeconfig=/tmp/mine
+--hostname-override=me
 v=3
 --topology-manager-policy=best-effort
 END
@@ -406,7 +411,9 @@ printf -- '--y=1' >> /etc/kubernetes/kubelet/kubelet-extra-args-custom
              --topology-manager-policy=best-effort --y=1 {ours}"
         )
     );
-    assert!(machine.read("var/log/user-data.log").contains("--max-pods belongs to the class"));
+    let log = machine.read("var/log/user-data.log");
+    assert!(log.contains("--max-pods belongs to the class"), "{log}");
+    assert!(log.contains("no --name=value that can be passed on: --root-dir"), "{log}");
 }
 
 /// Every script that we write is one that bash can read.

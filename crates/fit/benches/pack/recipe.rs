@@ -90,7 +90,10 @@ pub(crate) fn pool() -> Pool {
                 Quantity::from_mebibytes(1024 * gib - 10),
             ),
             volume_limits: BTreeMap::new(),
-            offerings: OFFERINGS.iter().map(|(zone, kind)| Offering::new(zone, kind, price)).collect(),
+            offerings: OFFERINGS
+                .iter()
+                .map(|(zone, kind)| Offering::new(zone, kind, price))
+                .collect(),
         }
     };
     Pool {

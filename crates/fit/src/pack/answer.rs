@@ -65,10 +65,18 @@ pub struct Choice {
 pub enum Preference {
     /// Nodes without taints of the effect `PreferNoSchedule`.
     UntaintedNode,
-    Spread { at: usize },
-    NodeAffinity { at: usize },
-    PodAntiAffinity { at: usize },
-    PodAffinity { at: usize },
+    Spread {
+        at: usize,
+    },
+    NodeAffinity {
+        at: usize,
+    },
+    PodAntiAffinity {
+        at: usize,
+    },
+    PodAffinity {
+        at: usize,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,30 +119,57 @@ pub enum Obstacle {
     /// The pod's selector or affinity asks for it.
     Label(Written),
     /// A volume of the pod cannot be reached from there.
-    VolumeElsewhere { handle: String },
+    VolumeElsewhere {
+        handle: String,
+    },
     /// A CSI driver cannot attach so many.
-    VolumesFull { driver: String, over: u64 },
+    VolumesFull {
+        driver: String,
+        over: u64,
+    },
     /// So much more is needed.
-    Short { resource: String, by: Quantity },
+    Short {
+        resource: String,
+        by: Quantity,
+    },
     HostPortTaken(HostPort),
     /// There is no label by which the pod wants to be near or spread.
-    LacksTopology { key: String },
+    LacksTopology {
+        key: String,
+    },
     /// Nobody it must be near is there.
-    NobodyNear { key: String },
+    NobodyNear {
+        key: String,
+    },
     /// Somebody it must stay away from is there.
-    TooNear { key: String },
+    TooNear {
+        key: String,
+    },
     /// Somebody is there who must stay away from it.
-    Unwelcome { key: String },
+    Unwelcome {
+        key: String,
+    },
     /// There would be more than allowed above the emptiest domain.
-    Skewed { key: String, skew: u32, max: u32 },
+    Skewed {
+        key: String,
+        skew: u32,
+        max: u32,
+    },
     /// No machine of the pool has these labels and this room at once.
     NoSuchMachine,
     /// There are machines, but none can be had now where the pod may go.
     NoCapacity,
     /// Fewer different machines would remain than the pool demands.
-    MinValues { key: String, have: u32, need: u32 },
+    MinValues {
+        key: String,
+        have: u32,
+        need: u32,
+    },
     /// So much more would be allowed to exist.
-    PoolLimit { resource: String, by: Quantity },
+    PoolLimit {
+        resource: String,
+        by: Quantity,
+    },
 }
 
 impl fmt::Display for Preference {
@@ -192,7 +227,9 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gated(gates) => write!(f, "waits for scheduling gates: {}", gates.join(", ")),
-            Self::Unmodelled(what) => write!(f, "asks for what is not modelled: {}", what.join(", ")),
+            Self::Unmodelled(what) => {
+                write!(f, "asks for what is not modelled: {}", what.join(", "))
+            }
             Self::NoPlace { nearest: None } => f.write_str("there is neither a node nor a pool"),
             Self::NoPlace { nearest: Some(Miss { place, obstacles }) } => {
                 let all: Vec<String> = obstacles.iter().map(ToString::to_string).collect();

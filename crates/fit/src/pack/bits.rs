@@ -65,6 +65,11 @@ impl Bits {
         self.0.iter().zip(&other.0).any(|(left, right)| left & right != 0)
     }
 
+    /// Whether the other has all of these.
+    pub(super) fn inside(&self, other: &Self) -> bool {
+        self.0.iter().enumerate().all(|(at, word)| word & !other.word(at) == 0)
+    }
+
     pub(super) fn clear(&mut self) {
         self.0.iter_mut().for_each(|it| *it = 0);
     }
@@ -123,6 +128,7 @@ mod tests {
         }
         let mut few: Bits = [3, 64, 900].into_iter().collect();
         assert!(few.meets(&Bits::below(4)) && !few.meets(&Bits::below(3)));
+        assert!(few.inside(&Bits::below(901)) && !few.inside(&Bits::below(900)));
         few.remove(64);
         few.remove(5000);
         let mut more = Bits::below(2);

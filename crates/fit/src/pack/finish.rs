@@ -45,18 +45,18 @@ pub(super) fn packing(state: &State<'_, '_>, left: &[Vec<usize>]) -> Packing {
         .map(|(it, machines)| new_node(state, it, machines, &mut said))
         .collect();
     let mut unplaced = Vec::new();
+    let kinds = left.iter().filter(|it| !it.is_empty()).count();
     for (kind, pods) in left.iter().enumerate().filter(|(_, it)| !it.is_empty()) {
         let demand = world.kinds[kind].demand;
         let why = if !demand.unmodelled.is_empty() {
             Why::Unmodelled(demand.unmodelled.clone())
         } else if demand.gates.is_empty() {
-            Why::NoPlace { nearest: miss::nearest(state, kind) }
+            Why::NoPlace { nearest: miss::nearest(state, kind, kinds) }
         } else {
             Why::Gated(demand.gates.clone())
         };
-        unplaced.extend(
-            pods.iter().map(|it| Unplaced { pod: world.pods[*it].id(), why: why.clone() }),
-        );
+        unplaced
+            .extend(pods.iter().map(|it| Unplaced { pod: world.pods[*it].id(), why: why.clone() }));
     }
     unplaced.sort_by(|left, right| left.pod.cmp(&right.pod));
     Packing { placed, new_nodes, unplaced }
@@ -73,7 +73,9 @@ fn within_limits(state: &State<'_, '_>) -> Vec<Bits> {
         let Some(slack) = &mut slack[node.pool] else { return node.fit.machines.clone() };
         let affordable = |at: &usize| {
             let takes = pool.takes[*at].iter();
-            takes.zip(node.held.iter().zip(slack.iter())).all(|(it, (held, slack))| *it <= held + slack)
+            takes
+                .zip(node.held.iter().zip(slack.iter()))
+                .all(|(it, (held, slack))| *it <= held + slack)
         };
         let kept: Bits = node.fit.machines.iter().filter(affordable).collect();
         for (slack, (most, held)) in
@@ -87,10 +89,8 @@ fn within_limits(state: &State<'_, '_>) -> Vec<Bits> {
 }
 
 /// Nodes that can be the same are told of in the same words, and only once.
-type Said<'s> = BTreeMap<
-    (usize, &'s Bits, &'s Bits, &'s Requirements),
-    (Arc<Vec<Choice>>, Arc<Vec<Written>>),
->;
+type Said<'s> =
+    BTreeMap<(usize, &'s Bits, &'s Bits, &'s Requirements), (Arc<Vec<Choice>>, Arc<Vec<Written>>)>;
 
 fn new_node<'s>(
     state: &'s State<'_, '_>,

@@ -127,11 +127,12 @@ impl Scale {
     }
 }
 
+/// Far from the ends, so that sums of a few do not wrap around.
+const MOST: i64 = i64::MAX / 4;
+
 /// What is beyond every machine is as good as the most that can be held.
 pub(super) fn measured(place: usize, amount: Quantity) -> i64 {
     let whole = if place == CPU_AT { amount.ceil_millis() } else { amount.ceil_units() };
-    // Far from the ends, so that sums of a few do not wrap around.
-    const MOST: i64 = i64::MAX / 4;
     i64::try_from(whole).unwrap_or(if whole > 0 { MOST } else { -MOST }).clamp(-MOST, MOST)
 }
 

@@ -21,12 +21,14 @@ use crate::{
     taint::Taint,
 };
 
-/// Reading about more places than these takes longer than it helps.
-const PLACES_MAX: usize = 10_000;
+/// So many places are looked at in all; the fewer kinds of pods are left over, the more for each.
+const PLACES_MAX: usize = 1_000_000;
+const PLACES_MIN: usize = 200;
 
-pub(super) fn nearest(state: &State<'_, '_>, kind: usize) -> Option<Miss> {
+pub(super) fn nearest(state: &State<'_, '_>, kind: usize, kinds: usize) -> Option<Miss> {
     let world = state.world;
-    let sites = (0..world.sites.len().min(PLACES_MAX)).map(|site| Miss {
+    let places = (PLACES_MAX / kinds.max(1)).max(PLACES_MIN);
+    let sites = (0..world.sites.len().min(places)).map(|site| Miss {
         place: Place::Node(world.sites[site].name.clone()),
         obstacles: at_site(state, kind, site),
     });
@@ -167,7 +169,8 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
         obstacles.extend(labels);
     } else if what.reached.as_ref().is_some_and(|(_, pools)| pools[pool].is_empty()) {
         let reaching = what.demand.volumes.iter().filter(|it| it.reach.is_some());
-        obstacles.extend(reaching.map(|it| Obstacle::VolumeElsewhere { handle: it.handle.clone() }));
+        obstacles
+            .extend(reaching.map(|it| Obstacle::VolumeElsewhere { handle: it.handle.clone() }));
     }
     for (place, need) in state.needs(kind, None) {
         let most = template.most(place);

@@ -11,7 +11,7 @@ use super::{
     bits::Bits,
     measure::{Needs, Room},
     search::Sought,
-    state::{Became, Domain, OpenNode, State, overlap, within},
+    state::{Became, Domain, OpenNode, State, within},
     template::{Fit, Template},
     topology::{PoolKey, What},
     world::Wished,
@@ -78,9 +78,18 @@ impl State<'_, '_> {
         if roomy.empty() {
             return Err(No::Full);
         }
-        let barred = kind.barred.get(node.pool).filter(|it| !it.empty());
-        if let Some(barred) = barred {
+        if let Some(barred) = kind.barred.get(node.pool).filter(|it| !it.empty()) {
             roomy = roomy.iter().filter(|it| !barred.has(*it)).collect();
+        }
+        if let Some(left) = &self.left[node.pool]
+            && !template.takes_most().iter().zip(&left.room).all(|(most, left)| most <= left)
+        {
+            let affordable = |machine: &usize| {
+                let takes = template.takes[*machine].iter();
+                let rest = left.room.iter().zip(&node.held);
+                takes.zip(rest).all(|(it, (left, had))| *it <= left + had)
+            };
+            roomy = roomy.iter().filter(affordable).collect();
         }
         let ways = match &kind.reached {
             None => &self.world.required[kind.required].pools[node.pool],
@@ -94,9 +103,8 @@ impl State<'_, '_> {
             let Some(fit) = self.with_wishes(fit, node.pool, sought) else { continue };
             let mut decided = Decided::new();
             let found = self.decide(fit, node.pool, place, sought, &mut decided);
-            let Some(fit) = found.and_then(|it| self.clear_filters(it, node.pool, sought)) else {
-                continue;
-            };
+            let Some(fit) = found else { continue };
+            let fit = self.clear_filters(fit, node.pool, sought);
             if let Some(became) = self.afford(fit, node) {
                 return Ok(became);
             }
@@ -134,13 +142,11 @@ impl State<'_, '_> {
         let kind = &self.world.kinds[sought.kind];
         for wish in sought.wishes.iter().map(|at| &kind.wishes[*at]) {
             let met = match &wish.what {
-                Wished::Untainted => {
-                    self.world.tolerances[kind.tolerance].pools_gladly.has(pool)
-                }
+                Wished::Untainted => self.world.tolerances[kind.tolerance].pools_gladly.has(pool),
                 Wished::Checks(_) => true,
-                Wished::Nodes { sites: _, pools } => pools[pool].as_ref().is_some_and(|way| {
-                    self.intersect(&mut fit, way, &self.world.pools[pool])
-                }),
+                Wished::Nodes { sites: _, pools } => pools[pool]
+                    .as_ref()
+                    .is_some_and(|way| self.intersect(&mut fit, way, &self.world.pools[pool])),
             };
             if !met {
                 return None;
@@ -231,13 +237,16 @@ impl State<'_, '_> {
         template.tidy_slots(&mut fit.machines, &mut fit.slots).then_some(fit)
     }
 
-    /// Whether the node counts for those who are spread must not stay open either.
-    fn clear_filters(&self, mut fit: Fit, pool: usize, sought: &Sought<'_>) -> Option<Fit> {
+    /// Whether the node counts for those who are spread must not stay open either: make it so, or let
+    /// it be known that it cannot be.
+    fn clear_filters(&self, mut fit: Fit, pool: usize, sought: &Sought<'_>) -> Fit {
         let kind = &self.world.kinds[sought.kind];
         for at in &kind.counted_by {
             let counter = &self.world.counters.all[*at];
             let What::Spread(_, filter) = &counter.what else { continue };
-            let Some(required) = filter.required.filter(|it| *it != kind.required) else { continue };
+            let Some(required) = filter.required.filter(|it| *it != kind.required) else {
+                continue;
+            };
             if !counter.hard || !counter.domains.pools.has(pool) {
                 continue;
             }
@@ -245,7 +254,7 @@ impl State<'_, '_> {
             if ways.iter().any(|way| within(&fit, way)) {
                 continue;
             }
-            for way in ways.iter().filter(|way| overlap(&fit, way)) {
+            for way in ways {
                 let mut narrower = fit.clone();
                 if self.intersect(&mut narrower, way, &self.world.pools[pool]) {
                     fit = narrower;
@@ -253,27 +262,14 @@ impl State<'_, '_> {
                 }
             }
         }
-        Some(fit)
+        fit
     }
 
-    /// Within the pool's limits and demands.
-    fn afford(&self, mut fit: Fit, node: &OpenNode) -> Option<Became> {
+    /// What it takes of the pool's limits, if as many different machines remain as the pool demands.
+    fn afford(&self, fit: Fit, node: &OpenNode) -> Option<Became> {
         let template = &self.world.pools[node.pool];
         let (mut floor, mut held) = (None, Room::new());
-        if let Some(left) = &self.left[node.pool] {
-            let fits = |machine: &usize| {
-                let takes = template.takes[*machine].iter();
-                takes.zip(left.room.iter().zip(&node.held)).all(|(it, (left, had))| *it <= left + had)
-            };
-            let before = fit.slots.clone();
-            if !template.takes_most().iter().zip(&left.room).all(|(most, left)| most <= left) {
-                fit.machines = fit.machines.iter().filter(fits).collect();
-                if !template.tidy_slots(&mut fit.machines, &mut fit.slots) {
-                    return None;
-                }
-            }
-            // A domain that was chosen is not lost: slots only become fewer, and some remain.
-            debug_assert!(fit.slots.iter().all(|it| before.has(it)));
+        if self.left[node.pool].is_some() {
             if template.min_values.is_empty() {
                 let same = node.floor.filter(|it| fit.machines.has(*it));
                 let least = || template.by_size.iter().copied().find(|it| fit.machines.has(*it));

@@ -95,8 +95,15 @@ impl State<'_, '_> {
     }
 
     /// The place that meets the most important preferences.
-    fn best(&mut self, kind: usize, stage: Stage, scope: Scope) -> Option<(Found, Vec<Preference>)> {
+    fn best(
+        &mut self,
+        kind: usize,
+        stage: Stage,
+        scope: Scope,
+    ) -> Option<(Found, Vec<Preference>)> {
         let wishes = &self.world.kinds[kind].wishes;
+        // On nodes that exist the scheduler decides, and it sees nodes, not what could be launched.
+        let stage = if scope == Scope::Sites { Stage::Real } else { stage };
         let none = Sought { kind, wishes: &[], stage };
         if wishes.is_empty() {
             return self.find(&none, scope, true).map(|it| (it, Vec::new()));

@@ -5,7 +5,7 @@
 //! Places are numbered: first the nodes that exist, then the new ones in the order of opening. Placing
 //! a pod touches its node and the counters that count it, and nothing else is copied or computed anew.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeMap, sync::Arc};
 
 use smallvec::SmallVec;
 
@@ -18,7 +18,7 @@ use super::{
     world::{Checks, SpreadCheck, World},
 };
 use crate::{
-    pod::HostPort,
+    pod::{Demand, HostPort, Namespace, Pod},
     requirement::{Requirement, Requirements},
 };
 
@@ -97,11 +97,20 @@ pub(super) struct KeyState {
 pub(super) struct Count {
     by_domain: Vec<u32>,
     pub(super) total: u64,
-    /// For spreads: the least over all possible domains, and how many domains have no more.
-    least: u32,
-    at_least: usize,
+    /// For spreads: the least over all possible domains, and over those that have nodes.
+    hopeful: Least,
+    real: Least,
+    real_domains: Bits,
     /// By limit: the places in domains with more than that.
     over: Vec<(u32, Bits)>,
+}
+
+/// The least count over some domains, and how many domains have no more than that.
+#[derive(Debug, Clone, Copy, Default)]
+struct Least {
+    count: u32,
+    domains: usize,
+    domains_in_all: usize,
 }
 
 impl Count {
@@ -122,9 +131,36 @@ impl Count {
         self.by_domain[domain]
     }
 
-    fn seek_least(&mut self, among: &Bits) {
-        self.least = among.iter().map(|it| self.of(it)).min().unwrap_or(0);
-        self.at_least = among.iter().filter(|it| self.of(*it) == self.least).count();
+    fn least(&self, among: &Bits) -> Least {
+        let count = among.iter().map(|it| self.of(it)).min().unwrap_or(0);
+        let domains = among.iter().filter(|it| self.of(*it) == count).count();
+        Least { count, domains, domains_in_all: among.iter().count() }
+    }
+
+    /// The domain has one more: whether that leaves no domain with the least.
+    fn rises(least: &mut Least, many: u32) -> bool {
+        if many.checked_sub(1) != Some(least.count) {
+            return false;
+        }
+        least.domains -= 1;
+        least.domains == 0
+    }
+
+    /// There is a node in this domain, or may be. One that turns out to be elsewhere stays counted:
+    /// a least that is too low is safe.
+    fn meet(&mut self, domain: usize) {
+        if self.real_domains.has(domain) {
+            return;
+        }
+        self.real_domains.insert(domain);
+        let many = self.of(domain);
+        let least = &mut self.real;
+        if least.domains_in_all == 0 || many < least.count {
+            (least.count, least.domains) = (many, 1);
+        } else if many == least.count {
+            least.domains += 1;
+        }
+        least.domains_in_all += 1;
     }
 }
 
@@ -180,6 +216,8 @@ impl<'w, 'a> State<'w, 'a> {
             placed: Vec::new(),
         };
         let attached = world.attached_already();
+        // Pods of one controller share their demand, and are counted by the same.
+        let mut known: BTreeMap<(*const Namespace, *const Demand), Vec<usize>> = BTreeMap::new();
         for (site, node) in world.sites.iter().enumerate() {
             let mut free = world.scale.room(&node.allocatable, &node.volume_limits);
             take(&mut free, &world.scale.more_than_nothing(&node.set_aside));
@@ -192,36 +230,33 @@ impl<'w, 'a> State<'w, 'a> {
             for pod in &node.pods {
                 take(&mut free, &world.scale.needs(&pod.demand));
                 ports.extend(pod.demand.host_ports.iter());
-                state.count_running(site, pod);
+                let pointers = (Arc::as_ptr(&pod.namespace), Arc::as_ptr(&pod.demand));
+                let counted = known.entry(pointers).or_insert_with(|| world.counting(pod));
+                state.count_running(site, pod, counted);
             }
             state.free.push(free);
             state.ports.push(ports);
             state.volumes.push(attached[site].iter().map(|(number, _)| *number).collect());
         }
         for (at, counter) in world.counters.all.iter().enumerate() {
-            state.counts[at].seek_least(&counter.domains.possible);
+            let count = &mut state.counts[at];
+            count.real_domains = counter.domains.existing.clone();
+            count.real = count.least(&counter.domains.existing);
+            count.hopeful = count.least(&counter.domains.possible);
         }
         state
     }
 
     /// A pod that runs already counts like one that was placed.
-    fn count_running(&mut self, site: usize, pod: &crate::pod::Pod) {
-        let world = self.world;
-        let mut counted = world.counters.concerning(&pod.namespace, &pod.demand.labels).counted_by;
-        for term in &pod.demand.anti_affinity {
-            let reach = super::topology::Reach::of_term(term, &pod.namespace, &pod.demand.labels);
-            counted.extend(world.averse(&term.topology_key, reach));
-        }
-        counted.sort_unstable();
-        counted.dedup();
-        for at in counted {
-            let counter = &world.counters.all[at];
+    fn count_running(&mut self, site: usize, pod: &Pod, counted_by: &[usize]) {
+        for at in counted_by {
+            let counter = &self.world.counters.all[*at];
             let spread = matches!(counter.what, What::Spread(..));
             if spread && (pod.terminating || !counter.domains.sites.has(site)) {
                 continue;
             }
             if let Domain::In(domain) = self.keys[counter.key].of[site] {
-                self.counts[at].add(domain);
+                self.counts[*at].add(domain);
             }
         }
     }
@@ -264,44 +299,13 @@ impl<'w, 'a> State<'w, 'a> {
 
     /// The least count over the domains that are looked at.
     pub(super) fn least(&self, check: &SpreadCheck, stage: Stage) -> u32 {
-        let counter = &self.world.counters.all[check.counter];
         let count = &self.counts[check.counter];
-        match stage {
-            Stage::Hopeful if counter.domains.endless => 0,
-            Stage::Hopeful => {
-                let domains = counter.domains.possible.iter().take(check.domains_min).count();
-                if domains < check.domains_min { 0 } else { count.least }
-            }
-            Stage::Real => {
-                let domains = self.real_domains(counter);
-                if domains.is_empty() || domains.len() < check.domains_min {
-                    return 0;
-                }
-                domains.into_iter().map(|it| count.of(it)).min().unwrap_or(0)
-            }
-        }
-    }
-
-    /// Domains of nodes that exist or were opened. Where a node's domain is still open, all that it
-    /// may come to be in: a least that is too low is safe.
-    fn real_domains(&self, counter: &Counter) -> BTreeSet<usize> {
-        let mut domains: BTreeSet<usize> = counter.domains.existing.iter().collect();
-        let key = &self.keys[counter.key];
-        for (at, node) in self.open.iter().enumerate() {
-            if !counter.domains.pools.has(node.pool) {
-                continue;
-            }
-            match key.of[self.world.sites.len() + at] {
-                Domain::Lacking => {}
-                Domain::In(domain) => {
-                    domains.insert(domain);
-                }
-                Domain::Undecided => {
-                    domains.extend(self.options(counter.key, node.pool, &node.fit));
-                }
-            }
-        }
-        domains
+        let least = match stage {
+            Stage::Hopeful if self.world.counters.all[check.counter].domains.endless => return 0,
+            Stage::Hopeful => count.hopeful,
+            Stage::Real => count.real,
+        };
+        if least.domains_in_all < check.domains_min { 0 } else { least.count }
     }
 
     /// The domains that a new node can be in, ascending.
@@ -314,11 +318,9 @@ impl<'w, 'a> State<'w, 'a> {
                 fit.machines.iter().filter_map(|at| domains[at]).collect()
             }
             PoolKey::Custom { key, values } => {
-                let admitted = |it: &Requirement, value| it.admits(value);
                 let asked = fit.custom.get(*key);
-                let possible = values.iter().filter(|(value, _)| {
-                    asked.is_none_or(|it| admitted(it, *value))
-                });
+                let admitted = |value| asked.is_none_or(|it: &Requirement| it.admits(value));
+                let possible = values.iter().filter(|(value, _)| admitted(*value));
                 possible.map(|(_, domain)| *domain).collect()
             }
         };
@@ -366,8 +368,10 @@ impl<'w, 'a> State<'w, 'a> {
                 .spreads
                 .iter()
                 .filter(|it| self.world.counters.all[it.counter].key == key)
-                .all(|it| self.counts[it.counter].of(domain) <= self.limit(it, stage).unwrap_or(0)
-                    && self.limit(it, stage).is_some())
+                .all(|it| {
+                    let there = self.counts[it.counter].of(domain);
+                    self.limit(it, stage).is_some_and(|limit| there <= limit)
+                })
     }
 
     /// How many may be in a domain so that one more is allowed. `None`: not even with nobody there.
@@ -436,17 +440,17 @@ impl<'w, 'a> State<'w, 'a> {
         let count = &mut self.counts[counter];
         let many = count.add(domain);
         for (limit, over) in &mut count.over {
-            if many == *limit + 1 {
+            if many.checked_sub(1) == Some(*limit) {
                 for place in &self.keys[key].members[domain] {
                     over.insert(*place);
                 }
             }
         }
-        if many == count.least + 1 && possible.has(domain) {
-            count.at_least -= 1;
-            if count.at_least == 0 {
-                count.seek_least(possible);
-            }
+        if possible.has(domain) && Count::rises(&mut count.hopeful, many) {
+            count.hopeful = count.least(possible);
+        }
+        if count.real_domains.has(domain) && Count::rises(&mut count.real, many) {
+            count.real = count.least(&count.real_domains);
         }
     }
 
@@ -466,6 +470,7 @@ impl<'w, 'a> State<'w, 'a> {
         became: Became,
         relaxed: Vec<Preference>,
     ) {
+        let opened = place.is_none();
         let place = place.unwrap_or_else(|| self.open_one(became.pool));
         let needs = self.needs(kind, Some(place));
         let at = place - self.world.sites.len();
@@ -477,7 +482,8 @@ impl<'w, 'a> State<'w, 'a> {
             }
         }
         if let Some(left) = &mut self.left[became.pool] {
-            for (it, (now, before)) in left.room.iter_mut().zip(became.held.iter().zip(&node.held)) {
+            for (it, (now, before)) in left.room.iter_mut().zip(became.held.iter().zip(&node.held))
+            {
                 *it -= now - before;
             }
         }
@@ -497,7 +503,30 @@ impl<'w, 'a> State<'w, 'a> {
                 }
             }
         }
+        if opened {
+            self.meet(place);
+        }
         self.settle(kind, pod, place, relaxed);
+    }
+
+    /// From now on there is a node in the domains that this one is in, or may come to be in.
+    fn meet(&mut self, place: usize) {
+        let Some(pool) = self.opened(place).map(|it| it.pool) else { return };
+        for (at, counter) in self.world.counters.all.iter().enumerate() {
+            if !counter.domains.pools.has(pool) {
+                continue;
+            }
+            match self.keys[counter.key].of[place] {
+                Domain::Lacking => {}
+                Domain::In(domain) => self.counts[at].meet(domain),
+                Domain::Undecided => {
+                    let fit = &self.open[place - self.world.sites.len()].fit;
+                    for domain in self.options(counter.key, pool, fit) {
+                        self.counts[at].meet(domain);
+                    }
+                }
+            }
+        }
     }
 
     fn open_one(&mut self, pool: usize) -> usize {
@@ -532,9 +561,8 @@ impl<'w, 'a> State<'w, 'a> {
     pub(super) fn fresh(&self, pool: usize) -> Fit {
         let template = &self.world.pools[pool];
         let mut fit = template.base.clone();
-        let spent = |at: &usize| {
-            template.slots[*at].reservation.is_some_and(|it| self.reserved[it] == 0)
-        };
+        let spent =
+            |at: &usize| template.slots[*at].reservation.is_some_and(|it| self.reserved[it] == 0);
         for at in template.base.slots.iter().filter(spent) {
             fit.slots.remove(at);
         }
@@ -562,14 +590,14 @@ impl<'w, 'a> State<'w, 'a> {
         self.placed.push(Step { pod, place, relaxed });
     }
 
-    /// Whether pods on this node count.
+    /// Whether pods on this node count. That was settled when the first of them came.
     fn eligible(&self, counter: &Counter, place: usize) -> bool {
         let What::Spread(_, filter) = &counter.what else { return true };
         let Some(node) = self.opened(place) else { return counter.domains.sites.has(place) };
         counter.domains.pools.has(node.pool)
             && filter.required.is_none_or(|it| {
                 let ways = &self.world.required[it].pools[node.pool];
-                ways.iter().any(|way| overlap(&node.fit, way))
+                ways.iter().any(|way| within(&node.fit, way))
             })
     }
 }
@@ -583,17 +611,10 @@ pub(super) struct Became {
     pub(super) held: Room,
 }
 
-/// Whether a node that can be this could turn out to be that.
-pub(super) fn overlap(fit: &Fit, way: &Fit) -> bool {
-    fit.machines.meets(&way.machines)
-        && fit.slots.meets(&way.slots)
-        && !fit.custom.intersect(&way.custom).nothing()
-}
-
 /// Whether a node that can be this must turn out to be that.
 pub(super) fn within(fit: &Fit, way: &Fit) -> bool {
-    fit.machines.iter().all(|it| way.machines.has(it))
-        && fit.slots.iter().all(|it| way.slots.has(it))
+    fit.machines.inside(&way.machines)
+        && fit.slots.inside(&way.slots)
         && fit.custom.within(&way.custom)
 }
 

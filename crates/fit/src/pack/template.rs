@@ -214,7 +214,7 @@ impl<'a> Template<'a> {
         self.limited = limits.keys().filter(|it| *it != NODES).cloned().collect();
         let measure = |name: &str, amount| {
             // Only the CPU is counted in thousandths.
-            measured(if name == crate::capacity::CPU { 0 } else { 1 }, amount)
+            measured(usize::from(name != crate::capacity::CPU), amount)
         };
         self.takes = self
             .machines
@@ -235,18 +235,14 @@ impl<'a> Template<'a> {
                 .collect(),
             nodes: rest(NODES).map(|it| measured(1, it)),
         });
-        self.by_size.sort_by(|left, right| {
-            (&self.takes[*left], *left).cmp(&(&self.takes[*right], *right))
-        });
+        self.by_size
+            .sort_by(|left, right| (&self.takes[*left], *left).cmp(&(&self.takes[*right], *right)));
     }
 
     /// What each machine has for pods, its share of daemons taken off.
     fn measure(&mut self, scale: &Scale, vocabulary: &Vocabulary) {
-        let mut rooms: Vec<Room> = self
-            .machines
-            .iter()
-            .map(|it| scale.room(&it.allocatable, &it.volume_limits))
-            .collect();
+        let mut rooms: Vec<Room> =
+            self.machines.iter().map(|it| scale.room(&it.allocatable, &it.volume_limits)).collect();
         for daemon in &self.pool.daemons {
             let needs = scale.needs(daemon);
             for at in self.hosts(daemon, vocabulary).iter() {
@@ -287,9 +283,7 @@ impl<'a> Template<'a> {
         };
         match terms {
             None => vec![base],
-            Some(terms) => {
-                terms.iter().filter_map(|it| self.term(&base, it, vocabulary)).collect()
-            }
+            Some(terms) => terms.iter().filter_map(|it| self.term(&base, it, vocabulary)).collect(),
         }
     }
 
@@ -435,8 +429,10 @@ impl<'a> Template<'a> {
                     let text = |it: &_| vocabulary.value_text(*it).as_ref().to_owned();
                     return listed.iter().map(text).collect();
                 }
-                let values = |at: usize| self.machine_labels[at].get(key).copied().unwrap_or_default();
-                let wanted = |it: &&String| asked.is_none_or(|all| all.admits(vocabulary.value(it)));
+                let values =
+                    |at: usize| self.machine_labels[at].get(key).copied().unwrap_or_default();
+                let wanted =
+                    |it: &&String| asked.is_none_or(|all| all.admits(vocabulary.value(it)));
                 fit.machines.iter().flat_map(values).filter(wanted).cloned().collect()
             }
         }
@@ -522,10 +518,8 @@ impl Reservations {
     fn find(&mut self, machine: &Machine, offering: &Offering) -> Option<usize> {
         let remaining = offering.remaining?;
         let named = offering.labels.get(label::CAPACITY_RESERVATION_ID);
-        let name = named.map_or_else(
-            || format!("{} {:?}", machine.name, offering.labels),
-            String::clone,
-        );
+        let name =
+            named.map_or_else(|| format!("{} {:?}", machine.name, offering.labels), String::clone);
         let at = *self.by_name.entry(name).or_insert(self.left.len());
         match self.left.get_mut(at) {
             Some(left) => *left = (*left).min(remaining),

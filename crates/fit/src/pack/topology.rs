@@ -170,8 +170,8 @@ impl Counters {
         at
     }
 
-    pub(super) fn known(&self, key: usize, what: &What) -> Option<usize> {
-        self.known.get(&(key, what.clone())).copied()
+    pub(super) fn known(&self, key: usize, what: What) -> Option<usize> {
+        self.known.get(&(key, what)).copied()
     }
 
     /// Those that count a pod like this, and those of pods that must stay away from it.

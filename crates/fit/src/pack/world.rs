@@ -136,9 +136,7 @@ impl<'a> World<'a> {
             (!left.initialised, &left.name).cmp(&(!right.initialised, &right.name))
         });
         let mut ordered: Vec<&Pool> = pools.iter().collect();
-        ordered.sort_by(|left, right| {
-            (right.weight, &left.name).cmp(&(left.weight, &right.name))
-        });
+        ordered.sort_by(|left, right| (right.weight, &left.name).cmp(&(left.weight, &right.name)));
         let mut reservations = Reservations::default();
         let pools: Vec<Template<'_>> = ordered
             .into_iter()
@@ -271,7 +269,8 @@ impl<'a> World<'a> {
         demand: &Demand,
         numbers: &VolumeNumbers<'a>,
     ) -> Vec<(usize, Option<usize>)> {
-        let place = |driver: &Option<String>| driver.as_deref().and_then(|it| self.scale.driver(it));
+        let place =
+            |driver: &Option<String>| driver.as_deref().and_then(|it| self.scale.driver(it));
         let mut all: Vec<(usize, Option<usize>)> = demand
             .volumes
             .iter()
@@ -305,11 +304,7 @@ impl<'a> World<'a> {
         };
         RequiredNodes {
             sites: self.sites_where(selects),
-            pools: self
-                .pools
-                .iter()
-                .map(|it| it.fits(selector, terms, &self.vocabulary))
-                .collect(),
+            pools: self.pools.iter().map(|it| it.fits(selector, terms, &self.vocabulary)).collect(),
         }
     }
 
@@ -319,7 +314,9 @@ impl<'a> World<'a> {
 
     fn tolerance(&self, tolerations: &[Toleration]) -> Tolerance {
         let all = |taints: &[Taint], gladly: bool| {
-            taints.iter().all(|it| (!gladly && !it.effect.binding()) || it.tolerated_by(tolerations))
+            taints
+                .iter()
+                .all(|it| (!gladly && !it.effect.binding()) || it.tolerated_by(tolerations))
         };
         let sites = |gladly| {
             let taints = self.site_taints.iter().enumerate();
@@ -394,8 +391,7 @@ impl<'a> World<'a> {
             keys.sort_unstable();
             keys.dedup();
             for spread in demand.spread.iter().filter(|it| it.required) {
-                let check =
-                    self.spread(spread, namespace, demand, &keys, (required, tolerance));
+                let check = self.spread(spread, namespace, demand, &keys, (required, tolerance));
                 musts.spreads.push(check);
             }
             self.kinds[at].wishes = self.wishes(at);
@@ -558,7 +554,8 @@ impl<'a> World<'a> {
                 let tolerated =
                     filter.tolerations.is_none_or(|it| self.tolerances[it].pools.has(at));
                 let everything = [pool.base.clone()];
-                let ways = filter.required.map_or(&everything[..], |it| &self.required[it].pools[at]);
+                let ways =
+                    filter.required.map_or(&everything[..], |it| &self.required[it].pools[at]);
                 if !labelled || !tolerated || ways.is_empty() {
                     continue;
                 }
@@ -601,9 +598,16 @@ fn heaviest_first(weights: impl Iterator<Item = i32>) -> Vec<usize> {
 }
 
 impl World<'_> {
-    /// The counter of pods that have this term, if anybody is counted by it.
-    pub(super) fn averse(&self, key: &str, reach: Reach) -> Option<usize> {
-        let key = self.keys.iter().position(|it| it.text == key)?;
-        self.counters.known(key, &What::Averse(reach))
+    /// The counters that count a pod that runs already.
+    pub(super) fn counting(&self, pod: &Pod) -> Vec<usize> {
+        let mut counting = self.counters.concerning(&pod.namespace, &pod.demand.labels).counted_by;
+        for term in &pod.demand.anti_affinity {
+            let reach = Reach::of_term(term, &pod.namespace, &pod.demand.labels);
+            let key = self.keys.iter().position(|it| it.text == term.topology_key);
+            counting.extend(key.and_then(|it| self.counters.known(it, What::Averse(reach))));
+        }
+        counting.sort_unstable();
+        counting.dedup();
+        counting
     }
 }

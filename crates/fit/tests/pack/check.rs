@@ -40,7 +40,10 @@ pub(crate) fn standing(node: &Node) -> Standing<'_> {
         taints.retain(|it| {
             !passing.contains(&it.key.as_str())
                 && !it.key.starts_with("readiness.k8s.io/")
-                && !node.startup_taints.iter().any(|other| (&other.key, other.effect) == (&it.key, it.effect))
+                && !node
+                    .startup_taints
+                    .iter()
+                    .any(|other| (&other.key, other.effect) == (&it.key, it.effect))
         });
     }
     if node.unschedulable {
@@ -215,7 +218,8 @@ fn room(node: &Standing<'_>, pod: &Pod) -> Result<(), String> {
 }
 
 fn ports(node: &Standing<'_>, pod: &Pod) -> Result<(), String> {
-    let theirs = node.pods.iter().map(|it| &*it.demand).chain(node.ports_of_daemons.iter().copied());
+    let theirs =
+        node.pods.iter().map(|it| &*it.demand).chain(node.ports_of_daemons.iter().copied());
     for other in theirs {
         for port in &pod.demand.host_ports {
             for it in &other.host_ports {
@@ -267,9 +271,7 @@ fn volumes(node: &Standing<'_>, pod: &Pod, new: bool) -> Result<(), String> {
 
 fn near_and_away(nodes: &[Standing<'_>], at: usize, pod: &Pod) -> Result<(), String> {
     let here = &nodes[at];
-    let together = |key: &str, other: &Standing<'_>| {
-        matches!((here.labels.get(key), other.labels.get(key)), (Some(left), Some(right)) if left == right)
-    };
+    let together = |key: &str, other: &Standing<'_>| matches!((here.labels.get(key), other.labels.get(key)), (Some(left), Some(right)) if left == right);
     for term in &pod.demand.anti_affinity {
         for node in nodes.iter().filter(|it| together(&term.topology_key, it)) {
             if node.pods.iter().any(|it| means(term, pod, it)) {
@@ -293,7 +295,9 @@ fn near_and_away(nodes: &[Standing<'_>], at: usize, pod: &Pod) -> Result<(), Str
     let friend = |other: &Pod| terms.iter().all(|it| means(it, pod, other));
     let lacks = terms.iter().any(|it| !here.labels.contains_key(&it.topology_key));
     let satisfied = terms.iter().all(|term| {
-        nodes.iter().any(|it| together(&term.topology_key, it) && it.pods.iter().any(|it| friend(it)))
+        nodes
+            .iter()
+            .any(|it| together(&term.topology_key, it) && it.pods.iter().any(|it| friend(it)))
     });
     let somewhere = nodes.iter().any(|node| {
         terms.iter().any(|it| node.labels.contains_key(&it.topology_key))
@@ -348,7 +352,12 @@ fn spread_over(nodes: &[Standing<'_>], at: usize, pod: &Pod) -> Result<(), Strin
 }
 
 /// Whether the scheduler would put the pod there now.
-pub(crate) fn admits(nodes: &[Standing<'_>], at: usize, pod: &Pod, new: bool) -> Result<(), String> {
+pub(crate) fn admits(
+    nodes: &[Standing<'_>],
+    at: usize,
+    pod: &Pod,
+    new: bool,
+) -> Result<(), String> {
     let node = &nodes[at];
     if let Some(taint) = node.taints.iter().find(|it| !soft(it) && !tolerates(&pod.demand, it)) {
         return Err(format!("taint {taint}"));
@@ -390,9 +399,10 @@ fn more_labels(node: &NewNode, pool: &Pool, roll: usize) -> Labels {
             it.labels.contains_key(key) || it.offerings.iter().any(|it| it.labels.contains_key(key))
         })
     };
-    let open = node.requirements.iter().filter(|it| {
-        it.operator == Operator::In && !it.values.is_empty() && !decided(&it.key)
-    });
+    let open = node
+        .requirements
+        .iter()
+        .filter(|it| it.operator == Operator::In && !it.values.is_empty() && !decided(&it.key));
     open.map(|it| (it.key.clone(), it.values[roll % it.values.len()].clone())).collect()
 }
 
@@ -475,7 +485,10 @@ pub(crate) fn faults(
                 let fine = fine.and_then(|()| ports(&alone, pod));
                 let selected = selected(&pod.demand, &alone);
                 if fine.is_err() || !selected {
-                    faults.push(format!("new node {at} as {}: {id}: {fine:?}, {selected}", machine.name));
+                    faults.push(format!(
+                        "new node {at} as {}: {id}: {fine:?}, {selected}",
+                        machine.name
+                    ));
                 }
                 alone.pods.push(pod);
             }

@@ -1,6 +1,6 @@
 //! How many pods can be placed at all? Every way is tried.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nodemolt_fit::pod::Pod;
 
@@ -37,7 +37,8 @@ pub(crate) fn most(world: &World) -> Option<usize> {
         };
         left.push((rest("cpu"), rest("nodes").map(|it| it / 1000)));
         // What forbids single machines is left to the other tests.
-        let reserved = pool.machines.iter().flat_map(|it| &it.offerings).any(|it| it.remaining.is_some());
+        let reserved =
+            pool.machines.iter().flat_map(|it| &it.offerings).any(|it| it.remaining.is_some());
         if reserved || !pool.requirements.is_empty() {
             return None;
         }
@@ -50,7 +51,7 @@ pub(crate) fn most(world: &World) -> Option<usize> {
                 }
                 for copy in 0..world.pods.len().min(3) {
                     let name = format!("{}-{}-{}-{copy}", pool.name, machine.name, zones.len());
-                    places.push(launched(pool, machine, offering, &name, &Default::default()));
+                    places.push(launched(pool, machine, offering, &name, &BTreeMap::new()));
                     pools.push((at, machine.capacity["cpu"].ceil_millis()));
                 }
             }
@@ -60,17 +61,17 @@ pub(crate) fn most(world: &World) -> Option<usize> {
     let pods: Vec<&Pod> = world.pods.iter().filter(placeable).collect();
     let start = vec![None; pods.len()];
     let mut search = Search { pods, places, existing, pools, left, seen: BTreeSet::new(), best: 0 };
-    search.go_on(start, 0).then_some(search.best)
+    search.go_on(&start, 0).then_some(search.best)
 }
 
 impl Search<'_> {
     /// Whether everything was tried.
-    fn go_on(&mut self, homes: Vec<Option<usize>>, placed: usize) -> bool {
+    fn go_on(&mut self, homes: &[Option<usize>], placed: usize) -> bool {
         self.best = self.best.max(placed);
         if self.best == self.pods.len() {
             return true;
         }
-        if !self.seen.insert(homes.clone()) {
+        if !self.seen.insert(homes.to_vec()) {
             return true;
         }
         if self.seen.len() > WAYS_MAX {
@@ -98,17 +99,19 @@ impl Search<'_> {
                     Some(there) => {
                         admits(&standing, there, self.pods[pod], at >= self.existing).is_ok()
                     }
-                    None => self.affordable(at, &numbers) && {
-                        standing.push(self.places[at].clone());
-                        let fine = admits(&standing, standing.len() - 1, self.pods[pod], true);
-                        standing.pop();
-                        fine.is_ok()
-                    },
+                    None => {
+                        self.affordable(at, &numbers) && {
+                            standing.push(self.places[at].clone());
+                            let fine = admits(&standing, standing.len() - 1, self.pods[pod], true);
+                            standing.pop();
+                            fine.is_ok()
+                        }
+                    }
                 };
                 if fine {
-                    let mut next = homes.clone();
+                    let mut next = homes.to_vec();
                     next[pod] = Some(at);
-                    if !self.go_on(next, placed + 1) {
+                    if !self.go_on(&next, placed + 1) {
                         return false;
                     }
                 }

@@ -105,7 +105,7 @@ pub(crate) fn world(seed: u64, size: Size) -> World {
         .collect();
     let node_count = dice.from(0, size.nodes);
     let mut nodes: Vec<Node> = (0..node_count).map(|at| node(&mut dice, at)).collect();
-    let pool_count = if node_count == 0 { 1.max(size.pools.min(1)) } else { dice.from(0, size.pools) };
+    let pool_count = if node_count == 0 { 1 } else { dice.from(0, size.pools) };
     let pools = (0..pool_count).map(|at| pool(&mut dice, at, size.machines)).collect();
     let count = dice.from(1, size.pods);
     let mut pods = Vec::new();
@@ -132,7 +132,8 @@ pub(crate) fn world(seed: u64, size: Size) -> World {
 fn node(dice: &mut Dice, at: i64) -> Node {
     let name = format!("node-{at:02}");
     let zone = dice.pick(&ZONES);
-    let mut own = labels(&[(label::HOSTNAME, &name), (label::ARCH, dice.pick(&["amd64", "arm64"]))]);
+    let mut own =
+        labels(&[(label::HOSTNAME, &name), (label::ARCH, dice.pick(&["amd64", "arm64"]))]);
     if dice.percent(90) {
         own.insert(label::ZONE.to_owned(), zone.to_owned());
         own.insert(EBS_ZONE.to_owned(), zone.to_owned());
@@ -197,7 +198,10 @@ fn pool(dice: &mut Dice, at: i64, machines: i64) -> Pool {
         it.labels = labels(&[("disk", dice.pick(&["ssd", "hdd"]))]);
     }
     if dice.percent(30) {
-        let few = [asked(label::ZONE, Operator::In, &["a", "b"]), asked("rack", Operator::In, &["r1", "r2"])];
+        let few = [
+            asked(label::ZONE, Operator::In, &["a", "b"]),
+            asked("rack", Operator::In, &["r1", "r2"]),
+        ];
         it.requirements.push(few[dice.below(2)].clone());
     }
     if dice.percent(15) {
@@ -218,7 +222,8 @@ fn pool(dice: &mut Dice, at: i64, machines: i64) -> Pool {
             daemon.node_selector = labels(&[(label::ARCH, "amd64")]);
         }
         if dice.percent(30) {
-            daemon.host_ports = vec![HostPort { address: String::new(), protocol: String::new(), port: 80 }];
+            daemon.host_ports =
+                vec![HostPort { address: String::new(), protocol: String::new(), port: 80 }];
         }
         it.daemons = vec![Arc::new(daemon)];
     }
@@ -239,7 +244,8 @@ fn machine(dice: &mut Dice, at: i64) -> Machine {
     for zone in ZONES {
         for kind in ["on-demand", "spot"] {
             if dice.percent(60) {
-                let price = dice.percent(85).then(|| Price(u64::try_from(dice.from(1, 900)).unwrap()));
+                let price =
+                    dice.percent(85).then(|| Price(u64::try_from(dice.from(1, 900)).unwrap()));
                 let mut it = Offering::new(zone, kind, price);
                 it.available = dice.percent(80);
                 offerings.push(it);
@@ -253,7 +259,10 @@ fn machine(dice: &mut Dice, at: i64) -> Machine {
         }
     }
     Machine {
-        labels: own.iter().map(|(key, value)| ((*key).to_owned(), vec![(*value).to_owned()])).collect(),
+        labels: own
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), vec![(*value).to_owned()]))
+            .collect(),
         name,
         capacity: amounts(1000 * size, 2048 * size),
         allocatable,
@@ -276,7 +285,8 @@ fn selector(dice: &mut Dice, app: &str) -> Selector {
 }
 
 fn topology(dice: &mut Dice) -> String {
-    let keys = [label::ZONE, label::ZONE, label::HOSTNAME, label::HOSTNAME, "disk", label::ARCH, "rack"];
+    let keys =
+        [label::ZONE, label::ZONE, label::HOSTNAME, label::HOSTNAME, "disk", label::ARCH, "rack"];
     dice.pick(&keys).to_owned()
 }
 
@@ -292,10 +302,10 @@ fn term(dice: &mut Dice, app: &str) -> PodTerm {
         2 => it.namespace_selector = Some(Selector::everything()),
         _ => {}
     }
-    if dice.percent(25) {
-        it.match_label_keys = vec![VERSION.to_owned()];
-    } else if dice.percent(25) {
-        it.mismatch_label_keys = vec![VERSION.to_owned()];
+    match dice.below(4) {
+        0 => it.match_label_keys = vec![VERSION.to_owned()],
+        1 => it.mismatch_label_keys = vec![VERSION.to_owned()],
+        _ => {}
     }
     it
 }

@@ -8,7 +8,7 @@ custom=/etc/kubernetes/kubelet/kubelet-config-custom.json
 extra=/etc/kubernetes/kubelet/kubelet-extra-args-custom
 saved=/run/nodemolt/kubelet-config.json
 units=/etc/systemd/system/kubelet.service.d
-flag='^--[a-z0-9-]+(=[A-Za-z0-9._:/=,@+<-]*)?$'
+flag='^--[a-z0-9-]+=[A-Za-z0-9._:/=,@+<-]*$'
 owned_keys=@OWNED_KEYS@
 owned_flags=@OWNED_FLAGS@
 
@@ -55,7 +55,7 @@ if [ -e "$extra" ]; then
   while IFS= read -r line || [ -n "$line" ]; do
     [[ -z $line || $line == '#'* ]] && continue
     if [[ ! $line =~ $flag ]]; then
-      say "$extra: no flag that can be passed on: $line"
+      say "$extra: no --name=value that can be passed on: ${line%%=*}"
     elif [[ " $owned_flags " == *" ${line%%=*} "* ]]; then
       say "$extra: ${line%%=*} belongs to the class: it is left out"
     else
@@ -63,6 +63,7 @@ if [ -e "$extra" ]; then
     fi
   done < "$extra"
   ours=$(sed -n "s/^Environment='KUBELET_EXTRA_ARGS=\(.*\)'\$/\1/p" "$units/30-kubelet-extra-args.conf")
+  [ -n "$ours" ] || { say "$units/30-kubelet-extra-args.conf was changed: $extra is left out"; theirs=; }
   [ -z "$theirs" ] || printf "[Service]\nEnvironment='KUBELET_EXTRA_ARGS=%s%s'\n" \
     "$theirs" "$ours" > "$units/40-nodemolt-extra-args.conf"
 fi

@@ -238,6 +238,9 @@ impl Checked {
                 self.shape(&entry.value, *shape, &field);
             } else if !FIELDS.contains(&entry.key.as_str()) {
                 self.unknown(entry, &field, FIELDS);
+            } else if let Some(problem) = rules::type_problem(&entry.key, &entry.value.value()) {
+                let remark = self.remark(&entry.value, format!("`{field}` {problem}"));
+                self.refused.push(remark);
             }
         }
     }
@@ -279,11 +282,31 @@ impl Checked {
                 }
             }
         }
+        let mut seen: Vec<Taint> = Vec::new();
         for item in config.get("registerWithTaints").map_or(&[][..], Node::items) {
-            if let Some(problem) = identity::taint_problem(&taint(item)) {
+            let taint = taint(item);
+            let same = |it: &Taint| it.key == taint.key && it.effect == taint.effect;
+            let problem = identity::taint_problem(&taint).or_else(|| {
+                let message =
+                    "a node has one taint for each key and effect, and this is the second";
+                seen.iter().any(same).then(|| message.to_owned())
+            });
+            if let Some(problem) = problem {
                 let remark = self.remark(item, format!("`registerWithTaints`: {problem}"));
                 self.refused.push(remark);
             }
+            seen.push(taint);
+        }
+        if let Some(node) = config.get("registerNode").filter(|it| it.value() == Value::Bool(false))
+        {
+            let message =
+                "`spec.kubelet.config.registerNode`: a node that does not register never joins";
+            self.refused.push(self.remark(node, message).with_hint("remove it here"));
+        }
+        if let Some(node) = config.get("providerID").filter(|it| it.content != Content::Null) {
+            let message =
+                "`spec.kubelet.config.providerID` stands over what nodeadm knows of the machine";
+            self.remarks.push(self.remark(node, message).with_hint("remove it here"));
         }
     }
 }
@@ -317,6 +340,8 @@ pub(super) fn field(path: &[String]) -> String {
 pub(super) struct Theirs {
     configs: Vec<NodeConfig>,
     pub(super) flags: Vec<Flag>,
+    /// What is wrong with those.
+    pub(super) refused: Vec<Remark>,
     /// As written, with their places.
     pub(super) taints: Vec<(Taint, Value, Place)>,
 }
@@ -328,7 +353,9 @@ impl Theirs {
         let place = |it: &Node| moved(it.at.into(), *lines);
         if let Some(flags) = kubelet.and_then(|it| it.get("flags")) {
             let items = flags.items().iter().filter_map(|it| Some((it.text()?, place(it))));
-            self.flags.extend(flags::read(&items.collect::<Vec<_>>()));
+            let (flags, refused) = flags::read(&items.collect::<Vec<_>>());
+            self.flags.extend(flags);
+            self.refused.extend(refused);
         }
         // A list replaces the list before it.
         if let Some(taints) = kubelet.and_then(|it| it.at_path(&["config", "registerWithTaints"])) {
@@ -370,6 +397,37 @@ impl Theirs {
         }
     }
 
+    /// What the kubelet would not start with, although neither class nor user is wrong alone.
+    pub(super) fn together(&self, class: &Kubelet) -> Vec<Remark> {
+        let mut together = rules::Together::of_class(class);
+        for (name, flag, separator, map) in [
+            ("evictionSoft", "eviction-soft", '<', &mut together.soft),
+            ("evictionSoftGracePeriod", "eviction-soft-grace-period", '=', &mut together.grace),
+        ] {
+            for key in self.texts(name).into_keys() {
+                let found = self.find(&["kubelet", "config", name, &key]);
+                let place = found.map(|(node, lines)| moved(node.at.into(), lines));
+                map.entry(key).or_insert(place.unwrap_or(Place::Whole));
+            }
+            // A flag replaces the whole map.
+            if let Some(flag) = self.flag(flag) {
+                let keys = flags::map(&flag.value, separator).into_keys();
+                *map = keys.map(|it| (it, flag.place.clone())).collect();
+            }
+        }
+        for (name, percent) in [
+            ("imageGCHighThresholdPercent", &mut together.high),
+            ("imageGCLowThresholdPercent", &mut together.low),
+        ] {
+            let found = self.find(&["kubelet", "config", name]);
+            let found = found.and_then(|(node, lines)| {
+                Some((node.value().as_i64()?, moved(node.at.into(), lines)))
+            });
+            *percent = percent.take().or(found);
+        }
+        together.problems()
+    }
+
     /// Texts of a map in `kubelet.config`, merged over all `NodeConfig`s.
     fn texts(&self, name: &str) -> BTreeMap<String, String> {
         let maps = self
@@ -393,12 +451,14 @@ impl Theirs {
 
 /// The class's settings, and where it has none the user's; the user's flags before both.
 pub(crate) fn reservations(class: &Kubelet, user: UserPart<'_>) -> Result<Kubelet, MergeConflict> {
-    let read = parts::read(user).map_err(|it| MergeConflict { remarks: vec![it] })?;
+    let read = parts::read(user).map_err(MergeConflict::from)?;
     let (mut theirs, mut refused) = (Theirs::default(), Vec::new());
+    refused.extend(read.refused);
     for config in read.parts.into_iter().filter_map(|(_, it)| it) {
         refused.extend(check(&config).refused);
         theirs.merge(config);
     }
+    refused.append(&mut theirs.refused);
     let mut effective = class.clone();
     for (map, field, flag, separator) in [
         (&mut effective.kube_reserved, "kubeReserved", "kube-reserved", '='),
@@ -439,5 +499,5 @@ pub(crate) fn reservations(class: &Kubelet, user: UserPart<'_>) -> Result<Kubele
         number("max-pods").or(class.max_pods).or_else(|| theirs.natural("maxPods"));
     effective.pods_per_core =
         number("pods-per-core").or(class.pods_per_core).or_else(|| theirs.natural("podsPerCore"));
-    if refused.is_empty() { Ok(effective) } else { Err(MergeConflict { remarks: refused }) }
+    if refused.is_empty() { Ok(effective) } else { Err(refused.into()) }
 }

@@ -5,10 +5,10 @@
 //! YAML that speaks of a `NodeConfig` is one. The rest is as everywhere: MIME stays what it is, with all
 //! its headers, and anything else becomes one part, typed as cloud-init would type it.
 
-use super::super::mime::{self, Found, Part};
+use super::super::mime::{self, Part};
 use super::super::user_part::{self, Kind};
 use super::super::yaml::{self, Content, Node};
-use super::super::{Place, Remark, UserPart};
+use super::super::{Place, Remark, UserPart, base64, media_type, quoted_printable};
 use super::{NODE_CONFIG, moved};
 
 /// Deeper MIME is not looked into for `NodeConfig`s that nobody would see.
@@ -17,6 +17,7 @@ const DEPTH_MAX: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) parts: Vec<(Part, Option<NodeConfig>)>,
+    pub(super) refused: Vec<Remark>,
     pub(super) remarks: Vec<Remark>,
 }
 
@@ -33,7 +34,8 @@ pub(super) fn read(user: UserPart<'_>) -> Result<Read, Remark> {
     let kind = Kind::of(text);
     if kind == Kind::Plain && speaks_of_node_config(text) {
         let part = Part::new(NODE_CONFIG, text);
-        let node_config = node_config(&part, 0)?;
+        let (node_config, remark) = node_config(&part, 0)?;
+        read.remarks.extend(remark);
         read.parts.push((part, Some(node_config)));
         return Ok(read);
     }
@@ -44,16 +46,34 @@ pub(super) fn read(user: UserPart<'_>) -> Result<Read, Remark> {
     }
     let user_parts = user_part::read(text)?;
     read.remarks.extend(user_parts.remarks);
-    for Found { part, line, body_line } in user_parts.parts {
-        let node_config = if part.content_type() == NODE_CONFIG {
-            Some(node_config(&part, body_line - 1)?)
-        } else {
-            None
-        };
-        let place = Place::UserPart { line, column: 1 };
-        hidden_node_config(&part, &place, DEPTH_MAX, &mut read.remarks);
-        read.parts.push((part, node_config));
+    let mut all = Vec::new();
+    for found in user_parts.parts {
+        match user_part::leaves(&found) {
+            Ok(leaves) => all.extend(leaves),
+            Err(remark) => read.refused.push(remark),
+        }
+        let place = Place::UserPart { line: found.line, column: 1 };
+        let written = found.part.header("Content-Type").filter(|it| !it.is_empty());
+        if let Some(problem) = written.and_then(|it| media_type::problem(&it)) {
+            let message =
+                format!("the Content-Type {problem}; nodeadm then drops the whole document");
+            let hint = "write it like `text/x-shellscript; charset=\"us-ascii\"`";
+            read.refused.push(Remark::new(place.clone(), message).with_hint(hint));
+        }
+        hidden_node_config(&found.part, &place, DEPTH_MAX, &mut read.remarks);
+        let mut node_config = None;
+        if found.part.content_type() == NODE_CONFIG {
+            match self::node_config(&found.part, found.body_line - 1) {
+                Ok((it, remark)) => {
+                    node_config = Some(it);
+                    read.remarks.extend(remark);
+                }
+                Err(remark) => read.refused.push(remark),
+            }
+        }
+        read.parts.push((found.part, node_config));
     }
+    read.remarks.extend(user_part::same_names(&all, 0));
     Ok(read)
 }
 
@@ -67,13 +87,32 @@ fn speaks_of_node_config(text: &str) -> bool {
     })
 }
 
-fn node_config(part: &Part, lines: usize) -> Result<NodeConfig, Remark> {
+/// As nodeadm comes to it: Go undoes quoted-printable by itself, and images since May 2024 take base64 and
+/// gzip, whatever the headers say. What gzip holds cannot be checked here, so it is refused.
+fn node_config(part: &Part, lines: usize) -> Result<(NodeConfig, Option<Remark>), Remark> {
     let at_start = moved(Place::UserPart { line: 1, column: 1 }, lines);
-    let body = user_part::decoded(part).and_then(|it| String::from_utf8(it).ok());
-    let body = body.ok_or_else(|| {
-        Remark::new(at_start.clone(), "the NodeConfig is encoded, and cannot be read here")
-            .with_hint("write it as plain text")
-    })?;
+    let refused = |message: &str| {
+        Remark::new(at_start.clone(), message).with_hint("write the NodeConfig as plain text")
+    };
+    let encoding = part.header("Content-Transfer-Encoding").unwrap_or_default();
+    let quoted = encoding.eq_ignore_ascii_case("quoted-printable");
+    let bytes = if quoted {
+        let message = "the NodeConfig is not quoted-printable, as its header says";
+        quoted_printable::decode(&part.body).ok_or_else(|| refused(message))?
+    } else {
+        part.body.clone().into_bytes()
+    };
+    let packed = std::str::from_utf8(&bytes).ok().and_then(base64::decode);
+    let packed = packed.filter(|it| !it.is_empty());
+    let remark = packed.is_some().then(|| {
+        let message = "the NodeConfig is base64, which only images since May 2024 read";
+        Remark::new(at_start.clone(), message).with_hint("write it as plain text")
+    });
+    let bytes = packed.unwrap_or(bytes);
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        return Err(refused("the NodeConfig is gzip, and cannot be checked here"));
+    }
+    let body = String::from_utf8(bytes).map_err(|_| refused("the NodeConfig is not UTF-8 text"))?;
     let roots = yaml::read(&body).map_err(|it| Remark { place: moved(it.place, lines), ..it })?;
     let empty = |it: &Node| it.content == Content::Null;
     if let Some(second) = roots.iter().skip(1).find(|it| !empty(it)) {
@@ -82,7 +121,7 @@ fn node_config(part: &Part, lines: usize) -> Result<NodeConfig, Remark> {
         return Err(Remark::new(place, "is a second YAML document").with_hint(hint));
     }
     match roots.into_iter().next() {
-        Some(root) if !empty(&root) => Ok(NodeConfig { root, lines }),
+        Some(root) if !empty(&root) => Ok((NodeConfig { root, lines }, remark)),
         Some(_) | None => Err(Remark::new(at_start, "the NodeConfig is empty")
             .with_hint("leave it out: nodeadm would refuse the whole document for it")),
     }

@@ -216,14 +216,42 @@ fn kind_of(item: &Item) -> &'static str {
     }
 }
 
+/// What the kubelet would not start with, although neither class nor user is wrong alone.
+pub(super) fn together(document: &Document<String>, class: &Kubelet) -> Vec<Remark> {
+    let mut together = rules::Together::of_class(class);
+    let path = ["settings", "kubernetes"];
+    let Some(table) = find(document.as_table(), &path).and_then(Item::as_table_like) else {
+        return Vec::new();
+    };
+    for (name, map) in
+        [("eviction-soft", &mut together.soft), ("eviction-soft-grace-period", &mut together.grace)]
+    {
+        for key in texts(table, name).into_keys() {
+            let at = place(document, &[&path[..], &[name, &key]].concat());
+            map.entry(key).or_insert(at);
+        }
+    }
+    for (name, percent) in [
+        ("image-gc-high-threshold-percent", &mut together.high),
+        ("image-gc-low-threshold-percent", &mut together.low),
+    ] {
+        let number = table
+            .get(name)
+            .and_then(|it| it.as_integer().or_else(|| it.as_str()?.trim().parse().ok()));
+        if let Some(number) = number.filter(|_| percent.is_none()) {
+            *percent = Some((number, place(document, &[&path[..], &[name]].concat())));
+        }
+    }
+    together.problems()
+}
+
 /// The class's settings, and where it has none the user's.
 pub(crate) fn reservations(class: &Kubelet, user: UserPart<'_>) -> Result<Kubelet, MergeConflict> {
-    let document = toml_text::read(user.text().unwrap_or_default())
-        .map_err(|it| MergeConflict { remarks: vec![it] })?;
+    let document = toml_text::read(user.text().unwrap_or_default()).map_err(MergeConflict::from)?;
     let mut refused = Vec::new();
     check(&document, &mut refused, &mut Vec::new());
     if !refused.is_empty() {
-        return Err(MergeConflict { remarks: refused });
+        return Err(refused.into());
     }
     let mut effective = class.clone();
     let kubernetes =

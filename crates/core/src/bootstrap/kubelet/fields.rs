@@ -3,6 +3,9 @@
 //! The fields of `kubelet.config.k8s.io/v1beta1` `KubeletConfiguration`, up to Kubernetes 1.36 and what
 //! is being added to it. An old kubelet refuses a field that only a new one knows.
 
+use nodemolt_fit::Quantity;
+use serde_json::Value;
+
 /// Those that a class sets on every family, under the family's own names.
 pub const MANAGED: [&str; 12] = [
     "clusterDNS",
@@ -150,3 +153,186 @@ pub const FIELDS: &[&str] = &[
     "volumePluginDir",
     "volumeStatsAggPeriod",
 ];
+
+/// What a kubelet decodes a field into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Type {
+    Flag,
+    Whole,
+    Number,
+    Text,
+    Quantity,
+    /// `1m30s`, in Go's words.
+    Duration,
+    Texts,
+    TextMap,
+    FlagMap,
+    Map,
+    List,
+}
+
+/// Of the fields that a class does not set on every family; those have rules of their own.
+const TYPES: &[(&str, Type)] = &[
+    ("address", Type::Text),
+    ("allowedUnsafeSysctls", Type::Texts),
+    ("apiVersion", Type::Text),
+    ("authentication", Type::Map),
+    ("authorization", Type::Map),
+    ("cgroupDriver", Type::Text),
+    ("cgroupRoot", Type::Text),
+    ("cgroupsPerQOS", Type::Flag),
+    ("clusterDomain", Type::Text),
+    ("configMapAndSecretChangeDetectionStrategy", Type::Text),
+    ("containerLogMaxFiles", Type::Whole),
+    ("containerLogMaxSize", Type::Quantity),
+    ("containerLogMaxWorkers", Type::Whole),
+    ("containerLogMonitorInterval", Type::Duration),
+    ("containerRuntimeEndpoint", Type::Text),
+    ("contentType", Type::Text),
+    ("cpuCFSQuotaPeriod", Type::Duration),
+    ("cpuManagerPolicy", Type::Text),
+    ("cpuManagerPolicyOptions", Type::TextMap),
+    ("cpuManagerReconcilePeriod", Type::Duration),
+    ("crashLoopBackOff", Type::Map),
+    ("enableContentionProfiling", Type::Flag),
+    ("enableControllerAttachDetach", Type::Flag),
+    ("enableDebugFlagsHandler", Type::Flag),
+    ("enableDebuggingHandlers", Type::Flag),
+    ("enableProfilingHandler", Type::Flag),
+    ("enableServer", Type::Flag),
+    ("enableSystemLogHandler", Type::Flag),
+    ("enableSystemLogQuery", Type::Flag),
+    ("enforceNodeAllocatable", Type::Texts),
+    ("eventBurst", Type::Whole),
+    ("eventRecordQPS", Type::Whole),
+    ("evictionMinimumReclaim", Type::TextMap),
+    ("evictionPressureTransitionPeriod", Type::Duration),
+    ("failCgroupV1", Type::Flag),
+    ("failSwapOn", Type::Flag),
+    ("featureGates", Type::FlagMap),
+    ("fileCheckFrequency", Type::Duration),
+    ("hairpinMode", Type::Text),
+    ("healthzBindAddress", Type::Text),
+    ("healthzPort", Type::Whole),
+    ("httpCheckFrequency", Type::Duration),
+    ("imageMaximumGCAge", Type::Duration),
+    ("imageMinimumGCAge", Type::Duration),
+    ("imagePullCredentialsVerificationPolicy", Type::Text),
+    ("imageServiceEndpoint", Type::Text),
+    ("iptablesDropBit", Type::Whole),
+    ("iptablesMasqueradeBit", Type::Whole),
+    ("kernelMemcgNotification", Type::Flag),
+    ("kind", Type::Text),
+    ("kubeAPIBurst", Type::Whole),
+    ("kubeAPIQPS", Type::Whole),
+    ("kubeReservedCgroup", Type::Text),
+    ("kubeletCgroups", Type::Text),
+    ("localStorageCapacityIsolation", Type::Flag),
+    ("logging", Type::Map),
+    ("makeIPTablesUtilChains", Type::Flag),
+    ("maxOpenFiles", Type::Whole),
+    ("maxParallelImagePulls", Type::Whole),
+    ("memoryManagerPolicy", Type::Text),
+    ("memoryReservationPolicy", Type::Text),
+    ("memorySwap", Type::Map),
+    ("memoryThrottlingFactor", Type::Number),
+    ("mergeDefaultEvictionSettings", Type::Flag),
+    ("nodeLeaseDurationSeconds", Type::Whole),
+    ("nodeStatusMaxImages", Type::Whole),
+    ("nodeStatusReportFrequency", Type::Duration),
+    ("nodeStatusUpdateFrequency", Type::Duration),
+    ("oomScoreAdj", Type::Whole),
+    ("podCIDR", Type::Text),
+    ("podLogsDir", Type::Text),
+    ("podPidsLimit", Type::Whole),
+    ("port", Type::Whole),
+    ("preloadedImagesVerificationAllowlist", Type::Texts),
+    ("protectKernelDefaults", Type::Flag),
+    ("providerID", Type::Text),
+    ("qosReserved", Type::TextMap),
+    ("readOnlyPort", Type::Whole),
+    ("registerNode", Type::Flag),
+    ("registryBurst", Type::Whole),
+    ("registryPullQPS", Type::Whole),
+    ("reservedMemory", Type::List),
+    ("reservedSystemCPUs", Type::Text),
+    ("resolvConf", Type::Text),
+    ("rotateCertificates", Type::Flag),
+    ("runOnce", Type::Flag),
+    ("runtimeRequestTimeout", Type::Duration),
+    ("seccompDefault", Type::Flag),
+    ("serializeImagePulls", Type::Flag),
+    ("serverTLSBootstrap", Type::Flag),
+    ("showHiddenMetricsForVersion", Type::Text),
+    ("shutdownGracePeriod", Type::Duration),
+    ("shutdownGracePeriodByPodPriority", Type::List),
+    ("shutdownGracePeriodCriticalPods", Type::Duration),
+    ("singleProcessOOMKill", Type::Flag),
+    ("staticPodPath", Type::Text),
+    ("staticPodURL", Type::Text),
+    ("staticPodURLHeader", Type::Map),
+    ("streamingConnectionIdleTimeout", Type::Duration),
+    ("syncFrequency", Type::Duration),
+    ("systemCgroups", Type::Text),
+    ("systemReservedCgroup", Type::Text),
+    ("tlsCertFile", Type::Text),
+    ("tlsCipherSuites", Type::Texts),
+    ("tlsMinVersion", Type::Text),
+    ("tlsPrivateKeyFile", Type::Text),
+    ("topologyManagerPolicy", Type::Text),
+    ("topologyManagerPolicyOptions", Type::TextMap),
+    ("topologyManagerScope", Type::Text),
+    ("tracing", Type::Map),
+    ("userNamespaces", Type::Map),
+    ("volumePluginDir", Type::Text),
+    ("volumeStatsAggPeriod", Type::Duration),
+];
+
+/// What is wrong with the value of an open field, by its type. Null says nothing, and of fields that we do
+/// not know nothing is said.
+pub(crate) fn type_problem(name: &str, value: &Value) -> Option<String> {
+    let (_, kind) = TYPES.iter().find(|(it, _)| *it == name)?;
+    let texts = |mut it: std::slice::Iter<'_, Value>| it.all(Value::is_string);
+    let (fits, wanted) = match kind {
+        Type::Flag => (value.is_boolean(), "true or false"),
+        Type::Whole => (value.is_i64(), "a whole number"),
+        Type::Number => (value.is_number(), "a number"),
+        Type::Text => (value.is_string(), "text"),
+        Type::Quantity => {
+            (value.as_str().is_some_and(|it| it.parse::<Quantity>().is_ok()), "a resource quantity")
+        }
+        Type::Duration => {
+            (value.as_str().is_some_and(super::duration), "a duration, such as `1m30s`")
+        }
+        Type::Texts => (value.as_array().is_some_and(|it| texts(it.iter())), "a list of texts"),
+        Type::TextMap => (
+            value.as_object().is_some_and(|it| it.values().all(Value::is_string)),
+            "a map of texts",
+        ),
+        Type::FlagMap => (
+            value.as_object().is_some_and(|it| it.values().all(Value::is_boolean)),
+            "a map of true or false",
+        ),
+        Type::Map => (value.is_object(), "a map"),
+        Type::List => (value.is_array(), "a list"),
+    };
+    (!fits && !value.is_null()).then(|| format!("must be {wanted}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_open_field_of_one_type_has_it() {
+        assert!(TYPES.is_sorted_by_key(|(name, _)| *name));
+        for (name, _) in TYPES {
+            assert!(FIELDS.contains(name) && !MANAGED.contains(name), "{name}");
+        }
+        // Taints have a check of their own.
+        let untyped = ["registerWithTaints", "systemPartition", "tlsCurvePreferences"];
+        for name in FIELDS.iter().filter(|it| !MANAGED.contains(it) && !untyped.contains(it)) {
+            assert!(TYPES.iter().any(|(it, _)| it == name), "{name} has no type");
+        }
+    }
+}

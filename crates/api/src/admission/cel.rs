@@ -1,0 +1,208 @@
+//! What does an expression say about a value?
+//!
+//! `expression × self × oldSelf → value`, by kube's evaluator
+//!
+//! The evaluator is kube's; what it reads and some of what it does is set right here, because a rule
+//! that means one thing on the server and another in `validate` is worse than none. `repair` has the
+//! corrections of expressions, `functions` those of functions, `convert` reads objects by their schema.
+//! docs/decisions/0018 lists what differs.
+
+use std::{
+    cell::Cell,
+    sync::{Arc, LazyLock},
+};
+
+use kube::core::cel::{
+    KubeCelExt as _,
+    cel::{Context, ExecutionError, objects::OptionalValue, parser::Parser},
+};
+use serde_json::Value as Json;
+
+use super::{correlate::Before, schema::Node};
+
+mod convert;
+mod functions;
+mod repair;
+
+pub(crate) use kube::core::cel::cel::{Value, parser::Expression};
+
+/// The server's limits for one rule and for all rules on an object. Its units are not ours, which are
+/// turns of loops and what they copy; both end in seconds.
+const RULE_BUDGET: u64 = 1_000_000;
+const OBJECT_BUDGET: u64 = 10_000_000;
+
+/// Parses an expression and sets right what the evaluator would get wrong.
+pub(crate) fn compile(text: &str) -> Result<Expression, String> {
+    let parsed = Parser::default().enable_optional_syntax(true).parse(text);
+    let expression = parsed.map_err(|error| error.to_string())?;
+    repair::repair(expression)
+}
+
+/// Whether a variable occurs.
+pub(crate) fn mentions(expression: &Expression, variable: &str) -> bool {
+    repair::mentions(expression, variable)
+}
+
+/// Why an expression has no value.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    NoOverload,
+    OutOfBudget,
+    /// In Go's words where the server's are known.
+    Error(String),
+}
+
+thread_local! {
+    /// What the loop that runs now may still cost, and what one turn costs that copies `self`.
+    static LEFT: Cell<(u64, u64)> = const { Cell::new((u64::MAX, 1)) };
+}
+
+/// What all rules on an object may cost.
+#[derive(Debug)]
+pub(crate) struct Budget(Cell<u64>);
+
+impl Budget {
+    pub(crate) fn of_an_object() -> Self {
+        Self(Cell::new(OBJECT_BUDGET))
+    }
+}
+
+/// One part of an object, ready to be asked about.
+pub(crate) struct Scope<'b> {
+    plain: Context<'static>,
+    /// For rules about a change: lists that are sets or maps stand in one order, so that they compare.
+    ordered: Option<Context<'static>>,
+    optional: Option<Context<'static>>,
+    which: Which,
+    weight: u64,
+    /// A list where the schema says text with a format: the one wrong type that the shape lets pass.
+    unreadable: bool,
+    budget: &'b Budget,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Which {
+    Plain,
+    Ordered,
+    Optional,
+}
+
+static BASE: LazyLock<Context<'static>> = LazyLock::new(|| {
+    let mut context = Context::default().with_all();
+    functions::register(&mut context);
+    context
+});
+
+fn inner() -> Context<'static> {
+    let base: &'static Context<'static> = &BASE;
+    base.new_inner_scope()
+}
+
+impl<'b> Scope<'b> {
+    pub(crate) fn new(
+        node: &Node,
+        value: &Json,
+        old: Before<'_>,
+        resource: bool,
+        budget: &'b Budget,
+    ) -> Self {
+        let read = |it: &Json, ordered| convert::read(node, it, resource, ordered);
+        let mut plain = inner();
+        let this = read(value, false);
+        let weight = convert::weight(value);
+        plain.add_variable_from_value("self", this);
+        let transitions = node.rules.iter().chain(node.all_of.iter().flat_map(|it| &it.rules));
+        let (mut ordered, mut optional) = (None, None);
+        for rule in transitions.filter(|it| it.transition) {
+            if rule.optional_old {
+                optional.get_or_insert_with(|| {
+                    let mut context = inner();
+                    context.add_variable_from_value("self", read(value, true));
+                    let old = match old {
+                        Some(old) => OptionalValue::of(read(old, true)),
+                        None => OptionalValue::none(),
+                    };
+                    context.add_variable_from_value("oldSelf", Value::Opaque(Arc::new(old)));
+                    context
+                });
+            } else if let Some(old) = old {
+                ordered.get_or_insert_with(|| {
+                    let mut context = inner();
+                    context.add_variable_from_value("self", read(value, true));
+                    context.add_variable_from_value("oldSelf", read(old, true));
+                    context
+                });
+            }
+        }
+        let unreadable = node.types == ["string"] && value.is_array();
+        Self { plain, ordered, optional, which: Which::Plain, weight, unreadable, budget }
+    }
+
+    /// The next rule is of this kind.
+    pub(crate) fn turn_to(&mut self, transition: bool, optional_old: bool) {
+        self.which = match (transition, optional_old) {
+            (false, _) => Which::Plain,
+            (true, false) => Which::Ordered,
+            (true, true) => Which::Optional,
+        };
+    }
+
+    pub(crate) fn evaluate(&self, expression: &Expression) -> Result<Value, Failure> {
+        let context = match self.which {
+            Which::Plain => &self.plain,
+            Which::Ordered => self.ordered.as_ref().unwrap_or(&self.plain),
+            Which::Optional => self.optional.as_ref().unwrap_or(&self.plain),
+        };
+        if self.unreadable {
+            let error = "invalid data, expected string, got []interface {}";
+            return Err(Failure::Error(error.to_owned()));
+        }
+        let may = self.budget.0.get().min(RULE_BUDGET);
+        if may == 0 {
+            return Err(Failure::OutOfBudget);
+        }
+        // A copy of `self` costs some nanoseconds for each of its values.
+        LEFT.set((may, 1 + self.weight / 64));
+        let told = Value::resolve(expression, context);
+        let left = LEFT.get().0;
+        self.budget.0.set(self.budget.0.get().saturating_sub(may - left));
+        if left == 0 {
+            return Err(Failure::OutOfBudget);
+        }
+        told.map_err(|error| failure(&error))
+    }
+}
+
+/// One turn of a loop: of one that copies `self`, or of one that does not.
+fn tick(copies_self: bool, held: u64) -> Result<(), ExecutionError> {
+    let (left, heavy) = LEFT.get();
+    let cost = if copies_self { heavy } else { 1 } + held / 64;
+    LEFT.set((left.saturating_sub(cost), heavy));
+    if left <= cost {
+        return Err(ExecutionError::function_error("loop", "out of budget"));
+    }
+    Ok(())
+}
+
+/// In the words of the server's evaluator, where they are the ones that people meet.
+fn failure(error: &ExecutionError) -> Failure {
+    let text = if let ExecutionError::NoSuchKey(key) = error {
+        format!("no such key: {key}")
+    } else if let ExecutionError::IndexOutOfBounds(index) = error {
+        let Value::Int(index) = index else { return Failure::NoOverload };
+        format!("index out of bounds: {index}")
+    } else if matches!(error, ExecutionError::DivisionByZero(_)) {
+        "division by zero".to_owned()
+    } else if matches!(error, ExecutionError::RemainderByZero(_)) {
+        "modulus by zero".to_owned()
+    } else if matches!(error, ExecutionError::Overflow(..)) {
+        "integer overflow".to_owned()
+    } else if let ExecutionError::FunctionError { message, .. } = error {
+        message.clone()
+    } else if let ExecutionError::UndeclaredReference(name) = error {
+        format!("undeclared reference to '{name}'")
+    } else {
+        return Failure::NoOverload;
+    };
+    Failure::Error(text)
+}
