@@ -115,9 +115,7 @@ fn pod_term(dice: &mut Dice, term: &mut PodTerm) {
         term.selector = selector(dice);
     }
     if dice.percent(2 * RARELY) {
-        // Both together mean either. Nothing here that a namespace without labels meets (`NotIn`, `DoesNotExist`): to
-        // kube-scheduler 1.36.4 such a selector in a pod's own term means all namespaces, against the documentation,
-        // because `mergeAffinityTermNamespacesIfNotEmpty` clears the selector of a copy. We follow the documentation.
+        // Both together mean either. Nothing here that a namespace without labels meets: see `known`.
         term.namespaces = vec![dice.pick(&["one", "two"]).to_owned()];
         let by = [asked("team", Operator::In, &["y"]), asked("team", Operator::Exists, &[])];
         term.namespace_selector = Some(Selector::All(vec![by[dice.below(2)].clone()]));

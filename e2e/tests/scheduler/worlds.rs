@@ -233,7 +233,7 @@ fn acceptable_term(term: &mut PodTerm) {
 
 /// A node on which there is room for one pod only, and that pod. When the scheduler has put it there, it has seen
 /// everything that was made before the two. It has no labels, so that nobody counts what is on it.
-fn canary() -> Node {
+pub(crate) fn canary() -> Node {
     let namespace = Namespace::new(NAMESPACES[0].0, labels(&[("team", NAMESPACES[0].1)]));
     let taint = Taint::new(CANARY, "", Effect::NoSchedule);
     let demand = Demand {
