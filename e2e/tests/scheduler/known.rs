@@ -23,13 +23,13 @@ pub(crate) fn misread_namespaces() -> Case {
     let (name, team) = NAMESPACES[0];
     let namespace = Arc::new(Namespace::new(name, labels(&[("team", team)])));
     let own_team = Demand { labels: labels(&[("app", "web")]), ..Demand::default() };
-    let term = PodTerm {
+    let near = PodTerm {
         topology_key: label::ZONE.to_owned(),
         selector: Selector::labels([("app", "web")]),
         namespace_selector: Some(Selector::All(vec![asked("team", Operator::NotIn, &[team])])),
         ..PodTerm::default()
     };
-    let choosy = Demand { affinity: vec![term], ..Demand::default() };
+    let choosy = Demand { affinity: vec![near], ..Demand::default() };
     let node = Node {
         name: "node".to_owned(),
         labels: labels(&[(label::ZONE, "a")]),
