@@ -118,10 +118,8 @@ fn kind(object: &Value) -> Option<(String, String)> {
 fn judge(block: &Block, validators: &Validators) -> Result<usize, String> {
     let source = Source { name: block.example.clone(), text: block.text.clone() };
     let objects: Vec<Value> = raw::objects(&source).into_iter().map(|it| it.value).collect();
-    let known: Vec<(&Value, &Validator)> = objects
-        .iter()
-        .filter_map(|it| Some((it, validators.get(&kind(it)?)?)))
-        .collect();
+    let known: Vec<(&Value, &Validator)> =
+        objects.iter().filter_map(|it| Some((it, validators.get(&kind(it)?)?))).collect();
     let all_known = !objects.is_empty() && known.len() == objects.len();
     match &block.verdict {
         Verdict::Applied | Verdict::Status => {

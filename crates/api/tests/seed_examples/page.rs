@@ -6,6 +6,7 @@
 //! on a real API server (`e2e`).
 
 #![allow(dead_code, reason = "each of the three tests reads what it needs")]
+#![allow(unreachable_pub, reason = "a module of three tests has no crate of its own")]
 
 use std::path::{Path, PathBuf};
 
