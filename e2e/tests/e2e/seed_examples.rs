@@ -58,9 +58,11 @@ fn judge(rig: &Rig, block: &Block) -> Result<(), String> {
             let output = rig.kubectl_with(&["get", "-o=json", "-f", "-"], &block.text).unwrap();
             ask(rig, &["delete", "-f", "-"], block)?;
             let stored: Value = serde_json::from_slice(&output.stdout).unwrap();
-            let images = stored["status"]["amis"].as_array().map_or(0, Vec::len);
+            // What is read from standard input might be many, so the answer is a list.
+            let status = &stored["items"][0]["status"];
+            let images = status["amis"].as_array().map_or(0, Vec::len);
             if images == 0 || images != block.text.matches("\n    - id: ").count() {
-                return Err(format!("its status is {}", stored["status"]));
+                return Err(format!("its status is {status}"));
             }
             Ok(())
         }
