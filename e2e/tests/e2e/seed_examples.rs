@@ -68,10 +68,16 @@ fn judge(rig: &Rig, block: &Block) -> Result<(), String> {
         }
         Verdict::Refused(parts) => {
             let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-            refuse(rig, block, &parts)
+            refuse(rig, block, &parts).map(|_| ())
         }
-        Verdict::NotServed => refuse(rig, block, &["no matches for kind"]),
-        Verdict::NoObject => refuse(rig, block, &["error"]),
+        Verdict::NotServed => refuse(rig, block, &["no matches for kind"]).map(|_| ()),
+        Verdict::NoObject => {
+            let said = refuse(rig, block, &["error: "])?;
+            if said.contains("Error from server") {
+                return Err(format!("it got as far as the server: {said}"));
+            }
+            Ok(())
+        }
         // The command line's.
         Verdict::Input | Verdict::Parameter(_) | Verdict::Command { .. } => Ok(()),
     }
@@ -86,7 +92,8 @@ fn ask(rig: &Rig, arguments: &[&str], block: &Block) -> Result<(), String> {
     Err(format!("kubectl {}: {said}", arguments.join(" ")))
 }
 
-fn refuse(rig: &Rig, block: &Block, parts: &[&str]) -> Result<(), String> {
+/// What kubectl said, which has all of these parts.
+fn refuse(rig: &Rig, block: &Block, parts: &[&str]) -> Result<String, String> {
     // Not `apply`, which first asks for an object of that name and fails by itself where there is none.
     let arguments = ["create", "--dry-run=server", "-f", "-"];
     let output = rig.kubectl_with(&arguments, &block.text).unwrap();
@@ -95,5 +102,5 @@ fn refuse(rig: &Rig, block: &Block, parts: &[&str]) -> Result<(), String> {
     if output.status.success() || !missing.is_empty() {
         return Err(format!("kubectl does not say {missing:?} but {said:?}"));
     }
-    Ok(())
+    Ok(said.into_owned())
 }
