@@ -7,6 +7,7 @@ mod control_plane;
 mod karpenter;
 mod nodeadm;
 mod nodes;
+mod seed_examples;
 
 /// The control plane that all tests share.
 fn rig() -> &'static nodemolt_rig::Rig {

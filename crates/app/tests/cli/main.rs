@@ -8,6 +8,7 @@
 
 mod crds;
 mod images;
+mod seed_examples;
 mod types;
 
 use std::fmt::Write as _;
