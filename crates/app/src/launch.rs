@@ -50,6 +50,11 @@ fn render(verb: &cli::LaunchRender, look: Look) -> Result<Answer, Failure> {
     let (class, settings) = the_one(read, verb)?;
 
     let mut talk = objects.talk.clone();
+    for it in settings.uncertain() {
+        let (name, field, message) = (&settings.class, &it.field, &it.message);
+        let _ = writeln!(talk, "warning: class `{name}`: {field}: {message}");
+        let _ = writeln!(talk, "hint: {}", it.remedy);
+    }
     let format = match verb.output {
         DocumentFormat::Json => Format::Json,
         DocumentFormat::Yaml => Format::Yaml,

@@ -106,7 +106,7 @@ pub(crate) fn cluster(
                     && class.kubelet.cluster_dns.is_empty()
                     && cidr.as_deref().is_some_and(|it| range(it).is_some()),
                 "--dns ADDRESS",
-                "the cluster's DNS; the services' range has no tenth address",
+                "the cluster's DNS; the address that ends in 10 is not among the services'",
             ),
         ] {
             if absent {

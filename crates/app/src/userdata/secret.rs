@@ -80,7 +80,7 @@ fn jwt(it: char) -> bool {
 }
 
 /// What names a secret, in lower case and without `-`, `_` and `.`; the whole name, or its end.
-const NAMES: [(&str, &str); 15] = [
+const NAMES: [(&str, &str); 16] = [
     ("secretaccesskey", "an AWS secret access key"),
     ("awssecretkey", "an AWS secret access key"),
     ("sessiontoken", "an AWS session token"),
@@ -93,10 +93,14 @@ const NAMES: [(&str, &str); 15] = [
     ("secretkey", "a secret"),
     ("secret", "a secret"),
     ("apikey", "an API key"),
+    ("licensekey", "a key"),
     ("accesskey", "a key"),
     ("privatekey", "a private key"),
     ("token", "a token"),
 ];
+
+/// Two names and a secret; a placeholder is shorter.
+const WEBHOOK_CHARS_MIN: usize = 30;
 
 /// In the order of the text.
 pub(crate) fn find(text: &str) -> Vec<Remark> {
@@ -153,6 +157,12 @@ fn found(text: &str) -> Vec<(usize, &'static str)> {
             found.push((at, "a private key"));
         }
     }
+    for (at, hook) in text.match_indices("hooks.slack.com/services/") {
+        let rest = &text[at + hook.len()..];
+        if rest.chars().take_while(|it| letter(*it) || *it == '/').count() > WEBHOOK_CHARS_MIN {
+            found.push((at, "an address by which anybody may write to Slack"));
+        }
+    }
     for (at, _) in text.match_indices("://") {
         if password_in_url(&text[at + 3..]) {
             found.push((at + 3, "a password in a URL"));
@@ -160,7 +170,8 @@ fn found(text: &str) -> Vec<(usize, &'static str)> {
     }
     let mut start = 0;
     for line in text.split_inclusive('\n') {
-        for (at, called) in assigned(line).into_iter().chain(beside_key(line)) {
+        let told = assigned(line).into_iter().chain(beside_key(line)).chain(commanded(line));
+        for (at, called) in told {
             let at = start + at;
             if !found.iter().any(|(it, _)| *it == at) {
                 found.push((at, called));
@@ -183,13 +194,18 @@ fn assigned(line: &str) -> Vec<(usize, &'static str)> {
         let bare: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
         let bare = bare.to_ascii_lowercase();
         let flag = name.starts_with("--");
-        // A blank alone separates only a flag, or a scheme, from its value.
-        if it == " " && !(flag || matches!(&*bare, "bearer")) {
+        let scheme = bare == "bearer" || (bare == "basic" && line.contains("uthorization"));
+        // A blank alone separates only a flag, a scheme, or what `aws configure set` sets, from its value.
+        let set = flag || scheme || bare.starts_with("aws");
+        // And `…:secret:…` is a piece of an ARN.
+        if (it == " " && !set) || (it == ":" && line[..begin].ends_with(':')) {
             continue;
         }
         let called = if bare == "bearer" {
             Some("a bearer token")
-        } else if bare == "auth" && line[..at].trim_start().starts_with('"') {
+        } else if scheme {
+            Some("a password")
+        } else if bare == "auth" && line[..at].trim_end().ends_with("\"auth\"") {
             Some("a password of a registry")
         } else {
             NAMES.iter().find(|(it, _)| bare.ends_with(it)).map(|(_, called)| *called)
@@ -204,6 +220,45 @@ fn assigned(line: &str) -> Vec<(usize, &'static str)> {
     found
 }
 
+/// Passwords that commands are given: `curl -u user:password`, `docker login -p password`,
+/// `echo user:password | chpasswd`, `net user name password`.
+fn commanded(line: &str) -> Vec<(usize, &'static str)> {
+    let words: Vec<(usize, &str)> = line
+        .split([' ', '\t', '\n', '"', '\''])
+        .filter(|it| !it.is_empty())
+        .map(|it| (it.as_ptr().addr() - line.as_ptr().addr(), it))
+        .collect();
+    let has = |word: &str| words.iter().any(|(_, it)| *it == word);
+    let behind_colon = |(at, word): (usize, &str)| {
+        let (user, password) = word.split_once(':')?;
+        let literal = !user.contains(['$', '/']) && secret_value(password);
+        literal.then_some((at + user.len() + 1, "a password"))
+    };
+    let behind = |flags: &[&str]| {
+        let flag = words.iter().position(|(_, it)| flags.contains(it))?;
+        words.get(flag + 1).copied()
+    };
+    let mut found = Vec::new();
+    if has("curl") || has("wget") {
+        found.extend(behind(&["-u", "--user"]).and_then(behind_colon));
+    }
+    if has("login") {
+        let password = behind(&["-p"]).filter(|(_, it)| secret_value(it));
+        found.extend(password.map(|(at, _)| (at, "a password")));
+    }
+    if has("chpasswd") {
+        found.extend(words.iter().copied().find_map(behind_colon));
+    }
+    if let [(_, net), (_, user), _, (at, password), ..] = words.as_slice()
+        && net.eq_ignore_ascii_case("net")
+        && user.eq_ignore_ascii_case("user")
+        && secret_value(password)
+    {
+        found.push((*at, "a password"));
+    }
+    found
+}
+
 /// A literal of some length: no variable, no command, no path, no file, no word of a configuration.
 fn secret_value(value: &str) -> bool {
     const CHARS_MIN: usize = 6;
@@ -214,6 +269,8 @@ fn secret_value(value: &str) -> bool {
     value.chars().count() >= CHARS_MIN
         && !value.starts_with(['$', '{', '%', '/', '~', '.', '-', '(', '[', '@', '*', '#', '!'])
         && !value.contains("://")
+        // What Terraform will put there.
+        && !["var.", "local.", "data.", "module.", "each."].iter().any(|it| value.starts_with(it))
         && !["arn:", "ssm:", "file:", "secretsmanager:", "vault:", "env:"]
             .iter()
             .any(|it| lower.starts_with(it))
@@ -249,6 +306,9 @@ fn password_in_url(rest: &str) -> bool {
     let password = user.split_once(':').map_or("", |(_, it)| it);
     !password.is_empty() && !password.starts_with(['$', '{', '%'])
 }
+
+#[cfg(test)]
+mod measured;
 
 #[cfg(test)]
 mod tests {
