@@ -226,7 +226,8 @@ const OWNED: [(&str, Option<&str>, &str); 4] = [
 /// Why a field of the kubelet's configuration may not have this value, where that is not for people to set.
 pub(crate) fn owned(name: &str, value: &Value) -> Option<String> {
     let (_, agreeing, why) = OWNED.iter().find(|(it, _, _)| *it == name)?;
-    let agrees = value.is_null() || agreeing.is_some_and(|it| value.to_string() == it);
+    let written = value.to_string();
+    let agrees = value.is_null() || *agreeing == Some(written.as_str());
     (!agrees).then(|| format!("can't be set, {why}"))
 }
 

@@ -18,13 +18,11 @@ pub(super) struct Unbalanced {
 /// much.
 pub(super) fn unbalanced(script: &str) -> Vec<Unbalanced> {
     let mut lexer = Lexer { script, at: 0, open: Vec::new() };
-    match lexer.run() {
-        Err(found) => vec![found],
-        Ok(()) => {
-            let opened = lexer.open.iter().rev();
-            opened.map(|(sign, at)| Unbalanced { at: *at, sign, opens: true }).collect()
-        }
+    if let Err(found) = lexer.run() {
+        return vec![found];
     }
+    let opened = lexer.open.iter().rev();
+    opened.map(|(sign, at)| Unbalanced { at: *at, sign, opens: true }).collect()
 }
 
 const SINGLE_QUOTES: [char; 5] = ['\'', '\u{2018}', '\u{2019}', '\u{201a}', '\u{201b}'];
