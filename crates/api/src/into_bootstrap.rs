@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use nodemolt_core::bootstrap::{
-    Cluster, Kubelet, Placement, Settings, Taint, UserPart, effective_reservations,
+    Cluster, Kubelet, Place, Placement, Remark, Settings, Taint, UserPart, class_problems,
+    effective_reservations,
 };
 use nodemolt_core::launch::CapacityType;
 use nodemolt_fit::capacity::{NodeSettings, Threshold};
@@ -71,6 +72,29 @@ impl TryFrom<&EC2NodeClass> for OfClass {
         };
         if found.is_empty() { Ok(this) } else { Err(found) }
     }
+}
+
+/// What of a class no node of its family can be told, whatever the cluster and the user's part are.
+pub fn problems(class: &EC2NodeClass) -> Vec<Finding> {
+    let of_class = match OfClass::try_from(class) {
+        Ok(of_class) => of_class,
+        Err(findings) => return findings,
+    };
+    let OfClass { family, kubelet, placement, .. } = &of_class;
+    let told = |remark: Remark| {
+        let field = match remark.place {
+            Place::Field(field) => field,
+            Place::UserPart { .. } | Place::Label(_) | Place::Taint(_) | Place::Whole => {
+                "spec.userData".to_owned()
+            }
+        };
+        let finding = Finding::error(field, remark.message);
+        match remark.hint {
+            Some(hint) => finding.hint(hint),
+            None => finding,
+        }
+    };
+    class_problems(*family, kubelet, *placement).into_iter().map(told).collect()
 }
 
 /// What nodes of the class offer: what the class reserves, and where it says nothing what its user data

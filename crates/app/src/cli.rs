@@ -71,7 +71,7 @@ pub(crate) struct CatalogFiles {
 }
 
 /// Where the instance types come from.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct TypeFiles {
     /// More instance types: the JSON of `aws ec2 describe-instance-types`; it wins over the shipped table
     #[arg(long = "types", value_name = "FILE")]
@@ -518,7 +518,7 @@ pub(crate) enum UserdataVerb {
 }
 
 /// What a class does not know of the node and its cluster.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Boot {
     /// The pool whose labels and taints the node has
     #[arg(long = "pool", value_name = "FILE")]
@@ -644,11 +644,11 @@ Examples:
 Exit codes:     0 compared, 1 one of the two cannot be rendered, 2 they differ and --detailed-exitcode, 64 mistyped
 ")]
 pub(crate) struct UserdataDiff {
-    /// A class, or a rendered text
+    /// A class, or a rendered text: as it is, in base64, or as JSON of `render`
     #[arg(value_name = "BEFORE")]
     pub before: PathBuf,
 
-    /// A class, or a rendered text
+    /// The same
     #[arg(value_name = "AFTER")]
     pub after: PathBuf,
 
@@ -673,10 +673,13 @@ Examples:
   nodemolt userdata lint -f class.yaml
   nodemolt userdata lint -f class.yaml --pool pool.yaml --cluster cluster.json
 
+  # every class in a folder
+  nodemolt userdata lint -f manifests/
+
 Exit codes:     0 clean, 1 something was found, 64 mistyped
 ")]
 pub(crate) struct UserdataLint {
-    /// The class, as YAML or JSON; `-` is standard input
+    /// The class or several, as YAML or JSON; a folder means the manifests in it; `-` is standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use anyhow::{Context as _, Result};
@@ -30,12 +31,29 @@ use crate::output::Failure;
 
 /// `-`, or a file.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+    // It can be read once, and a verb may look at a file twice.
+    static STDIN: Mutex<Option<Vec<u8>>> = Mutex::new(None);
     if path == Path::new("-") {
+        let mut stdin = STDIN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bytes) = &*stdin {
+            return Ok(bytes.clone());
+        }
         let mut bytes = Vec::new();
         std::io::stdin().read_to_end(&mut bytes).context("could not read standard input")?;
-        return Ok(bytes);
+        return Ok(stdin.insert(bytes).clone());
     }
     std::fs::read(path).with_context(|| format!("could not read `{}`", path.display()))
+}
+
+/// One standard input cannot be two things.
+pub(crate) fn read_stdin_once<'a>(
+    paths: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<(), Failure> {
+    if paths.into_iter().filter(|it| it.as_os_str() == "-").count() > 1 {
+        let message = "`-` was given more than once, and there is one standard input";
+        return Err(Failure::usage(message).hint("save one of them in a file"));
+    }
+    Ok(())
 }
 
 /// A catalog and what is to be said about it.
@@ -166,7 +184,10 @@ pub(crate) fn read_objects_for(
             }
         };
         let (found, told) = file::read(&source);
-        problems.extend(told.into_iter().map(|it| (it, source.text.clone())));
+        // Of a file that is too long no line is shown: to find its lines takes as long as to read it.
+        let too_long = source.text.len() > file::FILE_BYTES_MAX;
+        let text = if too_long { "" } else { source.text.as_str() };
+        problems.extend(told.into_iter().map(|it| (it, text.to_owned())));
         for object in &found {
             let key = (object.value.kind(), qualified_name(&object.value));
             if let Some(before) = seen.insert(key, name.clone()) {

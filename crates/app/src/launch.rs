@@ -7,11 +7,13 @@ mod document;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use nodemolt_api::ec2nodeclass::EC2NodeClass;
 use nodemolt_api::file::Object;
+use nodemolt_api::into_bootstrap;
 use nodemolt_api::into_launch::Known;
-use nodemolt_core::bootstrap::IpFamily;
+use nodemolt_core::bootstrap::{self, IpFamily, Place, Remark};
 use nodemolt_core::launch::{
     self, Capacity, CapacityType, Identity, Market, Occasion, Reservation, Settings,
 };
@@ -29,6 +31,7 @@ pub(crate) fn run(verb: &cli::Launch, look: Look) -> Result<Answer, Failure> {
 
 fn render(verb: &cli::LaunchRender, look: Look) -> Result<Answer, Failure> {
     check_usage(verb)?;
+    input::read_stdin_once(verb.files.iter().chain(&verb.user_data))?;
     let mut read = Vec::new();
     let objects = input::read_objects_for(&verb.files, "rendered", |object, _| {
         let Object::Class(class) = &object.value else { return Vec::new() };
@@ -38,7 +41,8 @@ fn render(verb: &cli::LaunchRender, look: Look) -> Result<Answer, Failure> {
         match Settings::try_from(class) {
             Ok(settings) => {
                 read.push((class.clone(), settings));
-                Vec::new()
+                // What it would be told at boot is part of how it is started.
+                into_bootstrap::problems(class)
             }
             Err(findings) => findings,
         }
@@ -46,6 +50,11 @@ fn render(verb: &cli::LaunchRender, look: Look) -> Result<Answer, Failure> {
     let (class, settings) = the_one(read, verb)?;
 
     let mut talk = objects.talk.clone();
+    for it in settings.uncertain() {
+        let (name, field, message) = (&settings.class, &it.field, &it.message);
+        let _ = writeln!(talk, "warning: class `{name}`: {field}: {message}");
+        let _ = writeln!(talk, "hint: {}", it.remedy);
+    }
     let format = match verb.output {
         DocumentFormat::Json => Format::Json,
         DocumentFormat::Yaml => Format::Yaml,
@@ -229,7 +238,7 @@ fn user_data(
                 let message = format!("`{}` is empty: a node does not join by it", path.display());
                 Err(Failure::new(message).hint("`nodemolt userdata render` writes it"))
             }
-            Ok(text) => Ok(Some(text)),
+            Ok(text) => sendable(path, settings.family, text, talk).map(Some),
             Err(_) => Err(Failure::new(format!("`{}` is not UTF-8 text", path.display()))),
         };
     }
@@ -246,6 +255,40 @@ fn user_data(
     let what =
         format!("the user data of {}; `nodemolt userdata render` writes it", settings.family);
     Ok(missing.unless(None, what, "--user-data FILE"))
+}
+
+/// The text, where a node of the family can be told it.
+fn sendable(
+    path: &Path,
+    family: Family,
+    text: String,
+    talk: &mut String,
+) -> Result<String, Failure> {
+    let told = |it: &Remark| match it.place {
+        Place::UserPart { line, column } => {
+            format!("{}:{line}:{column}: {}", path.display(), it.message)
+        }
+        Place::Field(_) | Place::Label(_) | Place::Taint(_) | Place::Whole => {
+            format!("{}: {}", path.display(), it.message)
+        }
+    };
+    let hint = |it: &Remark| it.hint.clone().unwrap_or_default();
+    match bootstrap::sendable(family, &text) {
+        Ok(remarks) => {
+            for remark in &remarks {
+                let _ = writeln!(talk, "warning: {}", told(remark));
+                let _ = writeln!(talk, "hint: {}", hint(remark));
+            }
+            Ok(text)
+        }
+        Err(remark) => {
+            let failure = Failure::new(told(&remark));
+            Err(match &remark.hint {
+                Some(hint) => failure.hint(hint),
+                None => failure.hint("`nodemolt userdata render` writes it"),
+            })
+        }
+    }
 }
 
 fn capacity(

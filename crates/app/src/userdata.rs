@@ -40,6 +40,11 @@ pub(crate) fn run(verb: &cli::Userdata, look: Look) -> Result<Answer, Failure> {
     }
 }
 
+/// The files that are read for every class.
+fn files_of(boot: &cli::Boot) -> impl Iterator<Item = &PathBuf> {
+    boot.pools.iter().chain(&boot.cluster).chain(&boot.types.types)
+}
+
 /// Whether a cluster that nobody described may be stood in for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cluster {
@@ -272,6 +277,7 @@ fn render(verb: &cli::UserdataRender) -> Result<Answer, Failure> {
     if verb.provenance && verb.output == TextFormat::Base64 {
         return Err(Failure::usage("--provenance is no base64").hint("leave out `-o base64`"));
     }
+    input::read_stdin_once(verb.files.iter().chain(files_of(&verb.boot)))?;
     let prepared = Prepared::read(&verb.files, &verb.boot, Cluster::Needed, "rendered")?;
     let (user_data, talk) = prepared.rendered("rendered")?;
     let data = match verb.output {
@@ -302,35 +308,106 @@ fn source(source: Source) -> &'static str {
     }
 }
 
+/// One class, or each of several.
 fn lint(verb: &cli::UserdataLint, look: Look) -> Result<Answer, Failure> {
-    let prepared = Prepared::read(&verb.files, &verb.boot, Cluster::StoodInFor, "linted")?;
-    let text = &prepared.class.user_part;
-    let mut found: Vec<(&'static str, Remark)> = Vec::new();
-    let mut add = |level, remarks: Vec<Remark>| {
-        found.extend(remarks.into_iter().map(|it| (level, it)));
-    };
-    match prepared.render() {
-        Ok(user_data) => add("warning", user_data.remarks),
-        Err(conflict) => {
-            add("error", conflict.remarks);
-            add("warning", conflict.warnings);
+    input::read_stdin_once(verb.files.iter().chain(files_of(&verb.boot)))?;
+    let names = if verb.boot.class.is_some() { Vec::new() } else { class_names(&verb.files) };
+    if names.len() < 2 {
+        let linted = Linted::new(verb, &verb.boot)?;
+        let data = match verb.output {
+            PlainFormat::Text => look.plain(&linted.told),
+            PlainFormat::Json => output::serialize(Format::Json, &linted.document)?,
+        };
+        return Ok(Answer { data, talk: linted.talk, exit: linted.exit });
+    }
+    let (mut told, mut talk, mut documents) = (String::new(), String::new(), Vec::new());
+    let mut exit = Exit::Done;
+    for name in names {
+        let boot = cli::Boot { class: Some(name), ..verb.boot.clone() };
+        let more = match Linted::new(verb, &boot) {
+            Ok(linted) => {
+                told.push_str(&linted.told);
+                documents.push(linted.document);
+                exit = if linted.exit == Exit::Done { exit } else { linted.exit };
+                linted.talk
+            }
+            // What was mistyped is mistyped for all of them.
+            Err(failure) if failure.exit != Exit::Failed => return Err(failure),
+            Err(failure) => {
+                exit = Exit::Failed;
+                failure.talk
+            }
+        };
+        // What concerns all files is told once.
+        if !talk.contains(&more) {
+            tell_once(&mut talk, &more);
         }
     }
-    add("warning", secret::find(text));
-    add("warning", unread(prepared.family, text));
-    found.sort_by(|(_, one), (_, other)| one.place.cmp(&other.place));
     let data = match verb.output {
-        PlainFormat::Text => {
-            let told = found.iter().map(|(level, remark)| prepared.told(level, remark));
-            look.plain(&told.collect::<String>())
-        }
-        PlainFormat::Json => output::serialize(Format::Json, &data::findings(&prepared, &found))?,
+        PlainFormat::Text => look.plain(&told),
+        PlainFormat::Json => output::serialize(Format::Json, &data::list(documents))?,
     };
-    let mut talk = prepared.talk.clone();
-    let exit = if found.is_empty() { Exit::Done } else { Exit::Failed };
-    let noun = if found.len() == 1 { "finding" } else { "findings" };
-    let _ = writeln!(talk, "class `{}`: {} {noun}", prepared.class.name, found.len());
     Ok(Answer { data, talk, exit })
+}
+
+/// Adds what is said, save notes that were said before.
+fn tell_once(talk: &mut String, more: &str) {
+    for line in more.lines() {
+        if !(line.starts_with("note: ") && talk.lines().any(|it| it == line)) {
+            let _ = writeln!(talk, "{line}");
+        }
+    }
+}
+
+/// The classes that the files name, each once. What is wrong with a file is told when it is linted.
+fn class_names(files: &[PathBuf]) -> Vec<String> {
+    let mut names = Vec::new();
+    let _ = input::read_objects_for(files, "linted", |object, _| {
+        if let Object::Class(class) = &object.value
+            && !names.contains(&class.metadata.name)
+        {
+            names.push(class.metadata.name.clone());
+        }
+        Vec::new()
+    });
+    names
+}
+
+/// One class, looked through.
+struct Linted {
+    document: data::Linted,
+    /// The findings, for people.
+    told: String,
+    talk: String,
+    exit: Exit,
+}
+
+impl Linted {
+    fn new(verb: &cli::UserdataLint, boot: &cli::Boot) -> Result<Self, Failure> {
+        let prepared = Prepared::read(&verb.files, boot, Cluster::StoodInFor, "linted")?;
+        let text = &prepared.class.user_part;
+        let mut found: Vec<(&'static str, Remark)> = Vec::new();
+        let mut add = |level, remarks: Vec<Remark>| {
+            found.extend(remarks.into_iter().map(|it| (level, it)));
+        };
+        match prepared.render() {
+            Ok(user_data) => add("warning", user_data.remarks),
+            Err(conflict) => {
+                add("error", conflict.remarks);
+                add("warning", conflict.warnings);
+            }
+        }
+        add("warning", secret::find(text));
+        add("warning", unread(prepared.family, text));
+        found.sort_by(|(_, one), (_, other)| one.place.cmp(&other.place));
+        let told = found.iter().map(|(level, remark)| prepared.told(level, remark)).collect();
+        let document = data::findings(&prepared, &found);
+        let mut talk = prepared.talk.clone();
+        let exit = if found.is_empty() { Exit::Done } else { Exit::Failed };
+        let noun = if found.len() == 1 { "finding" } else { "findings" };
+        let _ = writeln!(talk, "class `{}`: {} {noun}", prepared.class.name, found.len());
+        Ok(Self { document, told, talk, exit })
+    }
 }
 
 /// What a family that does not read the user's part as MIME or as a script would not notice.

@@ -43,7 +43,7 @@ pub fn render(
     settings: &Settings,
     user: UserPart<'_>,
 ) -> Result<UserData, MergeConflict> {
-    check_placement(family, settings)?;
+    check_placement(family, settings.placement)?;
     let mut user_data = match family {
         Family::Al2 => al2::render(settings, user)?,
         Family::Al2023 => al2023::render(settings, user)?,
@@ -51,7 +51,7 @@ pub fn render(
         Family::Windows2019 | Family::Windows2022 | Family::Windows2025 => {
             windows::render(family, settings, user)?
         }
-        Family::Custom => custom::render(settings, user),
+        Family::Custom => custom::render(settings, user)?,
     };
     let (bytes, theirs) = (user_data.text.len(), user.0.len());
     if bytes > USER_DATA_BYTES_MAX {
@@ -69,8 +69,46 @@ pub fn render(
     Ok(user_data)
 }
 
-fn check_placement(family: Family, settings: &Settings) -> Result<(), MergeConflict> {
-    if settings.placement == Placement::BeforeBootstrap || family == Family::Al2 {
+/// What of a class no node of this family can be told, whatever the user's part and the cluster are.
+pub fn class_problems(family: Family, kubelet: &Kubelet, placement: Placement) -> Vec<Remark> {
+    let placed = check_placement(family, placement).err();
+    let configured = kubelet::check(kubelet, family).err();
+    placed.into_iter().chain(configured).flat_map(|it| it.remarks).collect()
+}
+
+/// What speaks against sending this text to a node of the family, as it is. `Err` where it certainly does
+/// not join by it, `Ok` with what is only strange.
+pub fn sendable(family: Family, text: &str) -> Result<Vec<Remark>, Remark> {
+    let start = Place::UserPart { line: 1, column: 1 };
+    if let Some(inner) = user_part::looks_like_base64(text) {
+        let message =
+            format!("looks like base64 of {inner}, and is encoded once more when it is sent");
+        let remark = Remark::new(start, message).with_hint("give the text itself");
+        return if family == Family::Custom { Ok(vec![remark]) } else { Err(remark) };
+    }
+    let unlike = |what: &str| {
+        let message = format!("is no {what}, which is what {} is told in", family.name());
+        vec![Remark::new(start.clone(), message).with_hint("`nodemolt userdata render` writes it")]
+    };
+    match family {
+        Family::Bottlerocket => toml_text::read(text).map(|_| Vec::new()),
+        Family::Al2 | Family::Al2023 if mime::looks_like_mime(text) => {
+            mime::read(text).map(|_| Vec::new())
+        }
+        Family::Al2 | Family::Al2023 => Ok(unlike("MIME")),
+        Family::Windows2019 | Family::Windows2022 | Family::Windows2025
+            if !text.to_ascii_lowercase().contains("<powershell>") =>
+        {
+            Ok(unlike("PowerShell in its tags"))
+        }
+        Family::Windows2019 | Family::Windows2022 | Family::Windows2025 | Family::Custom => {
+            Ok(Vec::new())
+        }
+    }
+}
+
+fn check_placement(family: Family, placement: Placement) -> Result<(), MergeConflict> {
+    if placement == Placement::BeforeBootstrap || family == Family::Al2 {
         return Ok(());
     }
     let why = match family {

@@ -200,6 +200,11 @@ impl Settings {
         check::proportions(self)
     }
 
+    /// What EC2 may refuse, by what only the image says.
+    pub fn uncertain(&self) -> Vec<Finding> {
+        check::uncertain(self)
+    }
+
     /// What is stamped on a node, and compared with the class later.
     pub fn static_digest(&self) -> StaticDigest {
         digest::static_digest(self)

@@ -205,6 +205,11 @@ impl<'t> At<'t, '_> {
         }
         let path = Path::Field(self.path, &entry.key);
         let hint = match nearest(&entry.key, fields) {
+            _ if RETIRED.contains(&entry.key.to_ascii_lowercase().as_str()) => {
+                "AWS has retired it, and every launch with it fails; take an instance type that has a GPU \
+                 or an accelerator (docs/decisions/0013)"
+                    .to_owned()
+            }
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("the fields here are {}", fields.join(", ")),
         };
@@ -212,6 +217,9 @@ impl<'t> At<'t, '_> {
         self.walk.note(entry.place.clone(), finding);
     }
 }
+
+/// Elastic GPUs and elastic inference, in lower case.
+const RETIRED: [&str; 2] = ["elasticgpuspecifications", "elasticinferenceaccelerators"];
 
 macro_rules! whole_numbers {
     ($($method:ident)*) => {

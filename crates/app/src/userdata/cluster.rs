@@ -96,10 +96,17 @@ pub(crate) fn cluster(
                 "the addresses of services",
             ),
             (
-                // Where a range was given that cannot be read, core says what is wrong with it.
                 dns.is_empty() && class.kubelet.cluster_dns.is_empty() && cidr.is_none(),
                 "--dns ADDRESS",
                 "the cluster's DNS; --service-cidr tells it too",
+            ),
+            (
+                // Where a range was given that cannot be read, core says what is wrong with it.
+                dns.is_empty()
+                    && class.kubelet.cluster_dns.is_empty()
+                    && cidr.as_deref().is_some_and(|it| range(it).is_some()),
+                "--dns ADDRESS",
+                "the cluster's DNS; the address that ends in 10 is not among the services'",
             ),
         ] {
             if absent {
@@ -163,19 +170,27 @@ fn read(boot: &Boot) -> Result<(ClusterAnswer, Option<(String, String)>), Failur
     Ok((answer, Some((name, String::from_utf8_lossy(&bytes).into_owned()))))
 }
 
-/// Where EKS puts the cluster's DNS: `x.x.x.10`, or `…::a`. Its bootstrap.sh and nodeadm derive it so too.
-fn tenth_address(cidr: &str) -> Option<IpAddr> {
+/// An address, and how many of its bits are those of the range.
+fn range(cidr: &str) -> Option<(IpAddr, u8)> {
     let (address, bits) = cidr.split_once('/')?;
-    let bits: u8 = bits.parse().ok()?;
-    match address.parse().ok()? {
-        IpAddr::V4(it) if bits <= 28 => {
+    let (address, bits): (IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);
+    let bits_max = if address.is_ipv4() { 32 } else { 128 };
+    (bits <= bits_max).then_some((address, bits))
+}
+
+/// Where EKS puts the cluster's DNS: `x.x.x.10`, or `…::a`. Its bootstrap.sh and nodeadm derive it so too,
+/// whether it is in the range or not; where it is not, nobody answers there.
+fn tenth_address(cidr: &str) -> Option<IpAddr> {
+    match range(cidr)? {
+        (IpAddr::V4(it), bits) => {
             let [a, b, c, _] = it.octets();
-            Some(Ipv4Addr::new(a, b, c, 10).into())
+            let tenth = Ipv4Addr::new(a, b, c, 10);
+            let outside = u32::MAX.checked_shr(bits.into()).unwrap_or_default();
+            ((tenth.to_bits() ^ it.to_bits()) & !outside == 0).then_some(tenth.into())
         }
-        IpAddr::V6(it) if bits <= 124 => {
-            Some(Ipv6Addr::from_bits(it.to_bits() & !0xf | 0xa).into())
+        (IpAddr::V6(it), bits) => {
+            (bits <= 124).then(|| Ipv6Addr::from_bits(it.to_bits() & !0xf | 0xa).into())
         }
-        IpAddr::V4(_) | IpAddr::V6(_) => None,
     }
 }
 
@@ -191,7 +206,13 @@ mod tests {
             ("10.0.100.0/24", Some("10.0.100.10")),
             ("fd30:1c53:5f8a::/108", Some("fd30:1c53:5f8a::a")),
             ("10.100.0.0", None),
+            ("10.100.0.0/28", Some("10.100.0.10")),
             ("10.100.0.0/30", None),
+            ("10.100.0.64/26", None),
+            ("10.100.0.0/33", None),
+            ("0.0.0.0/0", Some("0.0.0.10")),
+            ("10.100.0.10/32", Some("10.100.0.10")),
+            ("fd30::/125", None),
             ("services", None),
         ] {
             assert_eq!(tenth_address(cidr).map(|it| it.to_string()).as_deref(), dns, "{cidr}");

@@ -37,6 +37,19 @@ pub(crate) struct Linted {
     findings: Vec<Finding>,
 }
 
+/// Of several classes.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LintedList {
+    api_version: &'static str,
+    kind: &'static str,
+    items: Vec<Linted>,
+}
+
+pub(crate) fn list(items: Vec<Linted>) -> LintedList {
+    LintedList { api_version: "nodemolt.dev/cli/v1", kind: "UserDataFindingsList", items }
+}
+
 #[derive(Debug, Serialize)]
 struct Finding {
     /// `error` keeps it from being rendered; `warning` does not.

@@ -5,16 +5,19 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use nodemolt_core::bootstrap::mime;
+use nodemolt_core::bootstrap::{mime, user_part};
 use serde::Serialize;
 use similar::{Algorithm, DiffOp, DiffTag, TextDiff, capture_diff_slices};
 
 use super::keys::{self, Part, Stands};
-use super::{Cluster, Prepared, read_text};
+use super::{Cluster, Prepared, read_text, tell_once};
 use crate::cli::{self, Format, PlainFormat};
+use crate::input;
 use crate::output::{self, Answer, Exit, Failure, Look};
 
 pub(crate) fn run(verb: &cli::UserdataDiff, look: Look) -> Result<Answer, Failure> {
+    let named = [&verb.before, &verb.after].into_iter().chain(super::files_of(&verb.boot));
+    input::read_stdin_once(named)?;
     let mut talk = String::new();
     let before = side(&verb.before, &verb.boot, &mut talk)?;
     let after = side(&verb.after, &verb.boot, &mut talk)?;
@@ -78,10 +81,15 @@ impl Compared {
     }
 }
 
-/// A class is rendered; anything else was.
+/// A class is rendered; anything else was: as text, as base64 (of ours, or of EC2's), or as our JSON.
 fn side(path: &Path, boot: &cli::Boot, talk: &mut String) -> Result<String, Failure> {
     let text = read_text(path)?;
     if !text.lines().any(names_a_class) {
+        let (text, form) = unpacked(text);
+        if let Some(form) = form {
+            let _ =
+                writeln!(talk, "note: `{}` is {form}: compared is what it holds", path.display());
+        }
         return Ok(text);
     }
     let files: [PathBuf; 1] = [path.to_owned()];
@@ -91,12 +99,22 @@ fn side(path: &Path, boot: &cli::Boot, talk: &mut String) -> Result<String, Fail
         .rendered("compared")
         .map_err(|it| Failure { talk: format!("{talk}{}", it.talk), ..it })?;
     // What concerns both is told once.
-    for line in told.lines() {
-        if !(line.starts_with("note: ") && talk.lines().any(|it| it == line)) {
-            let _ = writeln!(talk, "{line}");
-        }
-    }
+    tell_once(talk, &told);
     Ok(user_data.text)
+}
+
+/// The text that a node gets, and what it was wrapped in.
+fn unpacked(text: String) -> (String, Option<&'static str>) {
+    if let Some(inner) = user_part::text_in_base64(&text) {
+        return (inner, Some("base64"));
+    }
+    let json = serde_json::from_str::<serde_json::Value>(&text).ok();
+    let json =
+        json.filter(|it| it["kind"] == "UserData" && it["apiVersion"] == "nodemolt.dev/cli/v1");
+    match json.as_ref().and_then(|it| it["text"].as_str()) {
+        Some(inner) => (inner.to_owned(), Some("JSON of `render`")),
+        None => (text, None),
+    }
 }
 
 /// `kind: EC2NodeClass`, in YAML or JSON.
@@ -263,6 +281,21 @@ mod tests {
         for line in ["kind: NodeConfig", "# kind: EC2NodeClass", "echo kind: EC2NodeClass"] {
             assert!(!names_a_class(line), "{line}");
         }
+    }
+
+    #[test]
+    fn what_was_rendered_is_found_in_whatever_it_was_wrapped() {
+        let text = "MIME-Version: 1.0\nContent-Type: multipart/mixed\n";
+        let base64 = crate::base64::encode(text.as_bytes());
+        let json = serde_json::json!({
+            "apiVersion": "nodemolt.dev/cli/v1", "kind": "UserData", "text": text,
+        });
+        assert_eq!(unpacked(text.to_owned()), (text.to_owned(), None));
+        assert_eq!(unpacked(format!("{base64}\n")), (text.to_owned(), Some("base64")));
+        let (found, form) = unpacked(json.to_string());
+        assert_eq!((found.as_str(), form.is_some()), (text, true));
+        let other = r#"{"kind": "UserData"}"#;
+        assert_eq!(unpacked(other.to_owned()), (other.to_owned(), None));
     }
 
     #[test]

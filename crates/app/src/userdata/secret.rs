@@ -20,7 +20,7 @@ struct Shape {
     called: &'static str,
 }
 
-const SHAPES: [Shape; 27] = [
+const SHAPES: [Shape; 29] = [
     shape("AKIA", upper, 16, "an AWS access key"),
     shape("ASIA", upper, 16, "an AWS access key"),
     shape("ghp_", letter, 30, "a GitHub token"),
@@ -47,6 +47,8 @@ const SHAPES: [Shape; 27] = [
     shape("hf_", letter, 24, "a Hugging Face token"),
     shape("dop_v1_", letter, 32, "a DigitalOcean token"),
     shape("SG.", dashed, 16, "a SendGrid key"),
+    shape("glsa_", word, 30, "a Grafana token"),
+    shape("SK", hex, 32, "a Twilio key"),
     shape("eyJ", jwt, 30, "a JSON web token"),
 ];
 
@@ -67,6 +69,10 @@ fn letter(it: char) -> bool {
     it.is_ascii_alphanumeric()
 }
 
+fn hex(it: char) -> bool {
+    matches!(it, '0'..='9' | 'a'..='f')
+}
+
 fn word(it: char) -> bool {
     it.is_ascii_alphanumeric() || it == '_'
 }
@@ -80,7 +86,7 @@ fn jwt(it: char) -> bool {
 }
 
 /// What names a secret, in lower case and without `-`, `_` and `.`; the whole name, or its end.
-const NAMES: [(&str, &str); 15] = [
+const NAMES: [(&str, &str); 18] = [
     ("secretaccesskey", "an AWS secret access key"),
     ("awssecretkey", "an AWS secret access key"),
     ("sessiontoken", "an AWS session token"),
@@ -88,15 +94,21 @@ const NAMES: [(&str, &str); 15] = [
     ("password", "a password"),
     ("passwd", "a password"),
     ("passphrase", "a password"),
+    ("pwd", "a password"),
+    ("bindpw", "a password"),
     ("pgpass", "a password"),
     ("clientsecret", "a secret"),
     ("secretkey", "a secret"),
     ("secret", "a secret"),
     ("apikey", "an API key"),
+    ("licensekey", "a key"),
     ("accesskey", "a key"),
     ("privatekey", "a private key"),
     ("token", "a token"),
 ];
+
+/// Two names and a secret; a placeholder is shorter.
+const WEBHOOK_CHARS_MIN: usize = 30;
 
 /// In the order of the text.
 pub(crate) fn find(text: &str) -> Vec<Remark> {
@@ -153,6 +165,12 @@ fn found(text: &str) -> Vec<(usize, &'static str)> {
             found.push((at, "a private key"));
         }
     }
+    for (at, hook) in text.match_indices("hooks.slack.com/services/") {
+        let rest = &text[at + hook.len()..];
+        if rest.chars().take_while(|it| letter(*it) || *it == '/').count() > WEBHOOK_CHARS_MIN {
+            found.push((at, "an address by which anybody may write to Slack"));
+        }
+    }
     for (at, _) in text.match_indices("://") {
         if password_in_url(&text[at + 3..]) {
             found.push((at + 3, "a password in a URL"));
@@ -160,7 +178,8 @@ fn found(text: &str) -> Vec<(usize, &'static str)> {
     }
     let mut start = 0;
     for line in text.split_inclusive('\n') {
-        for (at, called) in assigned(line).into_iter().chain(beside_key(line)) {
+        let told = assigned(line).into_iter().chain(beside_key(line)).chain(commanded(line));
+        for (at, called) in told {
             let at = start + at;
             if !found.iter().any(|(it, _)| *it == at) {
                 found.push((at, called));
@@ -183,23 +202,125 @@ fn assigned(line: &str) -> Vec<(usize, &'static str)> {
         let bare: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
         let bare = bare.to_ascii_lowercase();
         let flag = name.starts_with("--");
-        // A blank alone separates only a flag, or a scheme, from its value.
-        if it == " " && !(flag || matches!(&*bare, "bearer")) {
+        let scheme = match bare.as_str() {
+            "bearer" => true,
+            "basic" => line.contains("uthorization") || user_and_password(&line[at + it.len()..]),
+            _ => false,
+        };
+        // A blank alone separates only a flag, a scheme, or what `aws configure set` sets, from its value.
+        let set = flag || scheme || bare.starts_with("aws");
+        // And `…:secret:…` is a piece of an ARN.
+        if (it == " " && !set) || (it == ":" && line[..begin].ends_with(':')) {
             continue;
         }
         let called = if bare == "bearer" {
             Some("a bearer token")
-        } else if bare == "auth" && line[..at].trim_start().starts_with('"') {
+        } else if scheme {
+            Some("a password")
+        } else if bare == "auth" && line[..at].trim_end().ends_with("\"auth\"") {
             Some("a password of a registry")
         } else {
             NAMES.iter().find(|(it, _)| bare.ends_with(it)).map(|(_, called)| *called)
         };
-        let Some(called) = called else { continue };
         let rest = &line[at + it.len()..];
         let value = rest.trim_start_matches([' ', '\t', '"', '\'', '=']);
-        if secret_value(value) {
+        // A key by any other name, where it looks like chance.
+        let called = called
+            .or_else(|| (it != " " && bare.ends_with("key") && random(value)).then_some("a key"));
+        let Some(called) = called else { continue };
+        if secret_value(value) || phrase(rest) {
             found.push((line.len() - value.len(), called));
         }
+    }
+    found
+}
+
+/// Words in one pair of quotes, none of them a variable: a password of several words.
+fn phrase(rest: &str) -> bool {
+    let rest = rest.trim_start_matches([' ', '\t', '=']);
+    let Some(quote) = rest.chars().next().filter(|it| matches!(it, '"' | '\'')) else {
+        return false;
+    };
+    let inner = rest[1..].split(quote).next().unwrap_or_default();
+    let plain = !inner.contains(['$', '{', '(', '/', '<', '=', '%']);
+    let digits = inner.chars().any(|it| it.is_ascii_digit());
+    plain && digits && inner.contains(' ') && inner.chars().count() >= PHRASE_CHARS_MIN
+}
+
+const PHRASE_CHARS_MIN: usize = 10;
+
+/// What HTTP's `Basic` is followed by.
+fn user_and_password(rest: &str) -> bool {
+    let value = rest.split([' ', '"', '\'', '\n']).next().unwrap_or_default();
+    user_part::text_in_base64(value).is_some_and(|it| it.contains(':'))
+}
+
+/// Whether a word is long and without a pattern: at least so many different characters as chance would have
+/// among 16 or 64, letters and digits mixed.
+fn random(value: &str) -> bool {
+    const CHARS_MIN: usize = 24;
+    const DIFFERENT_MIN: usize = 10;
+    let base64 = |it: &char| it.is_ascii_alphanumeric() || matches!(it, '+' | '/' | '_' | '-');
+    let word: String = value.chars().take_while(base64).collect();
+    let different = word.chars().collect::<std::collections::BTreeSet<_>>().len();
+    word.len() >= CHARS_MIN
+        && different >= DIFFERENT_MIN
+        && word.chars().any(|it| it.is_ascii_digit())
+        && word.chars().any(|it| it.is_ascii_alphabetic())
+}
+
+/// Passwords that commands are given: `curl -u user:password`, `docker login -p password`,
+/// `echo user:password | chpasswd`, `net user name password`.
+fn commanded(line: &str) -> Vec<(usize, &'static str)> {
+    let words: Vec<(usize, &str)> = line
+        .split([' ', '\t', '\n', '"', '\''])
+        .filter(|it| !it.is_empty())
+        .map(|it| (it.as_ptr().addr() - line.as_ptr().addr(), it))
+        .collect();
+    let has = |word: &str| words.iter().any(|(_, it)| *it == word);
+    let behind_colon = |(at, word): (usize, &str)| {
+        let (user, password) = word.split_once(':')?;
+        let literal = !user.contains(['$', '/']) && secret_value(password);
+        literal.then_some((at + user.len() + 1, "a password"))
+    };
+    let behind = |flags: &[&str]| {
+        let flag = words.iter().position(|(_, it)| flags.contains(it))?;
+        words.get(flag + 1).copied()
+    };
+    let mut found = Vec::new();
+    if has("curl") || has("wget") {
+        found.extend(behind(&["-u", "--user"]).and_then(behind_colon));
+    }
+    if has("login") || has("sshpass") {
+        let password = behind(&["-p"]).filter(|(_, it)| secret_value(it));
+        found.extend(password.map(|(at, _)| (at, "a password")));
+    }
+    let literal = |(at, it): (usize, &str)| secret_value(it).then_some((at, "a password"));
+    if has("mysql") || has("mysqldump") || has("mysqladmin") {
+        let attached = words.iter().filter_map(|(at, it)| Some((at + 2, it.strip_prefix("-p")?)));
+        found.extend(attached.filter_map(literal));
+    }
+    if has("passwd") && has("--stdin") {
+        found.extend(behind(&["echo"]).and_then(literal));
+    }
+    if has("htpasswd") && has("-b") {
+        let file = words.iter().position(|(_, it)| *it == "-b").unwrap_or_default() + 1;
+        found.extend(words.get(file + 2).copied().and_then(literal));
+    }
+    if line.contains('\'') || line.contains('"') {
+        let typed = behind(&["ConvertTo-SecureString"]);
+        let typed = typed.filter(|(at, _)| line[..*at].ends_with(['\'', '"']));
+        found.extend(typed.and_then(literal));
+    }
+    if has("chpasswd") {
+        found.extend(words.iter().copied().find_map(behind_colon));
+    }
+    if let [(_, net), (_, user), _, (at, password), ..] = words.as_slice()
+        && net.eq_ignore_ascii_case("net")
+        && user.eq_ignore_ascii_case("user")
+        && secret_value(password)
+    {
+        found.push((*at, "a password"));
     }
     found
 }
@@ -214,6 +335,8 @@ fn secret_value(value: &str) -> bool {
     value.chars().count() >= CHARS_MIN
         && !value.starts_with(['$', '{', '%', '/', '~', '.', '-', '(', '[', '@', '*', '#', '!'])
         && !value.contains("://")
+        // What Terraform will put there.
+        && !["var.", "local.", "data.", "module.", "each."].iter().any(|it| value.starts_with(it))
         && !["arn:", "ssm:", "file:", "secretsmanager:", "vault:", "env:"]
             .iter()
             .any(|it| lower.starts_with(it))
@@ -249,6 +372,9 @@ fn password_in_url(rest: &str) -> bool {
     let password = user.split_once(':').map_or("", |(_, it)| it);
     !password.is_empty() && !password.starts_with(['$', '{', '%'])
 }
+
+#[cfg(test)]
+mod measured;
 
 #[cfg(test)]
 mod tests {

@@ -58,6 +58,7 @@ pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, Merge
         match user_part::read(text) {
             Ok(read) => {
                 theirs = read.parts;
+                refused.extend(read.refused);
                 remarks.extend(read.remarks);
             }
             Err(remark) => refused.push(remark),
@@ -193,6 +194,8 @@ fn check_parts(
     }
     for leaf in &all {
         remarks.extend(untimely(leaf, placement));
+        // Ours are scripts: a node on which none runs does not join.
+        refused.extend(cloud_config::all(leaf).into_iter().filter_map(|it| it.stops_scripts));
         if leaf.part.content_type().starts_with("message/") {
             let message = "is a message within a message, which cloud-init takes apart";
             let hint = "put its parts beside the others: their names cannot be checked there";
@@ -278,7 +281,7 @@ fn untimely(found: &Found, placement: Placement) -> Option<Remark> {
     let between = placement == Placement::BetweenBootstrapAndKubelet;
     let message = match Kind::of_part(&found.part) {
         Kind::CloudConfig | Kind::CloudConfigArchive | Kind::CloudConfigJsonp => {
-            if !has_runcmd(&found.part) {
+            if !has_runcmd(found) {
                 return None;
             }
             "its `runcmd` runs as a script named `runcmd`: not where the part stands, but after every \
@@ -303,20 +306,10 @@ fn untimely(found: &Found, placement: Placement) -> Option<Remark> {
 }
 
 /// Where it cannot be read as a map of its own, the word decides.
-fn has_runcmd(part: &Part) -> bool {
-    let body = user_part::decoded(part).and_then(|it| String::from_utf8(it).ok());
-    let body = body.unwrap_or_default();
-    match Kind::of_part(part) {
-        Kind::CloudConfig => cloud_config::read(&body, 1).0,
-        Kind::Mime
-        | Kind::Shell
-        | Kind::CloudConfigArchive
-        | Kind::CloudConfigJsonp
-        | Kind::Include
-        | Kind::IncludeOnce
-        | Kind::PartHandler
-        | Kind::Boothook
-        | Kind::Jinja
-        | Kind::Plain => body.contains("runcmd"),
+fn has_runcmd(found: &Found) -> bool {
+    if Kind::of_part(&found.part) == Kind::CloudConfigJsonp {
+        let body = user_part::decoded(&found.part).and_then(|it| String::from_utf8(it).ok());
+        return body.unwrap_or_default().contains("runcmd");
     }
+    cloud_config::all(found).iter().any(|it| it.runcmd)
 }

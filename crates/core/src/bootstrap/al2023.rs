@@ -20,6 +20,7 @@ use super::{
 mod flags;
 mod node_config;
 mod parts;
+mod values;
 
 use node_config::Theirs;
 pub(crate) use node_config::reservations;
@@ -101,6 +102,7 @@ fn assemble(
     theirs.compare(&ours.config, &mut remarks);
     carry_taints(&theirs, settings, &mut ours, &mut remarks);
     refused.append(&mut theirs.refused);
+    remarks.append(&mut theirs.remarks);
     refused.extend(theirs.together(&settings.kubelet));
     flags::judge(&theirs.flags, &ours, &mut refused, &mut remarks);
     if !refused.is_empty() {

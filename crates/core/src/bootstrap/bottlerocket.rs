@@ -89,11 +89,43 @@ fn merge(
         }
         // A user's entry that already says all of ours keeps its spelling.
         if joined.iter().map(|(it, _)| it).ne(theirs.iter()) {
-            let values = joined.into_iter().map(|(it, _)| it).collect::<Array>();
+            let written = find(merged.as_table(), &path).and_then(Item::as_array);
+            let values = extended(written.cloned().unwrap_or_default(), joined);
             put(&mut merged, &path, values.into()).map_err(|()| in_the_way(user, &path))?;
         }
     }
-    Ok((merged.to_string(), sources))
+    let mut text = merged.to_string();
+    // What has comments alone has them first, as they were written.
+    // In comments the parser reads both line ends and writes one.
+    let comments = merged.trailing().as_str().unwrap_or_default().replace("\r\n", "\n");
+    if user.as_table().is_empty() && !comments.trim().is_empty() {
+        merged.set_trailing("");
+        let line_end = if comments.ends_with('\n') { "" } else { "\n" };
+        text = format!("{comments}{line_end}{merged}");
+    }
+    Ok((text, sources))
+}
+
+/// The list as the user wrote it, comments and all, with these values in it.
+fn extended(mut list: Array, values: Vec<(String, Source)>) -> Array {
+    let lines = list.trailing().as_str().is_some_and(|it| it.contains('\n'));
+    for (index, (value, _)) in values.into_iter().enumerate() {
+        if let Some(known) = list.get_mut(index) {
+            if known.as_str() != Some(&value) {
+                let decor = known.decor().clone();
+                *known = value.into();
+                *known.decor_mut() = decor;
+            }
+        } else if lines && list.trailing_comma() {
+            // What stands behind the last comma, a comment perhaps, belongs to the value before it.
+            let behind = list.trailing().as_str().unwrap_or("\n").to_owned();
+            list.push_formatted(Value::from(value).decorated(format!("{behind}  "), ""));
+            list.set_trailing("\n");
+        } else {
+            list.push(value);
+        }
+    }
+    list
 }
 
 fn overridden(place: Place, name: &str, value: &Value, source: Source) -> Remark {

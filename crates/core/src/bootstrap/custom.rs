@@ -5,10 +5,14 @@
 //! Nobody but its builder knows how such an image joins a cluster. Labels, taints and kubelet settings
 //! are not written anywhere; the reserved values still count for what a node can allocate.
 
-use super::{Place, Provenance, Remark, Settings, Source, UserData, UserPart};
+use nodemolt_fit::Family;
 
-pub fn render(settings: &Settings, user: UserPart<'_>) -> UserData {
-    let mut remarks = Vec::new();
+use super::{
+    MergeConflict, Place, Provenance, Remark, Settings, Source, UserData, UserPart, kubelet,
+};
+
+pub fn render(settings: &Settings, user: UserPart<'_>) -> Result<UserData, MergeConflict> {
+    let mut remarks = kubelet::check(&settings.kubelet, Family::Custom)?;
     let mut provenance = Vec::new();
     if user.text().is_none() {
         remarks.push(
@@ -24,5 +28,5 @@ pub fn render(settings: &Settings, user: UserPart<'_>) -> UserData {
         let message = "RAID0 has no effect on a custom image";
         remarks.push(Remark::of_field("spec.instanceStorePolicy", message));
     }
-    UserData { text: user.0.to_owned(), provenance, remarks }
+    Ok(UserData { text: user.0.to_owned(), provenance, remarks })
 }

@@ -27,9 +27,35 @@ pub fn registered_labels(labels: &BTreeMap<String, String>) -> BTreeMap<&str, &s
 /// Whether the label's domain is one of those that `NodeRestriction` guards.
 pub fn restricted(key: &str) -> bool {
     let Some((domain, _)) = key.split_once('/') else { return false };
-    RESTRICTED_DOMAINS.iter().any(|it| {
-        domain.strip_suffix(it).is_some_and(|before| before.is_empty() || before.ends_with('.'))
-    })
+    RESTRICTED_DOMAINS.iter().any(|it| within(domain, it))
+}
+
+/// The domain itself, or one below it.
+fn within(domain: &str, parent: &str) -> bool {
+    domain.strip_suffix(parent).is_some_and(|it| it.is_empty() || it.ends_with('.'))
+}
+
+/// Labels in Kubernetes' domains that a kubelet may be told, and domains in which it may be told any; with
+/// another it does not start (`k8s.io/kubelet` v0.36.4, `pkg/apis/well_known_labels.go`).
+const KUBELET_LABELS: [&str; 10] = [
+    "kubernetes.io/hostname",
+    "kubernetes.io/os",
+    "kubernetes.io/arch",
+    "beta.kubernetes.io/os",
+    "beta.kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+];
+const KUBELET_DOMAINS: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
+
+/// Whether a kubelet that is told to set this label does not start.
+pub fn stops_kubelet(key: &str) -> bool {
+    let Some((domain, _)) = key.split_once('/') else { return false };
+    let free = KUBELET_DOMAINS.iter().any(|it| within(domain, it));
+    restricted(key) && !free && !KUBELET_LABELS.contains(&key)
 }
 
 /// Every label and taint of ours that Kubernetes would refuse, and what cannot be a cluster's.

@@ -38,13 +38,7 @@ pub fn check(kubelet: &Kubelet, family: Family) -> Result<Vec<Remark>, MergeConf
     if !refused.is_empty() {
         return Err(refused.into());
     }
-    let mut remarks = unknown_fields(kubelet, family);
-    if kubelet.rest.get("providerID").is_some_and(|it| !it.is_null()) {
-        let message = "stands over what the node's own bootstrap knows of the machine";
-        let remark = Remark::of_field("spec.kubelet.providerID", message);
-        remarks.push(remark.with_hint("remove it: a node of another id never joins"));
-    }
-    Ok(remarks)
+    Ok(unknown_fields(kubelet, family))
 }
 
 /// What holds for every family.
@@ -220,16 +214,21 @@ fn owned_or_misread(name: &str) -> Option<String> {
     MANAGED.contains(&name).then(|| "is not of the type that the kubelet reads".to_owned())
 }
 
-/// What the node's own bootstrap sets, and a kubelet that is told otherwise never joins.
-fn owned(name: &str, value: &Value) -> Option<String> {
-    let expected = match name {
-        "registerNode" => Value::Bool(true),
-        "kind" => "KubeletConfiguration".into(),
-        "apiVersion" => "kubelet.config.k8s.io/v1beta1".into(),
-        _ => return None,
-    };
-    let message = "can't be set, the node's own bootstrap sets it";
-    (*value != expected && !value.is_null()).then(|| message.to_owned())
+/// What the node's own bootstrap sets, and a kubelet that is told otherwise never joins: the values that
+/// agree with it, and why no other may stand. A provider id is known on the machine only.
+const OWNED: [(&str, Option<&str>, &str); 4] = [
+    ("apiVersion", Some("\"kubelet.config.k8s.io/v1beta1\""), "the node's own bootstrap sets it"),
+    ("kind", Some("\"KubeletConfiguration\""), "the node's own bootstrap sets it"),
+    ("providerID", None, "the node's own bootstrap knows which machine it is"),
+    ("registerNode", Some("true"), "a node that does not register never joins"),
+];
+
+/// Why a field of the kubelet's configuration may not have this value, where that is not for people to set.
+pub(crate) fn owned(name: &str, value: &Value) -> Option<String> {
+    let (_, agreeing, why) = OWNED.iter().find(|(it, _, _)| *it == name)?;
+    let written = value.to_string();
+    let agrees = value.is_null() || *agreeing == Some(written.as_str());
+    (!agrees).then(|| format!("can't be set, {why}"))
 }
 
 /// The one eviction map that is not managed.
@@ -378,9 +377,9 @@ fn family_support(kubelet: &Kubelet, family: Family, refused: &mut Vec<Remark>) 
     }
     let dropped = kubelet
         .rest
-        .keys()
-        .filter(|it| owned_or_misread(it).is_none())
-        .map(|it| shown(it))
+        .iter()
+        .filter(|(name, value)| owned_or_misread(name).or_else(|| owned(name, value)).is_none())
+        .map(|(name, _)| shown(name))
         .chain(
             (kubelet.pods_per_core.is_some() && !family.honours_pods_per_core())
                 .then(|| "podsPerCore".to_owned()),

@@ -102,22 +102,62 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserParts {
     pub parts: Vec<Found>,
+    /// What a node could not make anything of.
+    pub refused: Vec<Remark>,
     pub remarks: Vec<Remark>,
 }
 
 /// MIME as its parts; anything else as one part, typed as what it is.
 pub fn read(text: &str) -> Result<UserParts, Remark> {
-    let mut read = if Kind::of(text) == Kind::Mime {
+    let kind = Kind::of(text);
+    if kind == Kind::Plain
+        && let Some(remark) = hidden_mime(text)
+    {
+        return Err(remark);
+    }
+    let (parts, remarks) = if kind == Kind::Mime {
         let document = mime::read(text)?;
-        UserParts { parts: document.parts, remarks: document.remarks }
+        (document.parts, document.remarks)
     } else {
         let part = Found { part: wrap(text), line: 1, body_line: 1 };
-        UserParts { parts: vec![part], remarks: remarks_on_alone(text) }
+        (vec![part], remarks_on_alone(text))
     };
+    let mut read = UserParts { parts, refused: Vec::new(), remarks };
     for found in &read.parts {
-        read.remarks.extend(remarks_on(found));
+        // What is wrong with a multipart is for whoever asks for its leaves.
+        for leaf in leaves(found).unwrap_or_default() {
+            read.refused.extend(broken_encoding(&leaf));
+            read.remarks.extend(remarks_on(&leaf));
+        }
     }
     Ok(read)
+}
+
+/// MIME below a comment is none: its headers must come first.
+pub(crate) fn hidden_mime(text: &str) -> Option<Remark> {
+    let mut line = 1;
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_once('\n') {
+        let comment = first.trim_end_matches('\r');
+        if !comment.trim().is_empty() && !comment.starts_with('#') {
+            break;
+        }
+        (line, rest) = (line + 1, after);
+    }
+    (line > 1 && mime::looks_like_mime(rest)).then(|| {
+        at(line, "is MIME behind a comment, and cloud-init sees no MIME there")
+            .with_hint("begin with the headers of MIME; put comments into its parts")
+    })
+}
+
+/// Base64 that is none: nobody knows what the node would make of it.
+fn broken_encoding(found: &Found) -> Option<Remark> {
+    let encoding = found.part.header("Content-Transfer-Encoding")?;
+    let broken = encoding.eq_ignore_ascii_case("base64") && from_base64(&found.part.body).is_none();
+    broken.then(|| {
+        at(found.body_line, "is not base64, as its `Content-Transfer-Encoding` says")
+            .with_hint("write the part as plain text without that header, or encode it again")
+    })
 }
 
 /// One part around a text that is none. Beyond ASCII its bytes are sent as base64: as text they reach a
@@ -254,16 +294,16 @@ fn remarks_on(found: &Found) -> Vec<Remark> {
     let encoded =
         encoded.is_some_and(|it| !matches!(&*it.to_ascii_lowercase(), "7bit" | "8bit" | "binary"));
     let Some(bytes) = decoded(part) else {
+        if broken_encoding(found).is_some() {
+            return remarks;
+        }
         let message = "is not what its `Content-Transfer-Encoding` says, or that is none we know";
         let hint = "write the part as plain text, or as base64";
         remarks.push(at(*body_line, message).with_hint(hint));
         return remarks;
     };
     let Ok(body) = String::from_utf8(bytes) else { return remarks };
-    if kind == Kind::CloudConfig {
-        let line = if encoded { found.line } else { *body_line };
-        remarks.extend(cloud_config::read(&body, line).1);
-    }
+    remarks.extend(cloud_config::all(found).into_iter().flat_map(|it| it.remarks));
     if let Some(byte) = body.find(|it: char| !it.is_ascii()).filter(|_| !encoded) {
         let Place::UserPart { line, column } = Place::of_byte(&body, byte) else { return remarks };
         let place = Place::UserPart { line: line + body_line - 1, column };
@@ -302,13 +342,24 @@ fn remarks_on(found: &Found) -> Vec<Remark> {
 
 /// What it would be, where the text is base64 of something that a node could read.
 pub fn looks_like_base64(text: &str) -> Option<&'static str> {
-    let bytes = from_base64(text).filter(|it| it.len() >= 12)?;
+    let bytes = from_base64(text).filter(|it| it.len() >= BYTES_MIN)?;
     if bytes.starts_with(&[0x1f, 0x8b]) {
         return Some("gzip");
     }
-    let text = String::from_utf8(bytes).ok()?;
+    readable(bytes).map(|_| "text")
+}
+
+/// Shorter than this, a word may look like base64 by chance.
+const BYTES_MIN: usize = 12;
+
+/// And that text.
+pub fn text_in_base64(text: &str) -> Option<String> {
+    from_base64(text).filter(|it| it.len() >= BYTES_MIN).and_then(readable)
+}
+
+fn readable(bytes: Vec<u8>) -> Option<String> {
     let readable = |it: char| !it.is_control() || matches!(it, '\n' | '\r' | '\t');
-    text.chars().all(readable).then_some("text")
+    String::from_utf8(bytes).ok().filter(|it| it.chars().all(readable))
 }
 
 /// White space is passed over, as mail has it.

@@ -5,7 +5,10 @@
 //! EC2 runs one PowerShell script, so the user's lines and ours become one. The agent finds it by its
 //! tags wherever they stand, in strings and comments too; so a tag within is refused.
 
+mod open;
+
 use nodemolt_fit::Family;
+use open::Unbalanced;
 
 use super::identity;
 use super::user_part::Kind;
@@ -124,12 +127,14 @@ fn swallowing(text: &str, start: usize, inner: &str) -> Vec<Remark> {
         let message = "ends in a backtick, which continues the command into ours";
         tell(end - 1, message, "end the command; a node would not join");
     }
-    for (open, close) in [("<#", "#>"), ("@\"\n", "\n\"@"), ("@'\n", "\n'@")] {
-        let Some(last) = inner.rfind(open) else { continue };
-        if !inner[last + open.len() - usize::from(open.ends_with('\n'))..].contains(close) {
-            let message = format!("`{}` is never closed, and takes our lines in", open.trim_end());
-            tell(last, &message, "close it; a node would not join");
-        }
+    if let Some(Unbalanced { at, sign, opens }) = open::unbalanced(inner).first() {
+        let message = if *opens {
+            format!("`{sign}` is never closed, and takes our lines in")
+        } else {
+            format!("`{sign}` closes what was never opened, and PowerShell runs none of it")
+        };
+        let hint = if *opens { "close it; a node would not join" } else { "remove it" };
+        tell(*at, &message, hint);
     }
     if inner.trim_start().starts_with("#!") {
         tell(0, "is a script for a shell, which Windows does not run", "write PowerShell");

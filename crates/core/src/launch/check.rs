@@ -239,6 +239,30 @@ fn ratio_problems(field: &str, volume: &Volume) -> Vec<Finding> {
     found
 }
 
+/// What EC2 takes or refuses by the type of volume that the image says, or else by its own choice, gp2: it is
+/// not known here.
+pub(super) fn uncertain(settings: &Settings) -> Vec<Finding> {
+    const GP2_GIB_MAX: u32 = 16_384;
+    let mut found = Vec::new();
+    for (at, device) in settings.block_devices.iter().enumerate() {
+        let Some(volume) = device.volume.as_ref().filter(|it| it.kind.is_none()) else { continue };
+        let size = volume.size.map(|it| it.gib).filter(|it| *it > GP2_GIB_MAX);
+        for (name, value) in [
+            ("iops", volume.iops.map(|it| it.to_string())),
+            ("throughput", volume.throughput.map(|it| it.to_string())),
+            ("volumeSize", size.map(|it| format!("{it}Gi"))),
+        ] {
+            let Some(value) = value else { continue };
+            let field = format!("spec.blockDeviceMappings[{at}].ebs.{name}");
+            let message = format!(
+                "`{value}` is refused by EC2 where the image does not say another type than gp2"
+            );
+            found.push(Finding::new(&field, message, "write a volumeType, for example `gp3`"));
+        }
+    }
+    found
+}
+
 fn check_volume(field: &str, volume: &Volume, found: &mut Vec<Finding>) {
     let at = |name: &str| format!("{field}.{name}");
     let Limits { gib, iops, throughput } = limits(volume.kind);

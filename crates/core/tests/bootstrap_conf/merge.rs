@@ -128,11 +128,11 @@ fn hostile_labels_and_taints_are_refused() {
 fn hostile_kubelet_settings_come_out_as_data() {
     for text in HOSTILE {
         let mut settings = read_settings("{\"cidr\": \"10.100.0.0/16\"}");
-        settings.kubelet.rest.insert("providerID".to_owned(), text.into());
+        settings.kubelet.rest.insert("clusterDomain".to_owned(), text.into());
         settings.kubelet.rest.insert(text.to_owned(), json!({ text: [text, [text]] }));
         let rendered = render(Family::Al2023, &settings, "").unwrap();
         let configs = node_config::node_configs(&rendered.text);
-        let expected = json!({"providerID": text, text: { text: [text, [text]] }});
+        let expected = json!({"clusterDomain": text, text: { text: [text, [text]] }});
         assert_eq!(configs[0]["spec"]["kubelet"]["config"], expected, "{}", rendered.text);
     }
 }

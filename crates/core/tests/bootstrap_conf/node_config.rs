@@ -51,7 +51,7 @@ fn user_config() -> impl Strategy<Value = Value> {
             set("evictionHard", eviction.map(|it| json!(it)));
             set("registerWithTaints", taints.map(|it| it.iter().map(taint).collect()));
             set("cpuCFSQuota", quota.map(Value::from));
-            set("providerID", anything.map(Value::from));
+            set("clusterDomain", anything.map(Value::from));
             let mut spec = json!({ "kubelet": { "config": config } });
             if flags {
                 spec["kubelet"]["flags"] = json!(["--v=2"]);

@@ -15,7 +15,7 @@ use super::super::yaml::{Content, Entry, Node};
 use super::super::{Kubelet, MergeConflict, Place, Remark, Source, Taint, UserPart, base64};
 use super::flags::{self, Flag};
 use super::parts::{self, NodeConfig};
-use super::{API_VERSION, KIND, moved};
+use super::{API_VERSION, KIND, moved, values};
 
 /// What must stand somewhere. Null may stand everywhere: it says nothing.
 #[derive(Debug, Clone, Copy)]
@@ -150,11 +150,12 @@ pub(super) fn check(node_config: &NodeConfig) -> Checked {
     if let Some(config) = root.at_path(&["spec", "kubelet", "config"]) {
         checked.rules(config);
     }
+    values::check(root, &mut checked);
     checked
 }
 
 impl Checked {
-    fn remark(&self, node: &Node, message: impl Into<String>) -> Remark {
+    pub(super) fn remark(&self, node: &Node, message: impl Into<String>) -> Remark {
         Remark::new(moved(node.at.into(), self.lines), message)
     }
 
@@ -297,16 +298,12 @@ impl Checked {
             }
             seen.push(taint);
         }
-        if let Some(node) = config.get("registerNode").filter(|it| it.value() == Value::Bool(false))
-        {
-            let message =
-                "`spec.kubelet.config.registerNode`: a node that does not register never joins";
-            self.refused.push(self.remark(node, message).with_hint("remove it here"));
-        }
-        if let Some(node) = config.get("providerID").filter(|it| it.content != Content::Null) {
-            let message =
-                "`spec.kubelet.config.providerID` stands over what nodeadm knows of the machine";
-            self.remarks.push(self.remark(node, message).with_hint("remove it here"));
+        for entry in config.entries() {
+            if let Some(problem) = rules::owned(&entry.key, &entry.value.value()) {
+                let field = join("spec.kubelet.config", &entry.key);
+                let remark = self.remark(&entry.value, format!("`{field}` {problem}"));
+                self.refused.push(remark.with_hint("remove it here"));
+            }
         }
     }
 }
@@ -342,6 +339,8 @@ pub(super) struct Theirs {
     pub(super) flags: Vec<Flag>,
     /// What is wrong with those.
     pub(super) refused: Vec<Remark>,
+    /// What one of them says in vain.
+    pub(super) remarks: Vec<Remark>,
     /// As written, with their places.
     pub(super) taints: Vec<(Taint, Value, Place)>,
 }
@@ -360,7 +359,14 @@ impl Theirs {
         // A list replaces the list before it.
         if let Some(taints) = kubelet.and_then(|it| it.at_path(&["config", "registerWithTaints"])) {
             let items = taints.items().iter();
-            self.taints = items.map(|it| (taint(it), it.value(), place(it))).collect();
+            let later: Vec<_> = items.map(|it| (taint(it), it.value(), place(it))).collect();
+            for (lost, _, at) in std::mem::replace(&mut self.taints, later) {
+                if !self.taints.iter().any(|(it, _, _)| *it == lost) {
+                    let message = format!("the taint `{lost}` is lost to the NodeConfig after it");
+                    let hint = "nodeadm replaces lists: write all taints in the last one";
+                    self.remarks.push(Remark::new(at, message).with_hint(hint));
+                }
+            }
         }
         self.configs.push(config);
     }
@@ -425,7 +431,21 @@ impl Theirs {
             });
             *percent = percent.take().or(found);
         }
-        together.problems()
+        let mut problems = together.problems();
+        problems.extend(self.outpost());
+        problems
+    }
+
+    /// nodeadm's one rule between two fields.
+    fn outpost(&self) -> Option<Remark> {
+        let (node, lines) = self.find(&["cluster", "enableOutpost"])?;
+        let named = self.find(&["cluster", "id"]).and_then(|(it, _)| it.text());
+        let lacking = node.value() == Value::Bool(true) && named.unwrap_or_default().is_empty();
+        lacking.then(|| {
+            let message = "`spec.cluster.enableOutpost` needs `spec.cluster.id`";
+            let hint = "write the id of the cluster on the Outpost: nodeadm refuses it without";
+            Remark::new(moved(node.at.into(), lines), message).with_hint(hint)
+        })
     }
 
     /// Texts of a map in `kubelet.config`, merged over all `NodeConfig`s.

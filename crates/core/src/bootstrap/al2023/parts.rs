@@ -8,7 +8,7 @@
 use super::super::mime::{self, Part};
 use super::super::user_part::{self, Kind};
 use super::super::yaml::{self, Content, Node};
-use super::super::{Place, Remark, UserPart, base64, media_type, quoted_printable};
+use super::super::{Place, Remark, UserPart, base64, cloud_config, media_type, quoted_printable};
 use super::{NODE_CONFIG, moved};
 
 /// Deeper MIME is not looked into for `NodeConfig`s that nobody would see.
@@ -32,6 +32,11 @@ pub(super) fn read(user: UserPart<'_>) -> Result<Read, Remark> {
     let mut read = Read::default();
     let Some(text) = user.text() else { return Ok(read) };
     let kind = Kind::of(text);
+    if kind == Kind::Plain
+        && let Some(remark) = user_part::hidden_mime(text)
+    {
+        return Err(remark);
+    }
     if kind == Kind::Plain && speaks_of_node_config(text) {
         let part = Part::new(NODE_CONFIG, text);
         let (node_config, remark) = node_config(&part, 0)?;
@@ -45,6 +50,7 @@ pub(super) fn read(user: UserPart<'_>) -> Result<Read, Remark> {
         read.remarks.push(Remark::new(Place::Whole, message).with_hint(hint));
     }
     let user_parts = user_part::read(text)?;
+    read.refused.extend(user_parts.refused);
     read.remarks.extend(user_parts.remarks);
     let mut all = Vec::new();
     for found in user_parts.parts {
@@ -73,6 +79,9 @@ pub(super) fn read(user: UserPart<'_>) -> Result<Read, Remark> {
         }
         read.parts.push((found.part, node_config));
     }
+    // nodeadm is no script: the node joins, but what the user wrote does not run.
+    let stopping = all.iter().flat_map(cloud_config::all).filter_map(|it| it.stops_scripts);
+    read.remarks.extend(stopping);
     read.remarks.extend(user_part::same_names(&all, 0));
     Ok(read)
 }
@@ -113,6 +122,11 @@ fn node_config(part: &Part, lines: usize) -> Result<(NodeConfig, Option<Remark>)
         return Err(refused("the NodeConfig is gzip, and cannot be checked here"));
     }
     let body = String::from_utf8(bytes).map_err(|_| refused("the NodeConfig is not UTF-8 text"))?;
+    if body.trim_start().starts_with("#!") {
+        let hint = "write `Content-Type: text/x-shellscript` above it";
+        let message = "is a script, and its type says that it is a NodeConfig";
+        return Err(Remark::new(at_start, message).with_hint(hint));
+    }
     let roots = yaml::read(&body).map_err(|it| Remark { place: moved(it.place, lines), ..it })?;
     let empty = |it: &Node| it.content == Content::Null;
     if let Some(second) = roots.iter().skip(1).find(|it| !empty(it)) {

@@ -91,26 +91,34 @@ pub(super) fn check(
             Kind::Text | Kind::Texts | Kind::Natural | Kind::Percent | Kind::Flag => {
                 if let Some(wanted) = misfit(*kind, item) {
                     let name = dotted(&path);
-                    refuse(&[], format!("`{name}` must be {wanted}, not {}", kind_of(item)));
+                    // Of the right kind, and out of range.
+                    let numeric = matches!(kind, Kind::Natural | Kind::Percent);
+                    let number = item.as_integer().filter(|_| numeric);
+                    let found = number.map_or(kind_of(item).to_owned(), |it| it.to_string());
+                    refuse(&[], format!("`{name}` must be {wanted}, not {found}"));
                 }
             }
         }
     }
     refused[before..].sort_by(|a, b| a.place.cmp(&b.place));
-    warn_of_guarded_labels(document, remarks);
+    warn_of_unusual(document, remarks);
 }
 
-/// A kubelet that is told to set a label of Kubernetes' own does not start.
-fn warn_of_guarded_labels(document: &Document<String>, remarks: &mut Vec<Remark>) {
-    let path = ["settings", "kubernetes", "node-labels"];
-    let Some(labels) = find(document.as_table(), &path).and_then(Item::as_table_like) else {
-        return;
-    };
-    for (key, _) in labels.iter().filter(|(key, _)| identity::restricted(key)) {
-        let message = format!("the label `{}` is in a domain of Kubernetes", shown(key));
-        let hint = "the kubelet refuses most of them and then does not start";
-        let place = place(document, &[&path[..], &[key]].concat());
-        remarks.push(Remark::new(place, message).with_hint(hint));
+/// Settings by which a node may not become the one that is waited for. They are the user's to set.
+const UNUSUAL: [(&str, &str); 3] = [
+    ("hostname-override", "gives the node a name by which the cluster may not let it in"),
+    ("provider-id", "stands over what Bottlerocket knows of the machine"),
+    ("standalone-mode", "decides whether the node joins a cluster at all"),
+];
+
+fn warn_of_unusual(document: &Document<String>, remarks: &mut Vec<Remark>) {
+    for (name, what) in UNUSUAL {
+        let path = ["settings", "kubernetes", name];
+        let item = find(document.as_table(), &path);
+        if item.is_some_and(|it| it.as_bool() != Some(false)) {
+            let message = format!("`{}` {what}", dotted(&path));
+            remarks.push(Remark::new(place(document, &path), message).with_hint("remove it"));
+        }
     }
 }
 
@@ -141,9 +149,13 @@ fn check_map(path: &[&str], item: &Item, rule: Rule, refuse: &mut dyn FnMut(&[&s
             continue;
         };
         let problem = match rule {
-            Rule::Label => {
-                identity::label_key_problem(key).or_else(|| identity::label_value_problem(text))
-            }
+            Rule::Label => identity::label_key_problem(key)
+                .or_else(|| identity::label_value_problem(text))
+                .or_else(|| {
+                    let message = "is in a domain of Kubernetes, and a kubelet that is told to set it \
+                                   does not start";
+                    identity::stops_kubelet(key).then(|| message.to_owned())
+                }),
             Rule::Threshold => {
                 rules::signal_problem(key).or_else(|| rules::threshold_problem(text))
             }
