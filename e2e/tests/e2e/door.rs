@@ -10,6 +10,7 @@ use nodemolt_rig::Rig;
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
+mod cases;
 mod install;
 mod published;
 mod server;
