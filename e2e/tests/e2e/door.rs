@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 mod cases;
+mod columns;
 mod install;
 mod published;
 mod server;
