@@ -13,6 +13,7 @@ use tokio::sync::{Mutex, MutexGuard, OnceCell};
 mod cases;
 mod columns;
 mod install;
+mod lockdown;
 mod published;
 mod server;
 
