@@ -14,6 +14,7 @@ mod cases;
 mod columns;
 mod install;
 mod lockdown;
+mod manifests;
 mod published;
 mod server;
 
