@@ -11,14 +11,15 @@ use anyhow::{Context, Result, anyhow, ensure};
 use nodemolt_api::crd::digest::Digest;
 use serde::Deserialize;
 
-/// The version that ours are held against; both modules are released together.
+/// The version that ours are held against.
 const VERSION: &str = "v1.14.1";
-const CORE: &str = "sigs.k8s.io/karpenter";
+/// What a cluster on AWS has. Upstream's `sigs.k8s.io/karpenter` publishes pools and claims, too, but without the rules
+/// on labels of AWS.
 const PROVIDER: &str = "github.com/aws/karpenter-provider-aws";
 /// Module, definition, and what its digest is called.
 const DEFINITIONS: [(&str, &str, &str); 3] = [
-    (CORE, "pkg/apis/crds/karpenter.sh_nodepools.yaml", "nodepools"),
-    (CORE, "pkg/apis/crds/karpenter.sh_nodeclaims.yaml", "nodeclaims"),
+    (PROVIDER, "pkg/apis/crds/karpenter.sh_nodepools.yaml", "nodepools"),
+    (PROVIDER, "pkg/apis/crds/karpenter.sh_nodeclaims.yaml", "nodeclaims"),
     (PROVIDER, "pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml", "ec2nodeclasses"),
 ];
 

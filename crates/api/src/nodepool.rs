@@ -136,7 +136,8 @@ pub struct NodeClaimTemplate {
 #[serde(rename_all = "camelCase")]
 pub struct TemplateMeta {
     /// Labels of each node, for pods to select. Keys under `karpenter.sh` are taken, save
-    /// `karpenter.sh/capacity-type`. Example: `{team: payments}`.
+    /// `karpenter.sh/capacity-type`; under `karpenter.k8s.aws` there are only those that nodes on AWS
+    /// have. Example: `{team: payments}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::template_labels")]
     #[x_kube(
@@ -151,6 +152,10 @@ pub struct TemplateMeta {
         validation = (
             r#"self.all(x, x != "kubernetes.io/hostname")"#,
             r#"label "kubernetes.io/hostname" is restricted"#,
+        ),
+        validation = (
+            r#"self.all(x, x in ["karpenter.k8s.aws/instance-tenancy", "karpenter.k8s.aws/capacity-reservation-type", "karpenter.k8s.aws/capacity-reservation-id", "karpenter.k8s.aws/capacity-reservation-interruptible", "karpenter.k8s.aws/capacity-reservation-interruptible", "karpenter.k8s.aws/ec2nodeclass", "karpenter.k8s.aws/instance-encryption-in-transit-supported", "karpenter.k8s.aws/instance-category", "karpenter.k8s.aws/instance-hypervisor", "karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-generation", "karpenter.k8s.aws/instance-local-nvme", "karpenter.k8s.aws/instance-size", "karpenter.k8s.aws/instance-cpu", "karpenter.k8s.aws/instance-cpu-manufacturer", "karpenter.k8s.aws/instance-cpu-sustained-clock-speed-mhz", "karpenter.k8s.aws/instance-memory", "karpenter.k8s.aws/instance-ebs-bandwidth", "karpenter.k8s.aws/instance-network-bandwidth", "karpenter.k8s.aws/instance-gpu-name", "karpenter.k8s.aws/instance-gpu-manufacturer", "karpenter.k8s.aws/instance-gpu-count", "karpenter.k8s.aws/instance-gpu-memory", "karpenter.k8s.aws/instance-accelerator-name", "karpenter.k8s.aws/instance-accelerator-manufacturer", "karpenter.k8s.aws/instance-accelerator-count", "karpenter.k8s.aws/instance-capability-flex", "karpenter.k8s.aws/placement-group-id", "karpenter.k8s.aws/placement-group-partition"] || !x.find("^([^/]+)").endsWith("karpenter.k8s.aws"))"#,
+            r#"label domain "karpenter.k8s.aws" is restricted"#,
         ),
     )]
     pub labels: BTreeMap<String, String>,

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
 
 mod control_plane;
+mod door;
 mod karpenter;
 mod nodeadm;
 mod nodes;

@@ -241,8 +241,9 @@ fn listed(causes: &[(String, String)]) -> String {
     text
 }
 
-/// The first difference, if `whole` does not contain `part`.
-fn contains(whole: &Value, part: &Value, path: &str) -> Option<String> {
+/// The first difference, if `whole` does not contain `part`; `path` is where they stand. A null in `part` means
+/// that nothing may be there.
+pub fn contains(whole: &Value, part: &Value, path: &str) -> Option<String> {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => part.iter().find_map(|(key, part)| {
             let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };

@@ -67,12 +67,12 @@ pub fn pool_requirements(_: &mut SchemaGenerator) -> Schema {
         r#"self != "karpenter.sh/nodepool""#,
         r#"label "karpenter.sh/nodepool" is restricted"#,
     );
-    requirements(&[restricted_domain(), own_label, restricted_hostname()])
+    requirements(&[restricted_domain(), own_label, restricted_hostname(), restricted_aws_domain()])
 }
 
 /// What one node must be.
 pub fn claim_requirements(_: &mut SchemaGenerator) -> Schema {
-    requirements(&[restricted_domain(), restricted_hostname()])
+    requirements(&[restricted_domain(), restricted_hostname(), restricted_aws_domain()])
 }
 
 /// What nodes must be for an image to suit them. Ours, so the rules say what they mean where Karpenter's
@@ -189,6 +189,14 @@ fn restricted_domain() -> Value {
     rule(
         r#"self in ["karpenter.sh/capacity-type", "karpenter.sh/nodepool"] || !self.find("^([^/]+)").endsWith("karpenter.sh")"#,
         r#"label domain "karpenter.sh" is restricted"#,
+    )
+}
+
+/// The labels that nodes on AWS have. Another of that domain is misspelt: no node would ever have it.
+fn restricted_aws_domain() -> Value {
+    rule(
+        r#"self in ["karpenter.k8s.aws/instance-tenancy", "karpenter.k8s.aws/capacity-reservation-type", "karpenter.k8s.aws/capacity-reservation-id", "karpenter.k8s.aws/capacity-reservation-interruptible", "karpenter.k8s.aws/ec2nodeclass", "karpenter.k8s.aws/instance-encryption-in-transit-supported", "karpenter.k8s.aws/instance-category", "karpenter.k8s.aws/instance-hypervisor", "karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-generation", "karpenter.k8s.aws/instance-local-nvme", "karpenter.k8s.aws/instance-size", "karpenter.k8s.aws/instance-cpu", "karpenter.k8s.aws/instance-cpu-manufacturer", "karpenter.k8s.aws/instance-cpu-sustained-clock-speed-mhz", "karpenter.k8s.aws/instance-memory", "karpenter.k8s.aws/instance-ebs-bandwidth", "karpenter.k8s.aws/instance-network-bandwidth", "karpenter.k8s.aws/instance-gpu-name", "karpenter.k8s.aws/instance-gpu-manufacturer", "karpenter.k8s.aws/instance-gpu-count", "karpenter.k8s.aws/instance-gpu-memory", "karpenter.k8s.aws/instance-accelerator-name", "karpenter.k8s.aws/instance-accelerator-manufacturer", "karpenter.k8s.aws/instance-accelerator-count", "karpenter.k8s.aws/instance-capability-flex", "karpenter.k8s.aws/placement-group-id", "karpenter.k8s.aws/placement-group-partition"] || !self.find("^([^/]+)").endsWith("karpenter.k8s.aws")"#,
+        r#"label domain "karpenter.k8s.aws" is restricted"#,
     )
 }
 
