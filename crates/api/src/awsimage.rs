@@ -197,8 +197,16 @@ pub struct ImageReference {
     "`firstOwner` cannot be changed: an image that changes hands must be noticed"
 ))]
 #[x_kube(validation = (
+    "!has(oldSelf.appearedLater) || (has(self.appearedLater) && self.appearedLater == oldSelf.appearedLater)",
+    "`appearedLater` cannot be changed: it says from when the age counts"
+))]
+#[x_kube(validation = (
     "!has(oldSelf.withdrawn) || has(self.withdrawn)",
     "`withdrawn` cannot be removed: to boot the image all the same, write an exception in an ImagePolicy"
+))]
+#[x_kube(validation = (
+    "!has(oldSelf.withdrawn) || !has(self.withdrawn) || self.withdrawn == oldSelf.withdrawn",
+    "`withdrawn` cannot be changed: it says what was noticed, and when"
 ))]
 #[serde(rename_all = "camelCase")]
 pub struct Memory {

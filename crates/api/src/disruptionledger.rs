@@ -138,7 +138,7 @@ pub struct Pause {
     "a grant is of a later epoch than the ledger: write both together"
 ))]
 #[x_kube(validation = (
-    "!has(self.granted) || self.granted == (has(self.grants) ? size(self.grants) : 0)",
+    "(has(self.granted) ? self.granted : 0) == (has(self.grants) ? size(self.grants) : 0)",
     "`granted` is not the number of grants: write both together"
 ))]
 #[serde(rename_all = "camelCase")]

@@ -145,8 +145,12 @@ pub struct ImagePolicySpec {
     pub rollout: Option<Rollout>,
 }
 
-/// Images that may boot: any that is named either way. With neither, any image of the owners.
+/// Images that may boot: any that is named either way. At least one must be named.
 #[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[x_kube(validation = (
+    "(has(self.ids) && size(self.ids) > 0) || (has(self.names) && size(self.names) > 0)",
+    "names no image, so none could boot: name one under `ids` or `names`, or remove `allowedImages`"
+))]
 #[serde(rename_all = "camelCase")]
 pub struct AllowedImages {
     /// By id, for example `ami-0123456789abcdef0`.

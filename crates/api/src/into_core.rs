@@ -226,10 +226,8 @@ impl TryFrom<&ImagePolicy> for Rule {
             }
             rule.owners = Some(read);
         }
-        // An empty list was not written to forbid everything; that is what owners are for.
-        if let Some(allowed) = &spec.allowed_images
-            && !(allowed.ids.is_empty() && allowed.names.is_empty())
-        {
+        // An empty list allows nothing, as an empty list of owners allows nobody's.
+        if let Some(allowed) = &spec.allowed_images {
             let mut read = AllowedImages::default();
             for (at, id) in allowed.ids.iter().enumerate() {
                 read.ids

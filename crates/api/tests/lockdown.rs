@@ -93,7 +93,9 @@ fn an_owner_or_an_image_that_no_policy_allows_is_refused() {
     let nobody = json!({"owners": []});
     let ids = json!({"allowedImages": {"ids": ["ami-1"]}});
     let ids_and_names = json!({"allowedImages": {"ids": ["ami-1"], "names": ["al2023-*"]}});
-    let silent = json!({"allowedImages": {}, "minimumAge": "7d"});
+    let silent = json!({"minimumAge": "7d"});
+    let emptied = json!({"allowedImages": {"ids": []}});
+    let unnamed = json!({"allowedImages": {}});
     let foreign = json!([{"name": "x", "owner": "999988887777"}]);
     let both = json!([{"id": "ami-1"}, {"id": "ami-2"}, {"alias": "al2023@latest"}]);
     for (spec, terms, expected) in [
@@ -115,6 +117,8 @@ fn an_owner_or_an_image_that_no_policy_allows_is_refused() {
         (&ids, &json!([{"id": "ami-1"}]), None),
         (&ids, &both, Some("image ami-2 is not allowed by ImagePolicy prod")),
         (&ids_and_names, &both, None),
+        (&emptied, &both, Some("image ami-1, ami-2 is not allowed by ImagePolicy prod")),
+        (&unnamed, &both, Some("image ami-1, ami-2 is not allowed by ImagePolicy prod")),
         (&silent, &both, None),
         (&silent, &foreign, None),
     ] {

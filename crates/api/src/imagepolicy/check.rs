@@ -36,8 +36,10 @@ pub fn check(policy: &ImagePolicy) -> Vec<Finding> {
     }
     if let Some(allowed) = allowed_images {
         if allowed.ids.is_empty() && allowed.names.is_empty() {
-            let message = "no image is named, so any image of the allowed owners is allowed";
-            found.push(Finding::note("spec.allowedImages", message));
+            // A list that a template rendered empty must not open the fence.
+            let message = "names no image, so none could boot";
+            let hint = "name one under `ids` or `names`, or remove `allowedImages`";
+            found.push(Finding::error("spec.allowedImages", message).hint(hint));
         }
         for (index, id) in allowed.ids.iter().enumerate() {
             if !id.starts_with("ami-") {
