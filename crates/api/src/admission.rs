@@ -162,6 +162,7 @@ impl Validator {
         if version.status {
             object.remove("status");
         }
+        self.drop_namespace(&mut object);
         set_generation(&mut object, 1);
         let mut causes = metadata::check_new(object.get("metadata"), self.namespaced);
         let warnings = metadata::warnings(object.get("metadata"), None);
@@ -186,6 +187,7 @@ impl Validator {
                 None => object.remove("status"),
             };
         }
+        self.drop_namespace(&mut object);
         let generation = generation(&before);
         let changed = without_metadata(&object) != without_metadata(&before);
         set_generation(&mut object, if changed { generation + 1 } else { generation });
@@ -232,6 +234,20 @@ impl Validator {
             causes.extend(lists::check(&version.node, &object));
         }
         conclude(version, object, Some(&before), causes, unknown, Vec::new())
+    }
+
+    /// Whether its objects live in namespaces.
+    pub fn namespaced(&self) -> bool {
+        self.namespaced
+    }
+
+    /// What lives in no namespace is written without one, whatever it says of itself.
+    fn drop_namespace(&self, object: &mut Map<String, Value>) {
+        if !self.namespaced
+            && let Some(Value::Object(metadata)) = object.get_mut("metadata")
+        {
+            metadata.remove("namespace");
+        }
     }
 
     /// Decoded as the server decodes: pruned, defaulted, with metadata that is one.

@@ -195,14 +195,30 @@ pub fn read(source: &Source) -> (Vec<Located<Object>>, Vec<Problem>) {
     read_up_to(source, FILE_BYTES_MAX, None)
 }
 
+/// The same as the API server takes it from people: what they write as `status` is dropped, so nothing
+/// is wrong with it.
+pub fn read_as_applied(source: &Source) -> (Vec<Located<Object>>, Vec<Problem>) {
+    read_leaving_out(&["status"], source, FILE_BYTES_MAX, None)
+}
+
 /// The same for a longer file, in which others may find objects of theirs.
 pub(crate) fn read_up_to<'s>(
     source: &'s Source,
     bytes_max: usize,
     others: Option<&'s mut dyn Others>,
 ) -> (Vec<Located<Object>>, Vec<Problem>) {
+    read_leaving_out(&[], source, bytes_max, others)
+}
+
+fn read_leaving_out<'s>(
+    unread: &'static [&'static str],
+    source: &'s Source,
+    bytes_max: usize,
+    others: Option<&'s mut dyn Others>,
+) -> (Vec<Located<Object>>, Vec<Problem>) {
     let mut reader = Reader {
         source,
+        unread,
         others,
         objects: Vec::new(),
         problems: Vec::new(),
@@ -236,6 +252,8 @@ pub(crate) fn locate(text: &str, field: &str) -> Option<Place> {
 
 struct Reader<'s> {
     source: &'s Source,
+    /// Fields of every object that are as if they were not there.
+    unread: &'static [&'static str],
     others: Option<&'s mut dyn Others>,
     objects: Vec<Located<Object>>,
     problems: Vec<Problem>,
@@ -474,7 +492,7 @@ impl Reader<'_> {
         wrap: impl FnOnce(Today) -> Object,
     ) {
         let told = self.problems.len();
-        let (wire, found) = decode::decode::<Wire>(&at.tree, at.root);
+        let (wire, found) = decode::decode_without::<Wire>(self.unread, &at.tree, at.root);
         for (place, finding) in found {
             let field = under(&at.prefix, finding.field);
             self.tell(place, Finding { field, ..finding });

@@ -15,6 +15,7 @@ use crate::{
 };
 
 pub use check::check;
+pub(crate) use rollout::check_schedule;
 pub use rollout::{
     BarePods, Day, DrainLimitAction, ReplacementOrder, Rollout, Unit, Window, Windows,
 };

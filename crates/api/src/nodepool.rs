@@ -5,12 +5,14 @@
 use std::collections::BTreeMap;
 
 use kube::{CustomResource, CustomResourceExt as _, KubeSchema};
+use nodemolt_fit::label;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     crd::{self, Crd, schema},
+    imagepolicy::check_schedule,
     meta::{Condition, ObjectMeta, Quantity, WireRequirement},
-    problem::Finding,
+    problem::{Finding, Severity, nearest, quoted},
     requirement,
 };
 
@@ -335,6 +337,58 @@ pub fn check(pool: &NodePool) -> Vec<Finding> {
         found.extend(requirement::check(&field, it));
     }
     found.extend(node_class_ref.check("spec.template.spec.nodeClassRef"));
+    found.extend(useless(&pool.spec, requirements));
+    found
+}
+
+/// What the API server takes and nobody can use: told, and no reason to refuse the pool.
+fn useless(spec: &NodePoolSpec, requirements: &[WireRequirement]) -> Vec<Finding> {
+    const CAPACITY_TYPES: [&str; 3] = ["on-demand", "spot", "reserved"];
+    let mut found = Vec::new();
+    for (name, amount) in spec.limits.iter().flatten() {
+        if amount.0.parse::<nodemolt_fit::quantity::Quantity>().is_ok_and(|it| it.negative()) {
+            let message =
+                format!("{} is less than nothing: no node can be made", quoted(&amount.0));
+            let finding = Finding::warning(format!("spec.limits.{name}"), message);
+            found.push(finding.hint("write how much the pool may have, or 0 for none"));
+        }
+    }
+    let budgets = spec.disruption.iter().flat_map(|it| it.budgets.iter().flatten());
+    for (index, budget) in budgets.enumerate() {
+        let field = format!("spec.disruption.budgets[{index}].schedule");
+        if let Some(finding) = budget.schedule.as_deref().and_then(|it| check_schedule(&field, it))
+        {
+            found.push(Finding { severity: Severity::Warning, ..finding });
+        }
+    }
+    for (index, it) in requirements.iter().enumerate() {
+        let field = format!("spec.template.spec.requirements[{index}]");
+        if it.key == label::CAPACITY_TYPE && matches!(it.operator.as_str(), "In" | "NotIn") {
+            for (at, word) in it.values.iter().enumerate() {
+                if CAPACITY_TYPES.contains(&word.as_str()) {
+                    continue;
+                }
+                let message = format!("{} is not a capacity type", quoted(word));
+                let hint = match nearest(word, &CAPACITY_TYPES) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("write one of {}", CAPACITY_TYPES.join(", ")),
+                };
+                let finding = Finding::warning(format!("{field}.values[{at}]"), message);
+                found.push(finding.hint(hint));
+            }
+        }
+        if it.key.starts_with("karpenter.k8s.aws/instance-")
+            && it.key != label::TENANCY
+            && !label::BY_TYPE.contains(&it.key.as_str())
+        {
+            let message = format!("no instance type has the label {}", quoted(&it.key));
+            let finding = Finding::warning(format!("{field}.key"), message);
+            found.push(match nearest(&it.key, &label::BY_TYPE) {
+                Some(near) => finding.hint(format!("did you mean `{near}`?")),
+                None => finding,
+            });
+        }
+    }
     found
 }
 

@@ -130,6 +130,64 @@ fn what_yaml_reads_as_a_number_must_be_quoted() {
 }
 
 #[test]
+fn what_the_api_server_mends_is_read_as_mended() {
+    let objects = check(
+        "
+        apiVersion: karpenter.k8s.aws/v1
+        kind: EC2NodeClass
+        metadata: {generateName: web-, namespace: kube-system}
+        spec:
+          amiSelectorTerms: [{alias: al2023@latest}]
+          tags: {a: null, b: c}
+          metadataOptions: {httpPutResponseHopLimit: 2.0}
+          kubelet: {maxPods: 1e2}
+        ",
+        "
+        warning: f.yaml:6:10: spec.tags.a: is empty and counts as absent
+          give it a value or remove it
+        ",
+    );
+    let Object::Class(class) = &objects[0].value else { panic!("a class") };
+    assert_eq!(class.metadata.name, "web-");
+    let spec = serde_json::to_value(&class.spec).unwrap();
+    assert_eq!(spec["tags"], serde_json::json!({"b": "c"}));
+    assert_eq!(spec["metadataOptions"]["httpPutResponseHopLimit"], 2);
+    assert_eq!(spec["kubelet"]["maxPods"], 100);
+}
+
+#[test]
+fn a_pool_that_can_be_applied_and_not_used_is_told_so() {
+    check(
+        "
+        apiVersion: karpenter.sh/v1
+        kind: NodePool
+        metadata: {name: web}
+        spec:
+          limits: {cpu: -1}
+          disruption:
+            budgets: [{nodes: '1', schedule: 99 99 * * *, duration: 1h}]
+          template:
+            spec:
+              nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: general}
+              requirements:
+                - {key: karpenter.sh/capacity-type, operator: In, values: [spott, spot]}
+                - {key: karpenter.k8s.aws/instance-foo, operator: Exists}
+                - {key: karpenter.k8s.aws/instance-cpu, operator: Exists}
+        ",
+        "
+        warning: f.yaml:5:12: spec.limits.cpu: `-1` is less than nothing: no node can be made
+          write how much the pool may have, or 0 for none
+        warning: f.yaml:7:28: spec.disruption.budgets[0].schedule: `99 99 * * *` is not a schedule
+          write cron's five fields, such as `0 22 * * 1-5`
+        warning: f.yaml:12:68: spec.template.spec.requirements[0].values[0]: `spott` is not a capacity type
+          did you mean `spot`?
+        warning: f.yaml:13:12: spec.template.spec.requirements[1].key: no instance type has the label `karpenter.k8s.aws/instance-foo`
+          did you mean `karpenter.k8s.aws/instance-cpu`?
+        ",
+    );
+}
+
+#[test]
 fn wrong_shapes_are_named() {
     check(
         "

@@ -9,7 +9,7 @@
 mod page;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nodemolt_api::admission::{Cause, CauseKind, NO_FIELD, Validator, cases};
 use nodemolt_api::ec2nodeclass::EC2NodeClass;
@@ -57,7 +57,9 @@ pub(crate) struct Looked {
     last_line: usize,
     api_version: String,
     kind: String,
+    /// Its name, or the beginning that the API server makes one of.
     name: String,
+    generated: bool,
     said: Vec<Said>,
 }
 
@@ -76,7 +78,7 @@ pub(crate) fn run(verb: &Validate, look: Look) -> Result<Answer, Failure> {
         None => Vec::new(),
     };
     let mut report = Report::default();
-    for source in read_sources(&verb.files, &mut report)? {
+    for source in read_sources(&verb.files, &mut report) {
         look_at(&source, &validators, &old, &mut report);
     }
     tell_twins(&mut report);
@@ -115,14 +117,41 @@ fn text<'v>(object: &'v Value, field: &str) -> &'v str {
     object.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn name(object: &Value) -> &str {
-    object.get("metadata").map_or("", |it| text(it, "name"))
+fn text_of_metadata<'v>(object: &'v Value, field: &str) -> &'v str {
+    object.get("metadata").map_or("", |it| text(it, field))
 }
 
-fn read_sources(paths: &[PathBuf], report: &mut Report) -> Result<Vec<Source>, Failure> {
+fn name(object: &Value) -> &str {
+    match text_of_metadata(object, "name") {
+        "" => text_of_metadata(object, "generateName"),
+        name => name,
+    }
+}
+
+fn read_sources(paths: &[PathBuf], report: &mut Report) -> Vec<Source> {
     let mut sources = Vec::new();
-    for path in input::list_files(paths)? {
-        let bytes = input::read_bytes(&path)?;
+    for path in paths {
+        let files = match input::list_files(std::slice::from_ref(path)) {
+            Ok(files) => files,
+            Err(error) => {
+                report.loose.push(unreadable(path, &error));
+                continue;
+            }
+        };
+        read_files(&files, &mut sources, report);
+    }
+    sources
+}
+
+fn read_files(paths: &[PathBuf], sources: &mut Vec<Source>, report: &mut Report) {
+    for path in paths {
+        let bytes = match input::read_bytes(path) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                report.loose.push(unreadable(path, &error));
+                continue;
+            }
+        };
         match Source::from_bytes(path.display().to_string(), &bytes) {
             Ok(source) => sources.push(source),
             Err(problem) => {
@@ -130,12 +159,26 @@ fn read_sources(paths: &[PathBuf], report: &mut Report) -> Result<Vec<Source>, F
             }
         }
     }
-    Ok(sources)
+}
+
+/// One file that cannot be read does not hide what is to be said of the others.
+fn unreadable(path: &Path, error: &anyhow::Error) -> Said {
+    let problem = Problem {
+        severity: Severity::Error,
+        file: path.display().to_string(),
+        line: 1,
+        column: 1,
+        span: None,
+        field: String::new(),
+        message: format!("{error:#}"),
+        hint: None,
+    };
+    Said { by: By::Controller, reason: None, problem }
 }
 
 fn read_raw(paths: &[PathBuf]) -> Result<Vec<Located<Value>>, Failure> {
     let mut report = Report::default();
-    let sources = read_sources(paths, &mut report)?;
+    let sources = read_sources(paths, &mut report);
     if let Some(said) = report.loose.first() {
         return Err(Failure::new(&said.problem));
     }
@@ -147,7 +190,7 @@ fn read_raw(paths: &[PathBuf]) -> Result<Vec<Located<Value>>, Failure> {
 }
 
 fn look_at(source: &Source, validators: &Validators, old: &[Located<Value>], report: &mut Report) {
-    let (sound, problems) = file::read(source);
+    let (sound, problems) = file::read_as_applied(source);
     let first = report.objects.len();
     for object in raw::objects(source) {
         let Some(validator) = validators.of(&object.value) else { continue };
@@ -161,6 +204,7 @@ fn look_at(source: &Source, validators: &Validators, old: &[Located<Value>], rep
             api_version: text(&object.value, "apiVersion").to_owned(),
             kind: text(&object.value, "kind").to_owned(),
             name: name(&object.value).to_owned(),
+            generated: text_of_metadata(&object.value, "name").is_empty(),
             said,
         });
     }
@@ -186,7 +230,7 @@ fn same_object(one: &Value, other: &Value) -> bool {
     let group = |it: &Value| text(it, "apiVersion").split('/').next().map(str::to_owned);
     text(one, "kind") == text(other, "kind")
         && group(one) == group(other)
-        && name(one) == name(other)
+        && text_of_metadata(one, "name") == text_of_metadata(other, "name")
 }
 
 fn ask_server(
@@ -210,6 +254,9 @@ fn ask_server(
         let finding = Finding::warning(field, message);
         said.push(Said { by: By::ApiServer, reason: None, problem: object.problem(finding) });
     }
+    for finding in dropped(validator, &object.value) {
+        said.push(Said { by: By::ApiServer, reason: None, problem: object.problem(finding) });
+    }
     let bytes = object.value.to_string().len();
     if bytes > OBJECT_BYTES_MAX {
         let message = format!(
@@ -219,6 +266,25 @@ fn ask_server(
         said.push(Said { by: By::ApiServer, reason: None, problem });
     }
     said
+}
+
+/// What is taken, and does not arrive as it was written.
+fn dropped(validator: &Validator, object: &Value) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if !validator.namespaced() && !text_of_metadata(object, "namespace").is_empty() {
+        let message = "is dropped: objects of this kind are in no namespace";
+        found.push(Finding::warning("metadata.namespace", message).hint("remove it"));
+    }
+    let named = !text_of_metadata(object, "name").is_empty();
+    if !named && !text_of_metadata(object, "generateName").is_empty() {
+        let message = "`kubectl create` takes it, `kubectl apply` needs a `name`";
+        found.push(Finding::warning("metadata.generateName", message));
+    }
+    if object.get("status").is_some_and(|it| !it.is_null()) {
+        let message = "is dropped: only controllers write it, apart from the rest";
+        found.push(Finding::warning("status", message).hint("remove it"));
+    }
+    found
 }
 
 fn told(object: &Located<Value>, cause: &Cause) -> Said {
@@ -284,7 +350,7 @@ fn tell_twins(report: &mut Report) {
         let group = object.api_version.split('/').next().unwrap_or_default().to_owned();
         let key = (group, object.kind.clone(), object.name.clone());
         let place = format!("{}:{}", object.file, object.line);
-        if object.name.is_empty() {
+        if object.name.is_empty() || object.generated {
             continue;
         }
         if let Some(before) = seen.insert(key, place) {

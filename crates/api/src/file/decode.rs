@@ -36,7 +36,19 @@ const QUANTITY: &str = "Quantity";
 
 /// The object, if nothing is wrong with it, and what is wrong or odd, in the order of the text.
 pub(crate) fn decode<T: DeserializeOwned>(tree: &Tree, root: NodeId) -> (Option<T>, Vec<Found>) {
-    let walk = Walk { tree, left_out: RefCell::default(), found: RefCell::default() };
+    decode_without(&[], tree, root)
+}
+
+/// The same, as if the fields of these names at the top had not been written.
+pub(crate) fn decode_without<T: DeserializeOwned>(
+    unread: &[&str],
+    tree: &Tree,
+    root: NodeId,
+) -> (Option<T>, Vec<Found>) {
+    let unread: BTreeSet<NodeId> =
+        unread.iter().filter_map(|it| tree.entry(root, it)).map(|it| it.value).collect();
+    let unread_count = unread.len();
+    let walk = Walk { tree, left_out: RefCell::new(unread), found: RefCell::default() };
     let mut object = None;
     for _ in 0..WRONG_VALUES_MAX {
         let at = At { walk: &walk, node: root, path: &Path::Root, region: Region::Top };
@@ -61,7 +73,7 @@ pub(crate) fn decode<T: DeserializeOwned>(tree: &Tree, root: NodeId) -> (Option<
             }
         }
     }
-    let complete = walk.left_out.borrow().is_empty();
+    let complete = walk.left_out.borrow().len() == unread_count;
     (object.filter(|_| complete), walk.found.into_inner().into_values().collect())
 }
 
@@ -221,14 +233,25 @@ impl<'t> At<'t, '_> {
 /// Elastic GPUs and elastic inference, in lower case.
 const RETIRED: [&str; 2] = ["elasticgpuspecifications", "elasticinferenceaccelerators"];
 
+/// `2.0` and `1e2` are whole numbers: `kubectl` sends 2 and 100.
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked right before")]
+fn whole(value: f64) -> Option<i64> {
+    /// Up to here every whole number is a double of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
+}
+
 macro_rules! whole_numbers {
     ($($method:ident)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
             match self.content() {
                 Content::Number(Number::Natural(value), _) => visitor.visit_u64(*value),
                 Content::Number(Number::Negative(value), _) => visitor.visit_i64(*value),
-                Content::Number(Number::Real(_), _)
-                | Content::Null
+                Content::Number(Number::Real(value), _) => match whole(*value) {
+                    Some(value) => visitor.visit_i64(value),
+                    None => Err(self.mismatch("a whole number")),
+                },
+                Content::Null
                 | Content::Bool(..)
                 | Content::Text(_)
                 | Content::List(_)
@@ -247,9 +270,10 @@ impl<'de> Deserializer<'de> for At<'_, '_> {
             Content::Bool(value, _) => visitor.visit_bool(*value),
             Content::Number(Number::Natural(value), _) => visitor.visit_u64(*value),
             Content::Number(Number::Negative(value), _) => visitor.visit_i64(*value),
-            Content::Number(Number::Real(value), _) if value.is_finite() => {
-                visitor.visit_f64(*value)
-            }
+            Content::Number(Number::Real(value), _) if value.is_finite() => match whole(*value) {
+                Some(value) => visitor.visit_i64(value),
+                None => visitor.visit_f64(*value),
+            },
             Content::Number(Number::Real(_), _) => Err(self.mismatch("a finite number")),
             Content::Text(text) => visitor.visit_str(text),
             Content::List(items) => visitor.visit_seq(Items { at: self, nodes: items, next: 0 }),
@@ -436,6 +460,27 @@ impl<'t, 'p> Entries<'t, 'p> {
         true
     }
 
+    /// Whether a map should have this entry. The API server drops those without a value.
+    fn holds(&self, entry: &Entry) -> bool {
+        let empty = matches!(self.at.walk.tree.node(entry.value).content, Content::Null);
+        if empty && self.at.region == Region::Spec {
+            let path = Path::Field(self.at.path, &entry.key);
+            let finding = Finding::warning(path.to_string(), "is empty and counts as absent")
+                .hint("give it a value or remove it");
+            self.at.walk.note(entry.place.clone(), finding);
+            return false;
+        }
+        true
+    }
+
+    /// The beginning of a name stands for the name that the API server makes of it.
+    fn key(&self, entry: &'t Entry) -> &'t str {
+        let named =
+            || self.at.walk.tree.text(self.at.node, "name").is_some_and(|it| !it.is_empty());
+        let metadata = self.fields.is_some() && self.at.region == Region::Metadata;
+        if metadata && entry.key == "generateName" && !named() { "name" } else { &entry.key }
+    }
+
     fn region(&self, key: &str) -> Region {
         match (self.at.region, key) {
             (Region::Top, "metadata") => Region::Metadata,
@@ -454,10 +499,13 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
         seed: K,
     ) -> Result<Option<K::Value>, Wrong> {
         while let Some(entry) = self.left.next() {
-            let known = self.fields.is_none_or(|it| self.concerns(entry, it));
+            let known = match self.fields {
+                Some(fields) => self.concerns(entry, fields),
+                None => self.holds(entry),
+            };
             if known && !self.at.walk.left_out.borrow().contains(&entry.value) {
                 self.value = Some(entry);
-                return seed.deserialize(entry.key.as_str().into_deserializer()).map(Some);
+                return seed.deserialize(self.key(entry).into_deserializer()).map(Some);
             }
         }
         Ok(None)

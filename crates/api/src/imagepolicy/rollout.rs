@@ -12,6 +12,7 @@ use crate::{meta::IntOrString, shape};
 use self::schema::{concurrency, cron, date, time_of_day, time_of_day_or_midnight, time_zone};
 
 pub(super) use check::check;
+pub(crate) use check::cron as check_schedule;
 
 mod check;
 mod schema;

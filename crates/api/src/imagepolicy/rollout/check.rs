@@ -139,7 +139,8 @@ fn time_of_day(field: &str, text: &str, midnight: bool) -> Option<Finding> {
     Some(Finding::error(field, message).hint("write hours and minutes in quotes: \"22:00\""))
 }
 
-fn cron(field: &str, text: &str) -> Option<Finding> {
+/// Nothing, where it is a schedule.
+pub(crate) fn cron(field: &str, text: &str) -> Option<Finding> {
     const WORDS: [&str; 7] =
         ["@annually", "@yearly", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
     if WORDS.contains(&text) || cronexpr::parse_crontab(&format!("{text} UTC")).is_ok() {
