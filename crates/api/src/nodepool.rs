@@ -346,7 +346,7 @@ fn useless(spec: &NodePoolSpec, requirements: &[WireRequirement]) -> Vec<Finding
     const CAPACITY_TYPES: [&str; 3] = ["on-demand", "spot", "reserved"];
     let mut found = Vec::new();
     for (name, amount) in spec.limits.iter().flatten() {
-        if amount.0.parse::<nodemolt_fit::quantity::Quantity>().is_ok_and(|it| it.negative()) {
+        if amount.0.parse::<nodemolt_fit::Quantity>().is_ok_and(nodemolt_fit::Quantity::negative) {
             let message =
                 format!("{} is less than nothing: no node can be made", quoted(&amount.0));
             let finding = Finding::warning(format!("spec.limits.{name}"), message);
