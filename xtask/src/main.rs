@@ -15,10 +15,12 @@ mod edges;
 mod tidy;
 mod demo;
 mod rig;
+mod bench;
 mod generate;
 mod examples;
 mod instance_types;
 mod karpenter;
+mod prices;
 mod reference;
 mod cargo;
 mod check;
@@ -42,9 +44,15 @@ enum Task {
     Tools,
     /// Run nodemolt on the shipped examples
     Demo,
+    /// Measure, and compare with who does the same elsewhere
+    Bench {
+        /// What to measure
+        #[arg(value_enum)]
+        what: bench::What,
+    },
     /// Write the files that are generated
     Generate {
-        /// The types need pip and a network, karpenter needs Go and a network; the others need nothing
+        /// The types need pip and a network, karpenter and the prices need Go and a network; the others need nothing
         #[arg(value_enum, default_value_t = generate::What::Own)]
         what: generate::What,
     },
@@ -63,6 +71,7 @@ fn main() -> Result<ExitCode> {
         Task::Verify { quick } => Ok(verify::verify(&root, quick)),
         Task::Tools => Ok(verify::tools()),
         Task::Demo => demo::demo(&root),
+        Task::Bench { what } => bench::bench(&root, what).map(|()| ExitCode::SUCCESS),
         Task::Generate { what } => generate::generate(&root, what).map(|()| ExitCode::SUCCESS),
         Task::Rig { arguments } => rig::rig(&root, &arguments),
     }

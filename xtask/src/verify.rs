@@ -13,7 +13,7 @@ use std::{
 use anyhow::Result;
 
 use crate::{
-    cargo::{self, Metadata},
+    cargo::{self, Metadata, Ran},
     check::{Check, Tally},
     edges, generate, rig, tidy, tools,
 };
@@ -32,9 +32,10 @@ enum Part {
     Generated,
     Rig,
     EndToEnd,
+    Scheduler,
 }
 
-const PARTS: [Part; 11] = [
+const PARTS: [Part; 12] = [
     Part::Tools,
     Part::Format,
     Part::Lints,
@@ -46,6 +47,7 @@ const PARTS: [Part; 11] = [
     Part::Generated,
     Part::Rig,
     Part::EndToEnd,
+    Part::Scheduler,
 ];
 
 /// Test targets of this name, in any crate, are the part `properties`.
@@ -54,6 +56,8 @@ const PROPERTIES: &str = "properties";
 const CLI: &str = "cli";
 /// And of this name the part `e2e`.
 const END_TO_END: &str = "e2e";
+/// And of this name the part `scheduler`.
+const SCHEDULER: &str = "scheduler";
 
 pub(crate) fn verify(root: &Path, quick: bool) -> ExitCode {
     let mut rows = Vec::new();
@@ -96,11 +100,15 @@ impl Part {
             Self::Generated => "generated",
             Self::Rig => "rig",
             Self::EndToEnd => "e2e",
+            Self::Scheduler => "scheduler",
         }
     }
 
     fn left_out_if_quick(self) -> bool {
-        matches!(self, Self::Properties | Self::Generated | Self::Rig | Self::EndToEnd)
+        matches!(
+            self,
+            Self::Properties | Self::Generated | Self::Rig | Self::EndToEnd | Self::Scheduler
+        )
     }
 }
 
@@ -128,6 +136,15 @@ fn run(part: Part, root: &Path) -> Result<Tally> {
         // Apart from the tests that use it: the first time Go needs minutes, and the table should say for what.
         Part::Rig => one_command(root, &[&rig::RUN[..], &["--build"]].concat()),
         Part::EndToEnd => some_tests(tests(root, &["--test", END_TO_END])?),
+        Part::Scheduler => {
+            let (ran, tally) = run_tests(root, &["--test", SCHEDULER, "--", "--nocapture"])?;
+            // In how many worlds it agreed, and about what, is worth a look each time.
+            ran.lines
+                .iter()
+                .filter(|it| it.starts_with("scheduler: "))
+                .for_each(|it| println!("{it}"));
+            some_tests(tally)
+        }
     }
 }
 
@@ -144,6 +161,10 @@ fn one_command(root: &Path, arguments: &[&str]) -> Result<Tally> {
 /// The tests of these targets, over the whole workspace: always the same set of packages, so that
 /// cargo builds nothing twice.
 fn tests(root: &Path, targets: &[&str]) -> Result<Tally> {
+    run_tests(root, targets).map(|(_, tally)| tally)
+}
+
+fn run_tests(root: &Path, targets: &[&str]) -> Result<(Ran, Tally)> {
     let fixed = ["test", "--workspace", "--locked", "--no-fail-fast"];
     let ran = cargo::run(cargo::cargo(root).args(fixed).args(targets))?;
     let mut tally = ran.tests();
@@ -152,7 +173,7 @@ fn tests(root: &Path, targets: &[&str]) -> Result<Tally> {
         // It did not compile, or a test program died before it could count.
         tally.failed = tally.failed.max(1);
     }
-    Ok(tally)
+    Ok((ran, tally))
 }
 
 /// A part that ran nothing has shown nothing.
@@ -169,7 +190,7 @@ fn other_test_targets(metadata: &Metadata) -> Vec<String> {
         .flat_map(|it| &it.targets)
         .filter(|it| it.kind.iter().any(|kind| kind == "test"))
         .map(|it| it.name.clone())
-        .filter(|it| ![PROPERTIES, CLI, END_TO_END].contains(&it.as_str()))
+        .filter(|it| ![PROPERTIES, CLI, END_TO_END, SCHEDULER].contains(&it.as_str()))
         .collect();
     names.sort();
     names.dedup();

@@ -10,6 +10,8 @@ pub mod instance_types;
 pub mod cluster;
 pub mod lock;
 pub mod parameters;
+pub mod offerings;
+pub mod prices;
 
 use nodemolt_core::catalog::{Catalog, Parameter};
 use nodemolt_core::image::Image;

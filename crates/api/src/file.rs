@@ -26,7 +26,7 @@ use crate::{
 
 use self::tree::{Content, NodeId, Tree};
 
-mod decode;
+pub(crate) mod decode;
 pub(crate) mod path;
 pub mod raw;
 mod scalar;
@@ -172,6 +172,11 @@ impl<T> Located<T> {
         Problem::new(&self.file, place, Finding { field, ..finding })
     }
 
+    /// What stands in this place, read as another type. Each finding has its own place.
+    pub(crate) fn decode<U: DeserializeOwned>(&self) -> (Option<U>, Vec<(Place, Finding)>) {
+        decode::decode(&self.tree, self.root)
+    }
+
     /// Another value in the same place: an object's part, or what was made of it.
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Located<U> {
         let Self { value, file, tree, root, prefix, moves } = self;
@@ -179,15 +184,36 @@ impl<T> Located<T> {
     }
 }
 
+/// Who reads what is none of ours.
+pub(crate) trait Others {
+    /// Told of every such object, and of everything that is wrong with it.
+    fn read(&mut self, kind: &str, api_version: &str, at: Located<()>) -> Vec<(Place, Finding)>;
+}
+
 /// The objects that are well formed, in the order of the text, and everything there is to say.
 pub fn read(source: &Source) -> (Vec<Located<Object>>, Vec<Problem>) {
-    let mut reader =
-        Reader { source, objects: Vec::new(), problems: Vec::new(), serious: 0, ignored: 0 };
-    if source.text.len() > FILE_BYTES_MAX {
+    read_up_to(source, FILE_BYTES_MAX, None)
+}
+
+/// The same for a longer file, in which others may find objects of theirs.
+pub(crate) fn read_up_to<'s>(
+    source: &'s Source,
+    bytes_max: usize,
+    others: Option<&'s mut dyn Others>,
+) -> (Vec<Located<Object>>, Vec<Problem>) {
+    let mut reader = Reader {
+        source,
+        others,
+        objects: Vec::new(),
+        problems: Vec::new(),
+        serious: 0,
+        ignored: 0,
+    };
+    if source.text.len() > bytes_max {
         let message = format!(
             "is {} bytes long, more than the {} MiB that a file may have",
             source.text.len(),
-            FILE_BYTES_MAX / 1024 / 1024
+            bytes_max / 1024 / 1024
         );
         reader.tell(Place::START, Finding::error("", message).hint("split the file"));
     } else {
@@ -210,6 +236,7 @@ pub(crate) fn locate(text: &str, field: &str) -> Option<Place> {
 
 struct Reader<'s> {
     source: &'s Source,
+    others: Option<&'s mut dyn Others>,
     objects: Vec<Located<Object>>,
     problems: Vec<Problem>,
     /// Problems that are more than notes.
@@ -316,7 +343,7 @@ impl Reader<'_> {
         let kind = tree.text(root, "kind");
         if let Some(items) = tree.entry(root, "items")
             && let Some(of) = kind.and_then(|it| it.strip_suffix("List"))
-            && (of.is_empty() || KINDS.iter().any(|(kind, _)| *kind == of))
+            && (of.is_empty() || self.others.is_some() || KINDS.iter().any(|(kind, _)| *kind == of))
         {
             return self.list(tree, items.value, &under(prefix, "items".to_owned()));
         }
@@ -334,6 +361,10 @@ impl Reader<'_> {
             }
             return true;
         };
+        if !KINDS.iter().any(|(it, _)| *it == kind) && self.others.is_some() {
+            self.offer(kind, api_version, self.at(tree, root, prefix, &[]));
+            return true;
+        }
         match claim(kind, api_version) {
             Ok(claim) => {
                 self.claimed(tree, root, prefix, &claim);
@@ -367,15 +398,33 @@ impl Reader<'_> {
         ours
     }
 
-    fn claimed(&mut self, tree: &Arc<Tree>, root: NodeId, prefix: &str, claim: &Claim) {
-        let at = |moves| Located {
+    fn at(
+        &self,
+        tree: &Arc<Tree>,
+        root: NodeId,
+        prefix: &str,
+        moves: &'static [(&'static str, &'static str)],
+    ) -> Located<()> {
+        Located {
             value: (),
             file: self.source.name.clone(),
             tree: Arc::clone(tree),
             root,
             prefix: prefix.to_owned(),
             moves,
-        };
+        }
+    }
+
+    fn offer(&mut self, kind: &str, api_version: &str, at: Located<()>) {
+        let prefix = at.prefix.clone();
+        let found = self.others.as_mut().map(|it| it.read(kind, api_version, at));
+        for (place, finding) in found.into_iter().flatten() {
+            self.tell(place, Finding { field: under(&prefix, finding.field), ..finding });
+        }
+    }
+
+    fn claimed(&mut self, tree: &Arc<Tree>, root: NodeId, prefix: &str, claim: &Claim) {
+        let at = |moves| self.at(tree, root, prefix, moves);
         match claim {
             Claim::Class { beta: false } => {
                 self.keep(at(&[]), |it| (it, vec![]), ec2nodeclass::check, Object::Class);

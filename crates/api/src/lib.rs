@@ -37,6 +37,8 @@ pub mod into_core;
 pub mod into_launch;
 pub mod into_bootstrap;
 
+pub mod listing;
+
 mod owner;
 mod shape;
 mod time;

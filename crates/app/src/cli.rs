@@ -41,7 +41,8 @@ pub(crate) enum Colour {
 const EXIT_CODES: &str = "\
 Exit codes:
   0   done; for `resolve`: every instance type that was asked for has an image
-  1   failed; for `resolve`: no image matches; for `userdata lint` and `validate`: something was found
+  1   failed; for `resolve`: no image matches; for `userdata lint` and `validate`: something was found; for
+      `pack`: a pod has no place
   2   for `userdata diff --detailed-exitcode`: there are differences
   3   held back by policy, quarantine, age or withdrawal
   64  mistyped
@@ -56,6 +57,7 @@ pub(crate) enum Verb {
     Userdata(Userdata),
     Crds(Crds),
     Validate(Validate),
+    Pack(Pack),
     Completion(Completion),
 }
 
@@ -765,6 +767,89 @@ pub(crate) struct Crds {
 pub(crate) enum CrdFormat {
     Yaml,
     Json,
+}
+
+/// Say where pods would fit: on which nodes, on what new ones, at which price, and if not, why
+///
+/// Reads what `kubectl get pods,nodes,nodepools,ec2nodeclasses,… -o yaml` prints, and plain manifests: a
+/// Deployment stands for its replicas, daemons are a part of every new node.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # would this fit, and on what?
+  nodemolt pack -f deployment.yaml -f pools/ --region us-east-1
+
+  # all that is pending in a cluster
+  kubectl get pods,nodes,nodepools,ec2nodeclasses,daemonsets,namespaces,pv,pvc,storageclasses,csinodes,priorityclasses -A -o yaml > cluster.yaml
+  nodemolt pack -f cluster.yaml
+
+  # where would the pods of two nodes go, if both left?
+  nodemolt pack -f cluster.yaml --leaving ip-10-0-1-4.ec2.internal --leaving ip-10-0-2-9.ec2.internal
+
+  # why has this pod no place?
+  nodemolt pack -f cluster.yaml --explain shop/cart-0
+
+Prices:         `aws pricing get-products --service-code AmazonEC2 …`, `aws ec2 describe-spot-price-history`, or a
+                table: a line `type,REGION`, then `m5.large,0.096`
+Offerings:      `aws ec2 describe-instance-type-offerings --location-type availability-zone`
+Exit codes:     0 every pod has a place, 1 some have none, 64 mistyped
+")]
+pub(crate) struct Pack {
+    /// Pods, nodes, workloads, pools, classes, volumes, …, as YAML or JSON; a folder means the .yaml, .yml
+    /// and .json files in it, and `-` is standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// A node that leaves: its pods need another place, together with all that wait for one
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    pub leaving: Vec<String>,
+
+    #[command(flatten)]
+    pub types: TypeFiles,
+
+    /// What machines cost; it wins over the shipped table. May be repeated
+    #[arg(long, value_name = "FILE")]
+    pub prices: Vec<PathBuf>,
+
+    /// In which zones instance types are offered. May be repeated
+    #[arg(long, value_name = "FILE")]
+    pub offerings: Vec<PathBuf>,
+
+    /// The region, for prices; else that of the zones that are known
+    #[arg(long, value_name = "REGION")]
+    pub region: Option<String>,
+
+    /// Zones in which nodes can be launched, where neither class, offerings nor nodes tell them
+    #[arg(long, value_name = "ZONE,…", value_delimiter = ',')]
+    pub zones: Vec<String>,
+
+    /// Network interfaces that pods may not use, as Karpenter's --reserved-enis
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub reserved_enis: u32,
+
+    /// The share of memory that the hypervisor takes, as Karpenter's --vm-memory-overhead-percent
+    #[arg(long, value_name = "SHARE", default_value = "0.075", value_parser = share)]
+    pub vm_memory_overhead_percent: u32,
+
+    /// Account for one pod: what it asks, where it goes, what stands in its way
+    #[arg(long, value_name = "NAMESPACE/POD")]
+    pub explain: Option<String>,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = PackFormat::Table)]
+    pub output: PackFormat,
+
+    /// Leave out the column headers
+    #[arg(long)]
+    pub no_headers: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PackFormat {
+    Table,
+    Wide,
+    Json,
+    Yaml,
 }
 
 /// Print a completion script for a shell

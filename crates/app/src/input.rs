@@ -291,7 +291,7 @@ pub(crate) fn list_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 /// A problem with the line it is about.
-fn show(problem: &Problem, text: &str) -> String {
+pub(crate) fn show(problem: &Problem, text: &str) -> String {
     let level = match problem.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,

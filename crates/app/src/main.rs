@@ -11,6 +11,7 @@ mod images;
 mod types;
 mod launch;
 mod userdata;
+mod pack;
 mod base64;
 mod crds;
 mod validate;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         cli::Verb::Userdata(verb) => userdata::run(verb, look),
         cli::Verb::Crds(verb) => crds::run(verb),
         cli::Verb::Validate(verb) => validate::run(verb, look),
+        cli::Verb::Pack(verb) => pack::run(verb, look),
         cli::Verb::Completion(verb) => Ok(completion::run(verb)),
     };
     match result {

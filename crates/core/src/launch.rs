@@ -23,10 +23,12 @@ use serde::Serialize;
 
 use crate::bootstrap::{IpFamily, Placement};
 use crate::image::ImageId;
+use crate::node::Stamp;
 
 pub use check::Finding;
 pub use device::{BlockDevice, ParseVolumeSizeError, Volume, VolumeSize, family_devices};
 pub use digest::{NAME_PREFIX, STATIC_VERSION, StaticDigest};
+pub(crate) use digest::{fields, hex_sha256};
 pub use network::{ConnectionTracking, Interface, Prefixes, WrittenInterface};
 pub use tags::restricted;
 pub use words::{
@@ -201,6 +203,12 @@ impl Settings {
     /// What is stamped on a node, and compared with the class later.
     pub fn static_digest(&self) -> StaticDigest {
         digest::static_digest(self)
+    }
+
+    /// The same with each field, so that a difference can be told by its name.
+    pub fn static_stamp(&self) -> Stamp {
+        let digest = self.static_digest().as_str().to_owned();
+        Stamp { digest, fields: digest::static_fields(self) }
     }
 }
 

@@ -11,5 +11,14 @@ pub mod policy;
 pub mod resolve;
 pub mod bootstrap;
 pub mod launch;
+pub mod node;
+pub mod wanted;
+pub mod drift;
+pub mod place;
+pub mod budget;
+pub mod plan;
+pub mod drain;
+pub mod replace;
+pub mod explain;
 
 pub use nodemolt_fit as fit;

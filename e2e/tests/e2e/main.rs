@@ -8,6 +8,7 @@ mod door;
 mod karpenter;
 mod nodeadm;
 mod nodes;
+mod seed_examples;
 
 /// The control plane that all tests share.
 fn rig() -> &'static nodemolt_rig::Rig {

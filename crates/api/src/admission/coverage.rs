@@ -62,7 +62,9 @@ pub fn demands(root: &Node) -> Vec<Demand> {
         if !node.choices.is_empty() {
             ask(What::Choice);
         }
-        if let Some((pattern, _)) = &node.pattern {
+        // Karpenter has patterns on lists, where they match nothing and refuse nothing.
+        let text = node.types.is_empty() || node.types.contains(&"string");
+        if let Some((pattern, _)) = node.pattern.as_ref().filter(|_| text) {
             ask(What::Pattern(pattern.clone()));
         }
         for (name, member) in &node.properties {

@@ -132,7 +132,14 @@ fn class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) 
                 out.push('\\');
                 out.push(character);
             }
-            '-' if rest.peek() == Some(&'-') => out.push_str("\\-"),
+            '-' if rest.peek() == Some(&'-') => {
+                // A range that ends in a dash; or, in the first place, one that begins with it.
+                if !first {
+                    rest.next();
+                    out.push('-');
+                }
+                out.push_str("\\-");
+            }
             '\\' => match rest.next() {
                 Some('d') => out.push_str("0-9"),
                 Some('w') => out.push_str("0-9A-Za-z_"),
@@ -176,6 +183,7 @@ mod tests {
             (r"^[a&&b]+$", "a&b", true),
             (r"^[a~~b]+$", "a~b", true),
             (r"^[+--]+$", ",", true),
+            (r"^[--/]+$", ".", true),
             (r"^[[]$", "[", true),
             (r"^[]a]+$", "]a", true),
             (r"^[[:alpha:]_]+$", "a_b", true),

@@ -29,6 +29,11 @@ use super::{
 /// Wrong values per object. Each costs one more reading; who has more will read again anyway.
 const WRONG_VALUES_MAX: usize = 20;
 
+/// What is said of a field that the type does not have.
+pub(crate) const UNKNOWN_FIELD: &str = "unknown field";
+/// What k8s-openapi calls an amount.
+const QUANTITY: &str = "Quantity";
+
 /// The object, if nothing is wrong with it, and what is wrong or odd, in the order of the text.
 pub(crate) fn decode<T: DeserializeOwned>(tree: &Tree, root: NodeId) -> (Option<T>, Vec<Found>) {
     let walk = Walk { tree, left_out: RefCell::default(), found: RefCell::default() };
@@ -203,7 +208,7 @@ impl<'t> At<'t, '_> {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("the fields here are {}", fields.join(", ")),
         };
-        let finding = Finding::error(path.to_string(), "unknown field").hint(hint);
+        let finding = Finding::error(path.to_string(), UNKNOWN_FIELD).hint(hint);
         self.walk.note(entry.place.clone(), finding);
     }
 }
@@ -285,9 +290,13 @@ impl<'de> Deserializer<'de> for At<'_, '_> {
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
-        _name: &'static str,
+        name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Wrong> {
+        // `cpu: 2` is an amount for the API server, and the types of k8s-openapi hold a text.
+        if let (QUANTITY, Content::Number(_, text)) = (name, self.content()) {
+            return visitor.visit_newtype_struct(text.as_str().into_deserializer());
+        }
         visitor.visit_newtype_struct(self)
     }
 

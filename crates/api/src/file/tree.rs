@@ -140,19 +140,22 @@ pub(crate) fn documents(text: &str) -> Vec<Document> {
     let mut parser = Parser::new_from_str_with_options(text, options);
     let mut documents = Vec::new();
     let mut broken_documents = 0;
-    let mut builder = Builder::default();
+    // A long file may weigh more than a short one, and still not more than its length allows.
+    let weight_max = WEIGHT_MAX.max(text.len().saturating_mul(2));
+    let fresh = || Builder { weight_max, ..Builder::default() };
+    let mut builder = fresh();
     loop {
         let stop = match parser.next_event() {
             None | Some(Ok((Event::StreamEnd, _))) => return documents,
             Some(Ok((Event::DocumentEnd, _))) => {
-                documents.push(std::mem::take(&mut builder).finish());
+                documents.push(std::mem::replace(&mut builder, fresh()).finish());
                 continue;
             }
             Some(Ok((event, span))) => builder.take(event, span).err(),
             Some(Err(error)) => Some(syntax(text, &error)),
         };
         if let Some(defect) = stop {
-            let mut broken = std::mem::take(&mut builder);
+            let mut broken = std::mem::replace(&mut builder, fresh());
             broken.defects.push(defect);
             documents.push(Document { tree: None, defects: broken.defects });
             broken_documents += 1;
@@ -193,6 +196,7 @@ fn place(span: Span) -> Place {
 
 #[derive(Debug, Default)]
 struct Builder {
+    weight_max: usize,
     nodes: Vec<Node>,
     /// Of each node, with all that aliases repeat below it.
     sizes: Vec<Size>,
@@ -417,7 +421,7 @@ impl Builder {
     }
 
     fn add(&mut self, place: Place, content: Content, size: Size) -> Result<NodeId, Stop> {
-        if size.weight > WEIGHT_MAX {
+        if size.weight > self.weight_max {
             return Err(Self::too_heavy(place));
         }
         if size.depth > DEPTH_MAX {

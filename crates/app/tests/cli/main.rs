@@ -8,6 +8,7 @@
 
 mod crds;
 mod images;
+mod seed_examples;
 mod types;
 
 use std::fmt::Write as _;
@@ -32,6 +33,11 @@ fn user_data_is_rendered_compared_and_linted_as_expected() {
 #[test]
 fn manifests_are_validated_as_expected() {
     check("validate");
+}
+
+#[test]
+fn pods_are_packed_as_expected() {
+    check("pack");
 }
 
 /// A `console` block of the README is a command and what it prints. They are run here, so that what a

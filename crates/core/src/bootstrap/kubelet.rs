@@ -319,12 +319,18 @@ enum Sign {
 /// `1h30m`, `-1.5s`, `0`. As Go reads it, also in what is too long (some 292 years) and in what is too
 /// short: what is finer than a nanosecond is cut off.
 fn go_duration(text: &str) -> Option<Sign> {
+    let nanos = go_nanos(text)?;
+    Some(if nanos < 0 { Sign::Negative } else { Sign::Natural })
+}
+
+/// In nanoseconds.
+pub(crate) fn go_nanos(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     if rest == "0" {
-        return Some(Sign::Natural);
+        return Some(0);
     }
     if rest.is_empty() {
         return None;
@@ -348,9 +354,7 @@ fn go_duration(text: &str) -> Option<Sign> {
         nanos = nanos.checked_add(go_part(number, nanos_per_unit)?)?;
         rest = after;
     }
-    let nanos_max = i64::MAX.unsigned_abs() + u64::from(negative);
-    let sign = if negative && nanos > 0 { Sign::Negative } else { Sign::Natural };
-    (nanos <= nanos_max).then_some(sign)
+    if negative { 0_i64.checked_sub_unsigned(nanos) } else { i64::try_from(nanos).ok() }
 }
 
 /// `1`, `1.5`, `.5` or `5.` of a unit, in whole nanoseconds.

@@ -88,6 +88,16 @@ struct Static<'a> {
 /// render may change from one version of ours to the next, and that must not replace a fleet. The
 /// cluster's endpoint and certificate are the cluster's, not the class's.
 pub(super) fn static_digest(settings: &Settings) -> StaticDigest {
+    with_covered(settings, |it| StaticDigest(format!("{STATIC_VERSION}{}", hex_sha256(it))))
+}
+
+/// The same, field by field, so that drift can say which one it was. User data may hold secrets: of it,
+/// and of what is too long for an annotation, there is a digest only.
+pub(super) fn static_fields(settings: &Settings) -> BTreeMap<String, String> {
+    with_covered(settings, |it| fields(it, &["user_part"]))
+}
+
+fn with_covered<T>(settings: &Settings, tell: impl FnOnce(&Static<'_>) -> T) -> T {
     let Settings {
         class: _, // A renamed class is another class; its nodes know it by the reference.
         family,
@@ -134,10 +144,28 @@ pub(super) fn static_digest(settings: &Settings) -> StaticDigest {
         after_bootstrap: *user_part_placement == Placement::BetweenBootstrapAndKubelet,
         kubelet,
     };
-    StaticDigest(format!("{STATIC_VERSION}{}", hex_sha256(&covered)))
+    tell(&covered)
 }
 
-fn hex_sha256(value: &impl Serialize) -> String {
+/// Longer values are told by their digest.
+const FIELD_LENGTH_MAX: usize = 200;
+
+/// What a value says, by the names of its fields. What says nothing is left out.
+pub(crate) fn fields(value: &impl Serialize, hidden: &[&str]) -> BTreeMap<String, String> {
+    let value = serde_json::to_value(value).expect("plain data with text as keys is always JSON");
+    let Value::Object(members) = value else { return BTreeMap::new() };
+    let told = members.into_iter().filter(|(_, it)| !it.is_null()).map(|(name, value)| {
+        let mut text = String::new();
+        write_canonical(&value, &mut text);
+        if hidden.contains(&name.as_str()) || text.len() > FIELD_LENGTH_MAX {
+            text = format!("sha256:{:.16}", hex_sha256(&value));
+        }
+        (name, text)
+    });
+    told.collect()
+}
+
+pub(crate) fn hex_sha256(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).expect("plain data with text as keys is always JSON");
     let mut text = String::new();
     write_canonical(&value, &mut text);

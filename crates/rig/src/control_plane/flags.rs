@@ -47,8 +47,10 @@ impl Rig {
             "--profiling=false".to_owned(),
         ];
         if !self.parts.controller_manager {
-            // Nobody makes the default account, and without one no pod could be created.
-            flags.push("--disable-admission-plugins=ServiceAccount".to_owned());
+            // Nobody makes the default account, and without one no pod could be created. Nobody would ever take the
+            // taint from a new node, nor let go of a volume that was deleted.
+            let leave_out = "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection";
+            flags.push(format!("--disable-admission-plugins={leave_out}"));
         }
         flags
     }

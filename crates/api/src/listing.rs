@@ -1,0 +1,347 @@
+//! What is in a cluster, and what would be put into it?
+//!
+//! `what kubectl prints + manifests → listing → world`
+//!
+//! Two kinds of text come through here. What `kubectl get … -o yaml` prints was admitted by an API
+//! server: its defaults are filled in, and a field that we do not know is one of a newer Kubernetes.
+//! A manifest was written by a person: defaults are still to be applied, and a field that nobody knows
+//! is misspelt. An object that has a uid is of the first kind.
+
+mod node;
+mod pod;
+mod pool;
+mod reader;
+mod terms;
+mod volume;
+mod workload;
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::{
+    apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
+    batch::v1::Job,
+    core::v1::{
+        Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplateSpec,
+        ReplicationController,
+    },
+    node::v1::RuntimeClass,
+    scheduling::v1::PriorityClass,
+    storage::v1::{CSINode, StorageClass},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeOwned;
+
+use crate::{
+    file::{self, Located, Object, Others, Source, decode::UNKNOWN_FIELD},
+    problem::{Finding, Place, Problem, Severity, quoted},
+};
+
+pub use self::{
+    pool::pool,
+    world::{Daemon, Origin, World},
+};
+
+/// What some ten thousand live pods take. More of them fit into several files.
+pub const LISTING_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Everything that was read, by kind.
+#[derive(Debug, Default)]
+pub struct Listing {
+    pods: Vec<Located<Listed>>,
+    nodes: Vec<Located<Node>>,
+    workloads: Vec<Located<Workload>>,
+    namespaces: BTreeMap<String, Namespace>,
+    volumes: BTreeMap<String, Located<PersistentVolume>>,
+    claims: BTreeMap<(String, String), Located<PersistentVolumeClaim>>,
+    storage_classes: BTreeMap<String, Located<StorageClass>>,
+    csi_nodes: BTreeMap<String, CSINode>,
+    priority_classes: BTreeMap<String, PriorityClass>,
+    runtime_classes: BTreeMap<String, Located<RuntimeClass>>,
+    /// Kinds that say nothing about where pods fit, and how many of each there were.
+    pub ignored: BTreeMap<String, usize>,
+    /// Kind, namespace and name of whatever was read.
+    seen: BTreeSet<(&'static str, String, String)>,
+}
+
+/// A pod that exists, or that a person would create.
+#[derive(Debug)]
+struct Listed {
+    pod: Pod,
+    /// Fields of its spec that our types do not have.
+    unknown: Vec<String>,
+}
+
+/// Something that stands for pods.
+#[derive(Debug)]
+struct Workload {
+    kind: &'static str,
+    meta: ObjectMeta,
+    template: PodTemplateSpec,
+    copies: Copies,
+    /// Fields of the template's spec that our types do not have.
+    unknown: Vec<String>,
+}
+
+impl Workload {
+    fn new(
+        kind: &'static str,
+        meta: ObjectMeta,
+        template: PodTemplateSpec,
+        copies: Copies,
+    ) -> Self {
+        Self { kind, meta, template, copies, unknown: Vec::new() }
+    }
+}
+
+/// How many pods there should be.
+#[derive(Debug, Clone, PartialEq)]
+enum Copies {
+    Alike(usize),
+    /// One on every node that they tolerate and select.
+    OnEveryNode,
+    /// With numbers in their names, from this one on, and claims of their own.
+    Numbered {
+        count: usize,
+        from: usize,
+        claims: Vec<PersistentVolumeClaim>,
+    },
+}
+
+/// Kinds that are read, with the versions in which they are.
+const KINDS: [(&str, &str); 16] = [
+    ("Pod", "v1"),
+    ("Node", "v1"),
+    ("Namespace", "v1"),
+    ("PersistentVolume", "v1"),
+    ("PersistentVolumeClaim", "v1"),
+    ("ReplicationController", "v1"),
+    ("Deployment", "apps/v1"),
+    ("ReplicaSet", "apps/v1"),
+    ("StatefulSet", "apps/v1"),
+    ("DaemonSet", "apps/v1"),
+    ("Job", "batch/v1"),
+    ("StorageClass", "storage.k8s.io/v1"),
+    ("CSINode", "storage.k8s.io/v1"),
+    ("PriorityClass", "scheduling.k8s.io/v1"),
+    ("RuntimeClass", "node.k8s.io/v1"),
+    // Read by the door for our own kinds; here so that a list of them is known to be one.
+    ("NodePool", "karpenter.sh/v1"),
+];
+
+impl Listing {
+    /// Adds what a file says. Classes, pools and other kinds of ours are handed back.
+    pub fn read(&mut self, source: &Source) -> (Vec<Located<Object>>, Vec<Problem>) {
+        file::read_up_to(source, LISTING_BYTES_MAX, Some(self))
+    }
+
+    /// Names of the nodes, in their order.
+    pub fn node_names(&self) -> Vec<&str> {
+        let names = self.nodes.iter().filter_map(|it| it.value.metadata.name.as_deref());
+        let mut names: Vec<&str> = names.collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Whether there is anything that could be packed.
+    pub fn without_pods(&self) -> bool {
+        self.pods.is_empty()
+            && self.workloads.iter().all(|it| it.value.copies == Copies::OnEveryNode)
+    }
+
+    fn take<T: DeserializeOwned>(
+        &mut self,
+        kind: &'static str,
+        at: &Located<()>,
+        meta: impl FnOnce(&T) -> &ObjectMeta,
+    ) -> Taken<T> {
+        let (value, found) = at.decode::<T>();
+        let unknown = unknown_in_spec(&found);
+        let Some(value) = value else {
+            return Taken { value: None, found: judge(found, false), unknown };
+        };
+        let meta = meta(&value);
+        let mut found = judge(found, meta.uid.is_some());
+        let key = (kind, namespace(meta).to_owned(), name(meta).to_owned());
+        if key.2.is_empty() {
+            let finding = Finding::error("metadata.name", "is missing");
+            found.push((at.locate("metadata"), finding));
+        } else if !self.seen.insert(key) {
+            let message = format!("{kind} {} was read before", quoted(name(meta)));
+            found.push((at.locate("metadata.name"), Finding::error("metadata.name", message)));
+        }
+        let sound = found.iter().all(|(_, it)| it.severity != Severity::Error);
+        Taken { value: sound.then_some(value), found, unknown }
+    }
+}
+
+struct Taken<T> {
+    value: Option<T>,
+    found: Vec<(Place, Finding)>,
+    unknown: Vec<String>,
+}
+
+impl<T> Taken<T> {
+    fn then(self, keep: impl FnOnce(T)) -> Vec<(Place, Finding)> {
+        if let Some(value) = self.value {
+            keep(value);
+        }
+        self.found
+    }
+}
+
+/// Names of the unknown fields that stand right in the spec of a pod, where they may decide where it goes.
+fn unknown_in_spec(found: &[(Place, Finding)]) -> Vec<String> {
+    let unknown = found.iter().filter(|(_, it)| it.message == UNKNOWN_FIELD);
+    let in_spec = unknown.filter_map(|(_, it)| {
+        let inside = it.field.strip_prefix("spec.template.").unwrap_or(&it.field);
+        inside.strip_prefix("spec.").filter(|it| !it.contains(['.', '[']))
+    });
+    in_spec.map(str::to_owned).collect()
+}
+
+/// What an unknown field means depends on who wrote it; and nothing is said about empty ones, of which
+/// kubectl's own output is full.
+fn judge(found: Vec<(Place, Finding)>, live: bool) -> Vec<(Place, Finding)> {
+    let told = found.into_iter().filter_map(|(place, finding)| {
+        let unknown = finding.message == UNKNOWN_FIELD;
+        if finding.severity != Severity::Error || (unknown && live) {
+            return None;
+        }
+        let misspelt = finding.hint.as_deref().is_some_and(|it| it.starts_with("did you mean"));
+        let finding = if unknown && !misspelt {
+            Finding { severity: Severity::Warning, hint: None, ..finding }
+        } else {
+            finding
+        };
+        Some((place, finding))
+    });
+    told.collect()
+}
+
+impl Others for Listing {
+    fn read(&mut self, kind: &str, api_version: &str, at: Located<()>) -> Vec<(Place, Finding)> {
+        let Some((known, version)) = KINDS.iter().find(|(it, _)| *it == kind) else {
+            *self.ignored.entry(kind.to_owned()).or_default() += 1;
+            return Vec::new();
+        };
+        if *version != api_version {
+            let group = |it: &str| it.split_once('/').map(|(group, _)| group.to_owned());
+            if group(version) != group(api_version) {
+                // Somebody else's kind of the same name.
+                *self.ignored.entry(format!("{kind} of {api_version}")).or_default() += 1;
+                return Vec::new();
+            }
+            let message =
+                format!("{} is not a version of {kind} that is read", quoted(api_version));
+            let finding = Finding::error("apiVersion", message).hint(format!("write {version}"));
+            return vec![(at.locate("apiVersion"), finding)];
+        }
+        match *known {
+            "Pod" => {
+                let mut taken = self.take(known, &at, |it: &Pod| &it.metadata);
+                let unknown = std::mem::take(&mut taken.unknown);
+                taken.then(|pod| self.pods.push(at.map(|()| Listed { pod, unknown })))
+            }
+            "Node" => {
+                let taken = self.take(known, &at, |it: &Node| &it.metadata);
+                taken.then(|it| self.nodes.push(at.map(|()| it)))
+            }
+            "Namespace" => {
+                let taken = self.take(known, &at, |it: &Namespace| &it.metadata);
+                taken.then(|it| drop(self.namespaces.insert(name(&it.metadata).to_owned(), it)))
+            }
+            "PersistentVolume" => {
+                let taken = self.take(known, &at, |it: &PersistentVolume| &it.metadata);
+                taken.then(|it| {
+                    self.volumes.insert(name(&it.metadata).to_owned(), at.map(|()| it));
+                })
+            }
+            "PersistentVolumeClaim" => {
+                let taken = self.take(known, &at, |it: &PersistentVolumeClaim| &it.metadata);
+                taken.then(|it| {
+                    let key = (namespace(&it.metadata).to_owned(), name(&it.metadata).to_owned());
+                    self.claims.insert(key, at.map(|()| it));
+                })
+            }
+            "StorageClass" => {
+                let taken = self.take(known, &at, |it: &StorageClass| &it.metadata);
+                taken.then(|it| {
+                    self.storage_classes.insert(name(&it.metadata).to_owned(), at.map(|()| it));
+                })
+            }
+            "CSINode" => {
+                let taken = self.take(known, &at, |it: &CSINode| &it.metadata);
+                taken.then(|it| drop(self.csi_nodes.insert(name(&it.metadata).to_owned(), it)))
+            }
+            "PriorityClass" => {
+                let taken = self.take(known, &at, |it: &PriorityClass| &it.metadata);
+                taken.then(|it| {
+                    self.priority_classes.insert(name(&it.metadata).to_owned(), it);
+                })
+            }
+            "RuntimeClass" => {
+                let taken = self.take(known, &at, |it: &RuntimeClass| &it.metadata);
+                taken.then(|it| {
+                    self.runtime_classes.insert(name(&it.metadata).to_owned(), at.map(|()| it));
+                })
+            }
+            "DaemonSet" => {
+                let taken = self.take(known, &at, |it: &DaemonSet| &it.metadata);
+                self.stands_for_pods(taken, at, |it| Ok(workload::daemon_set(it)))
+            }
+            "Deployment" => {
+                let taken = self.take(known, &at, |it: &Deployment| &it.metadata);
+                self.stands_for_pods(taken, at, workload::deployment)
+            }
+            "ReplicaSet" => {
+                let taken = self.take(known, &at, |it: &ReplicaSet| &it.metadata);
+                self.stands_for_pods(taken, at, workload::replica_set)
+            }
+            "StatefulSet" => {
+                let taken = self.take(known, &at, |it: &StatefulSet| &it.metadata);
+                self.stands_for_pods(taken, at, workload::stateful_set)
+            }
+            "ReplicationController" => {
+                let taken = self.take(known, &at, |it: &ReplicationController| &it.metadata);
+                self.stands_for_pods(taken, at, workload::replication_controller)
+            }
+            "Job" => {
+                let taken = self.take(known, &at, |it: &Job| &it.metadata);
+                self.stands_for_pods(taken, at, workload::job)
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Listing {
+    fn stands_for_pods<T>(
+        &mut self,
+        taken: Taken<T>,
+        at: Located<()>,
+        read: impl FnOnce(T) -> Result<Workload, Finding>,
+    ) -> Vec<(Place, Finding)> {
+        let Taken { value, mut found, unknown } = taken;
+        match value.map(read) {
+            None => {}
+            Some(Ok(workload)) => {
+                self.workloads.push(at.map(|()| Workload { unknown, ..workload }));
+            }
+            Some(Err(finding)) => {
+                let problem = (at.locate(&finding.field), finding);
+                found.push(problem);
+            }
+        }
+        found
+    }
+}
+
+fn name(meta: &ObjectMeta) -> &str {
+    meta.name.as_deref().or(meta.generate_name.as_deref()).unwrap_or_default()
+}
+
+/// Where nothing is written, kubectl's own default.
+fn namespace(meta: &ObjectMeta) -> &str {
+    meta.namespace.as_deref().filter(|it| !it.is_empty()).unwrap_or("default")
+}

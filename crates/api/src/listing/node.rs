@@ -1,0 +1,65 @@
+//! What room does a node have, by its own account?
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Node as WireNode;
+use k8s_openapi::api::storage::v1::CSINode;
+use nodemolt_fit::{label, node::Node, taint::Taint};
+
+use super::{name, reader::Reader};
+
+/// Set to `true` by Karpenter when a node is ready and its startup taints are gone.
+const INITIALISED: &str = "karpenter.sh/initialized";
+/// Karpenter is about to remove the node; the second is what it said before v1.
+const DISRUPTED: [&str; 2] = ["karpenter.sh/disrupted", "karpenter.sh/disruption"];
+
+pub(super) fn node(
+    wire: &WireNode,
+    csi: Option<&CSINode>,
+    startup_taints: &BTreeMap<String, Vec<Taint>>,
+    reader: &mut Reader,
+) -> Node {
+    let labels = wire.metadata.labels.clone().unwrap_or_default();
+    let spec = wire.spec.clone().unwrap_or_default();
+    let status = wire.status.clone().unwrap_or_default();
+    if status.allocatable.is_none() {
+        let message = "is missing, and nothing else says what fits on the node";
+        let hint = "give the node as `kubectl get node -o yaml` prints it";
+        reader.refuse_with("status.allocatable", message.to_owned(), hint);
+    }
+    let mut taints = Vec::new();
+    for (at, it) in spec.taints.iter().flatten().enumerate() {
+        let field = format!("spec.taints[{at}]");
+        taints.extend(reader.taint(&field, &it.key, it.value.as_deref(), &it.effect));
+    }
+    let pool = labels.get(label::NODEPOOL).cloned();
+    let startup_taints = pool.as_ref().and_then(|it| startup_taints.get(it)).cloned();
+    let drivers = csi.iter().flat_map(|it| &it.spec.drivers).filter_map(|it| {
+        let count = it.allocatable.as_ref()?.count?;
+        Some((it.name.clone(), u32::try_from(count).ok()?))
+    });
+    Node {
+        name: name(&wire.metadata).to_owned(),
+        // Who has no pool was not started by Karpenter, and nobody marks it.
+        initialised: pool.is_none() || labels.get(INITIALISED).is_some_and(|it| it == "true"),
+        pool,
+        labels,
+        taints,
+        startup_taints: startup_taints.unwrap_or_default(),
+        unschedulable: spec.unschedulable.unwrap_or(false),
+        leaving: false,
+        allocatable: reader.amounts("status.allocatable", status.allocatable.as_ref()),
+        volume_limits: drivers.collect(),
+        ..Node::default()
+    }
+}
+
+/// Why the node will not be there, if it says so itself.
+pub(super) fn about_to_leave(wire: &WireNode) -> Option<&'static str> {
+    if wire.metadata.deletion_timestamp.is_some() {
+        return Some("it is being deleted");
+    }
+    let taints = wire.spec.iter().flat_map(|it| it.taints.iter().flatten());
+    let disrupted = taints.into_iter().any(|it| DISRUPTED.contains(&it.key.as_str()));
+    disrupted.then_some("Karpenter is about to remove it")
+}

@@ -1,0 +1,283 @@
+//! What does a pod ask for?
+//!
+//! `pod spec + what the API server would add → demand`
+//!
+//! What a pod asks that the packing has no picture of goes into `unmodelled`, in words: such a pod is
+//! told about and never placed by guess.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{
+    Container, ContainerStatus, PersistentVolumeClaim, PodSpec, PodStatus, ResourceRequirements,
+};
+use nodemolt_fit::{
+    capacity::{Amounts, CPU, MEMORY},
+    pod::{Demand, HostPort, InitContainer, requests},
+    selector::Labels,
+    taint::{Effect, Taint, Tolerated, Toleration},
+};
+
+use super::{Listing, reader::Reader, volume::Volumes};
+use crate::problem::quoted;
+
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+const ALWAYS: &str = "Always";
+/// Fields of a pod that are newer than the types we read with and do not decide where it goes.
+const HARMLESS: [&str; 1] = ["hostnameOverride"];
+/// Classes that every cluster has.
+const BUILT_IN_PRIORITIES: [(&str, i32); 2] =
+    [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
+/// What the API server lets every pod put up with for five minutes, unless the pod says otherwise.
+const TOLERATED_FOR_A_WHILE: [&str; 2] =
+    ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
+/// A pod, or a template of pods, with what is known around it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+    pub(super) labels: &'a Labels,
+    pub(super) spec: &'a PodSpec,
+    pub(super) status: Option<&'a PodStatus>,
+    /// Where the spec stands: `spec` or `spec.template.spec`.
+    pub(super) field: &'a str,
+    /// Whether an API server has filled in its defaults.
+    pub(super) admitted: bool,
+    /// Fields of the spec that our types do not have.
+    pub(super) unknown: &'a [String],
+    /// Claims of its own, by the name of the volume: those of a `StatefulSet`.
+    pub(super) own_claims: &'a [(String, &'a PersistentVolumeClaim)],
+}
+
+pub(super) fn demand(
+    listing: &Listing,
+    volumes: &Volumes<'_>,
+    asked: &Asked<'_>,
+    reader: &mut Reader,
+) -> Demand {
+    let Asked { spec, field, .. } = *asked;
+    let mut demand = Demand {
+        labels: asked.labels.clone(),
+        requests: pod_requests(asked, reader),
+        node_selector: spec.node_selector.clone().unwrap_or_default(),
+        host_ports: host_ports(spec, field, reader),
+        ..Demand::default()
+    };
+    demand.priority = priority(listing, spec, &mut demand.unmodelled);
+    if let Some(affinity) = &spec.affinity {
+        reader.affinity(&format!("{field}.affinity"), affinity, &mut demand);
+    }
+    for (at, it) in spec.tolerations.iter().flatten().enumerate() {
+        let field = format!("{field}.tolerations[{at}]");
+        demand.tolerations.extend(reader.toleration(&field, it, &mut demand.unmodelled));
+    }
+    for (at, it) in spec.topology_spread_constraints.iter().flatten().enumerate() {
+        let field = format!("{field}.topologySpreadConstraints[{at}]");
+        demand.spread.push(reader.spread(&field, it));
+    }
+    let gates = spec.scheduling_gates.iter().flatten();
+    demand.gates = gates.map(|it| it.name.clone()).collect();
+    if !asked.admitted {
+        admit(listing, asked, &mut demand, reader);
+    }
+    volumes.of_pod(asked, &mut demand);
+    strange(asked, &mut demand.unmodelled);
+    demand
+}
+
+/// What nothing here stands for.
+fn strange(asked: &Asked<'_>, unmodelled: &mut Vec<String>) {
+    let spec = asked.spec;
+    if let Some(other) = spec.scheduler_name.as_deref()
+        && !other.is_empty()
+        && other != DEFAULT_SCHEDULER
+    {
+        unmodelled.push(format!("the scheduler {}", quoted(other)));
+    }
+    for claim in spec.resource_claims.iter().flatten() {
+        unmodelled.push(format!("the resource claim {}", quoted(&claim.name)));
+    }
+    for field in asked.unknown.iter().filter(|it| !HARMLESS.contains(&it.as_str())) {
+        unmodelled.push(format!("the field {}", quoted(&format!("spec.{field}"))));
+    }
+    unmodelled.sort();
+    unmodelled.dedup();
+}
+
+/// What the API server and its admission would add to what a person wrote.
+fn admit(listing: &Listing, asked: &Asked<'_>, demand: &mut Demand, reader: &mut Reader) {
+    let spec = asked.spec;
+    for key in TOLERATED_FOR_A_WHILE {
+        let taint = Taint::new(key, "", Effect::NoExecute);
+        if !taint.tolerated_by(&demand.tolerations) {
+            demand.tolerations.push(exists(key, Effect::NoExecute));
+        }
+    }
+    let Some(class) = &spec.runtime_class_name else { return };
+    let Some(class) = listing.runtime_classes.get(class) else {
+        let what = format!("the RuntimeClass {}, which is not in the files", quoted(class));
+        demand.unmodelled.push(what);
+        return;
+    };
+    // Already added where the person wrote an overhead.
+    if spec.overhead.is_none()
+        && let Some(overhead) = &class.value.overhead
+    {
+        let mut broken = Reader::default();
+        let more = broken.amounts("overhead.podFixed", overhead.pod_fixed.as_ref());
+        if !broken.found.is_empty() {
+            reader
+                .refuse(format!("{}.runtimeClassName", asked.field), "its overhead is unreadable");
+        }
+        demand.requests =
+            requests(std::slice::from_ref(&demand.requests), &[], &Amounts::new(), &more);
+    }
+    if let Some(scheduling) = &class.value.scheduling {
+        demand.node_selector.extend(scheduling.node_selector.clone().unwrap_or_default());
+        for it in scheduling.tolerations.iter().flatten() {
+            demand.tolerations.extend(reader.toleration(
+                &format!("{}.runtimeClassName", asked.field),
+                it,
+                &mut demand.unmodelled,
+            ));
+        }
+    }
+}
+
+pub(super) fn exists(key: &str, effect: Effect) -> Toleration {
+    Toleration { key: Some(key.to_owned()), value: Tolerated::Any, effect: Some(effect) }
+}
+
+fn priority(listing: &Listing, spec: &PodSpec, unmodelled: &mut Vec<String>) -> i32 {
+    if let Some(written) = spec.priority {
+        return written;
+    }
+    let Some(name) = spec.priority_class_name.as_deref().filter(|it| !it.is_empty()) else {
+        let classes = listing.priority_classes.values();
+        let defaults = classes.filter(|it| it.global_default == Some(true)).map(|it| it.value);
+        return defaults.min().unwrap_or(0);
+    };
+    let built_in = BUILT_IN_PRIORITIES.iter().find(|(it, _)| *it == name);
+    let listed = listing.priority_classes.get(name).map(|it| it.value);
+    listed.or(built_in.map(|(_, value)| *value)).unwrap_or_else(|| {
+        let what = format!("the PriorityClass {}, which is not in the files", quoted(name));
+        unmodelled.push(what);
+        0
+    })
+}
+
+fn pod_requests(asked: &Asked<'_>, reader: &mut Reader) -> Amounts {
+    let Asked { spec, field, .. } = *asked;
+    let status = asked.status;
+    let running = status.and_then(|it| it.container_statuses.as_ref());
+    let mut containers = Vec::new();
+    for (at, it) in spec.containers.iter().enumerate() {
+        containers.push(container_requests(
+            &format!("{field}.containers[{at}]"),
+            it,
+            running,
+            reader,
+        ));
+    }
+    let running = status.and_then(|it| it.init_container_statuses.as_ref());
+    let mut before = Vec::new();
+    for (at, it) in spec.init_containers.iter().flatten().enumerate() {
+        let field = format!("{field}.initContainers[{at}]");
+        before.push(InitContainer {
+            requests: container_requests(&field, it, running, reader),
+            sidecar: sidecar(it),
+        });
+    }
+    let overhead = reader.amounts(&format!("{field}.overhead"), spec.overhead.as_ref());
+    let mut of_pod = Amounts::new();
+    if let Some(written) = &spec.resources {
+        let field = format!("{field}.resources");
+        of_pod = reader.amounts(&format!("{field}.requests"), written.requests.as_ref());
+        let limits = reader.amounts(&format!("{field}.limits"), written.limits.as_ref());
+        let together = requests(&containers, &before, &Amounts::new(), &Amounts::new());
+        // A limit of the whole pod is its request where neither it nor a container requests.
+        for (name, limit) in limits {
+            if !together.contains_key(&name) {
+                of_pod.entry(name).or_insert(limit);
+            }
+        }
+    }
+    requests(&containers, &before, &of_pod, &overhead)
+}
+
+fn sidecar(container: &Container) -> bool {
+    container.restart_policy.as_deref() == Some(ALWAYS)
+}
+
+/// What a container requests; what it has a limit for and does not request, it requests as much of. A
+/// container that is being resized has what it has until it has what it asks for.
+fn container_requests(
+    field: &str,
+    container: &Container,
+    running: Option<&Vec<ContainerStatus>>,
+    reader: &mut Reader,
+) -> Amounts {
+    let field = format!("{field}.resources");
+    let mut amounts = written_requests(&field, container.resources.as_ref(), reader);
+    let status = running.into_iter().flatten().find(|it| it.name == container.name);
+    if let Some(status) = status {
+        // What a kubelet says is not for a person to correct.
+        let mut unread = Reader::default();
+        let given = status.resources.as_ref().and_then(|it| it.requests.as_ref());
+        for given in [given, status.allocated_resources.as_ref()] {
+            for (name, amount) in unread.amounts("", given) {
+                if name == CPU || name == MEMORY {
+                    let most = amounts.entry(name).or_insert(amount);
+                    *most = (*most).max(amount);
+                }
+            }
+        }
+    }
+    amounts
+}
+
+fn written_requests(
+    field: &str,
+    written: Option<&ResourceRequirements>,
+    reader: &mut Reader,
+) -> Amounts {
+    let Some(written) = written else { return Amounts::new() };
+    let mut amounts = reader.amounts(&format!("{field}.requests"), written.requests.as_ref());
+    for (name, limit) in reader.amounts(&format!("{field}.limits"), written.limits.as_ref()) {
+        amounts.entry(name).or_insert(limit);
+    }
+    amounts
+}
+
+/// Ports of the node that the pod takes. With the node's network, every port of a container is one.
+fn host_ports(spec: &PodSpec, field: &str, reader: &mut Reader) -> Vec<HostPort> {
+    let sidecars = spec.init_containers.iter().flatten().filter(|it| sidecar(it));
+    let mut taken = Vec::new();
+    for port in spec.containers.iter().chain(sidecars).flat_map(|it| it.ports.iter().flatten()) {
+        let own = port.host_port.filter(|it| *it != 0);
+        let shared = spec.host_network.unwrap_or(false).then_some(port.container_port);
+        let Some(number) = own.or(shared).filter(|it| *it != 0) else { continue };
+        let Ok(number) = u16::try_from(number) else {
+            reader.refuse(format!("{field}.containers"), format!("{number} is not a port"));
+            continue;
+        };
+        taken.push(HostPort {
+            address: port.host_ip.clone().unwrap_or_default(),
+            protocol: port.protocol.clone().unwrap_or_default(),
+            port: number,
+        });
+    }
+    taken.sort_unstable();
+    taken.dedup();
+    taken
+}
+
+/// Labels that a controller adds to those of its template.
+pub(super) fn with_labels(
+    labels: Option<&BTreeMap<String, String>>,
+    more: &[(&str, &str)],
+) -> Labels {
+    let mut all = labels.cloned().unwrap_or_default();
+    all.extend(more.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    all
+}

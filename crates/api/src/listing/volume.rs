@@ -1,0 +1,244 @@
+//! Where can a pod's volumes be reached?
+//!
+//! `pod's volumes → claims → volumes or classes → node terms`
+//!
+//! A bound volume has a place of its own. An unbound one whose class waits for its first consumer will
+//! be made where the pod goes, within the topologies of the class. Whatever else there is (a claim that
+//! is not in the files, one that binds before the pod is placed) is not for us to foresee.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{
+    PersistentVolume, PersistentVolumeClaim, Pod, Volume as WireVolume,
+};
+use k8s_openapi::api::storage::v1::StorageClass;
+use nodemolt_fit::{
+    Operator, Written, label,
+    pod::{Demand, Volume},
+    selector::NodeTerm,
+};
+
+use super::{Listing, name, namespace, pod::Asked, reader::Reader};
+use crate::problem::quoted;
+
+const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+const WAIT: &str = "WaitForFirstConsumer";
+const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
+const ONE_POD: &str = "ReadWriteOncePod";
+/// Volumes from before CSI are attached by the driver that took over.
+const IN_TREE_EBS: &str = "kubernetes.io/aws-ebs";
+const EBS: &str = "ebs.csi.aws.com";
+/// How several values stand in one label of a volume.
+const SEPARATOR: &str = "__";
+
+pub(super) struct Volumes<'l> {
+    listing: &'l Listing,
+    default_class: Option<&'l StorageClass>,
+    /// Pods that use a claim and have not ended.
+    users: BTreeMap<(&'l str, &'l str), usize>,
+}
+
+/// Why nobody can say where the pod goes.
+type Unforeseen = String;
+
+impl<'l> Volumes<'l> {
+    pub(super) fn new(listing: &'l Listing) -> Self {
+        let default = |it: &&StorageClass| {
+            let annotations = it.metadata.annotations.as_ref();
+            annotations.and_then(|it| it.get(DEFAULT_CLASS)).is_some_and(|it| it == "true")
+        };
+        let classes = listing.storage_classes.values().map(|it| &it.value);
+        // Of several defaults the API server takes the newest.
+        let default_class = classes
+            .filter(default)
+            .max_by_key(|it| (it.metadata.creation_timestamp.clone(), name(&it.metadata)));
+        let mut users = BTreeMap::new();
+        for pod in listing.pods.iter().map(|it| &it.value.pod).filter(|it| !super::world::ended(it))
+        {
+            for claim in claims_of(pod) {
+                *users.entry((namespace(&pod.metadata), claim)).or_default() += 1;
+            }
+        }
+        Self { listing, default_class, users }
+    }
+
+    /// Adds the pod's volumes to what it demands.
+    pub(super) fn of_pod(&self, asked: &Asked<'_>, demand: &mut Demand) {
+        let own = asked.own_claims.iter();
+        let mounted = own.map(|(claim, template)| (claim.clone(), Some(*template)));
+        let mut claims: Vec<(String, Option<&PersistentVolumeClaim>)> = mounted.collect();
+        // The spec of a claim that will be made for the pod alone.
+        let mut made = Vec::new();
+        for it in asked.spec.volumes.iter().flatten() {
+            if let Some(inline) = inline(it) {
+                demand.unmodelled.push(format!("the inline {inline} volume {}", quoted(&it.name)));
+            }
+            if let Some(source) = &it.persistent_volume_claim {
+                claims.push((source.claim_name.clone(), None));
+            }
+            if let Some(source) = &it.ephemeral {
+                let spec = source.volume_claim_template.as_ref().map(|it| it.spec.clone());
+                let claim = PersistentVolumeClaim { spec, ..PersistentVolumeClaim::default() };
+                made.push((format!("{}-{}", asked.name, it.name), claim));
+            }
+        }
+        claims.extend(made.iter().map(|(name, claim)| (name.clone(), Some(claim))));
+        for (claim, template) in claims {
+            match self.of_claim(asked.namespace, &claim, template) {
+                Ok(volume) => demand.volumes.push(volume),
+                Err(what) => demand.unmodelled.push(what),
+            }
+        }
+        demand.volumes.sort_unstable();
+        demand.volumes.dedup();
+    }
+
+    fn of_claim(
+        &self,
+        namespace: &str,
+        called: &str,
+        template: Option<&PersistentVolumeClaim>,
+    ) -> Result<Volume, Unforeseen> {
+        let listed = self.listing.claims.get(&(namespace.to_owned(), called.to_owned()));
+        let Some(claim) = listed.map(|it| &it.value).or(template) else {
+            return Err(format!("the claim {}, which is not in the files", quoted(called)));
+        };
+        if claim.metadata.deletion_timestamp.is_some() {
+            return Err(format!("the claim {}, which is being deleted", quoted(called)));
+        }
+        let spec = claim.spec.as_ref();
+        let modes = spec.and_then(|it| it.access_modes.as_ref()).into_iter().flatten();
+        let users = self.users.get(&(namespace, called)).copied().unwrap_or(0);
+        if modes.into_iter().any(|it| it == ONE_POD) && users > 1 {
+            return Err(format!("the claim {}, which is for one pod only", quoted(called)));
+        }
+        let bound = spec.and_then(|it| it.volume_name.as_deref()).filter(|it| !it.is_empty());
+        let phase = claim.status.as_ref().and_then(|it| it.phase.as_deref());
+        match (bound, phase) {
+            (_, Some("Lost")) => Err(format!("the claim {}, whose volume is lost", quoted(called))),
+            (Some(volume), _) => match self.listing.volumes.get(volume) {
+                Some(volume) => bound_volume(&volume.value),
+                None => Err(format!(
+                    "the volume {} of the claim {}, which is not in the files",
+                    quoted(volume),
+                    quoted(called)
+                )),
+            },
+            (None, _) => self.unbound(namespace, called, claim),
+        }
+    }
+
+    fn unbound(
+        &self,
+        namespace: &str,
+        called: &str,
+        claim: &PersistentVolumeClaim,
+    ) -> Result<Volume, Unforeseen> {
+        let written = claim.spec.as_ref().and_then(|it| it.storage_class_name.as_deref());
+        let class = match written {
+            Some("") => {
+                return Err(format!("the claim {}, which waits for a volume", quoted(called)));
+            }
+            Some(class) => self.listing.storage_classes.get(class).map(|it| &it.value),
+            None => self.default_class,
+        };
+        let Some(class) = class else {
+            let class = written.map_or("the default one".to_owned(), quoted);
+            return Err(format!(
+                "the StorageClass of the claim {} ({class}), which is not in the files",
+                quoted(called)
+            ));
+        };
+        if class.volume_binding_mode.as_deref() != Some(WAIT) {
+            return Err(format!(
+                "the claim {}, which is not bound though its class binds at once",
+                quoted(called)
+            ));
+        }
+        if class.provisioner == NO_PROVISIONER {
+            return Err(format!("the claim {}, whose class makes no volumes", quoted(called)));
+        }
+        let terms = class.allowed_topologies.iter().flatten().map(|it| {
+            let labels = it.match_label_expressions.iter().flatten();
+            NodeTerm::labels(labels.map(|it| within(&it.key, it.values.clone())).collect())
+        });
+        let terms: Vec<NodeTerm> = terms.filter(|it| !it.labels.is_empty()).collect();
+        Ok(Volume {
+            handle: format!("{namespace}/{called}"),
+            driver: Some(driver(&class.provisioner).to_owned()),
+            reach: (!terms.is_empty()).then_some(terms),
+        })
+    }
+}
+
+/// Names of the claims that a pod mounts, also of those made for it alone.
+fn claims_of(pod: &Pod) -> Vec<&str> {
+    let volumes = pod.spec.iter().flat_map(|it| it.volumes.iter().flatten());
+    let claims = volumes.filter_map(|it| it.persistent_volume_claim.as_ref());
+    claims.map(|it| it.claim_name.as_str()).collect()
+}
+
+fn driver(provisioner: &str) -> &str {
+    if provisioner == IN_TREE_EBS { EBS } else { provisioner }
+}
+
+fn bound_volume(volume: &PersistentVolume) -> Result<Volume, Unforeseen> {
+    let called = name(&volume.metadata);
+    let spec = volume.spec.as_ref();
+    let mut reader = Reader::default();
+    let affinity =
+        spec.and_then(|it| it.node_affinity.as_ref()).and_then(|it| it.required.as_ref());
+    let terms = affinity.map(|it| {
+        let terms = it.node_selector_terms.iter();
+        terms.map(|it| reader.node_term("", it)).collect::<Vec<NodeTerm>>()
+    });
+    if !reader.found.is_empty() {
+        return Err(format!("the volume {}, whose node affinity is unreadable", quoted(called)));
+    }
+    let labels = zone_labels(volume);
+    let reach = match (terms, labels.is_empty()) {
+        (terms, true) => terms,
+        (None, false) => Some(vec![NodeTerm::labels(labels)]),
+        (Some(terms), false) => Some(
+            terms
+                .into_iter()
+                .map(|it| NodeTerm { labels: [it.labels, labels.clone()].concat(), ..it })
+                .collect(),
+        ),
+    };
+    let csi = spec.and_then(|it| it.csi.as_ref());
+    let ebs = spec.and_then(|it| it.aws_elastic_block_store.as_ref());
+    let (handle, driver) = match (csi, ebs) {
+        (Some(csi), _) => (csi.volume_handle.clone(), Some(csi.driver.clone())),
+        (None, Some(ebs)) => (ebs.volume_id.clone(), Some(EBS.to_owned())),
+        (None, None) => (called.to_owned(), None),
+    };
+    Ok(Volume { handle, driver, reach })
+}
+
+/// Zone and region that stand on a volume as labels, several values in one.
+fn zone_labels(volume: &PersistentVolume) -> Vec<Written> {
+    let labels = volume.metadata.labels.iter().flatten();
+    labels
+        .map(|(key, value)| (label::normalise(key), value))
+        .filter(|(key, _)| [label::ZONE, label::REGION].contains(key))
+        .map(|(key, value)| within(key, value.split(SEPARATOR).map(str::to_owned).collect()))
+        .collect()
+}
+
+fn within(key: &str, values: Vec<String>) -> Written {
+    Written { key: key.to_owned(), operator: Operator::In, values, min_values: None }
+}
+
+/// Volumes that keep others away by what they are, and that nobody writes any more.
+fn inline(volume: &WireVolume) -> Option<&'static str> {
+    let kinds = [
+        (volume.aws_elastic_block_store.is_some(), "awsElasticBlockStore"),
+        (volume.azure_disk.is_some(), "azureDisk"),
+        (volume.gce_persistent_disk.is_some(), "gcePersistentDisk"),
+        (volume.iscsi.is_some(), "iscsi"),
+        (volume.rbd.is_some(), "rbd"),
+        (volume.cinder.is_some(), "cinder"),
+    ];
+    kinds.into_iter().find(|(there, _)| *there).map(|(_, kind)| kind)
+}

@@ -1,0 +1,84 @@
+//! For how many pods does this stand?
+//!
+//! A workload is read as its template and the number of copies that should run. Which of them exist
+//! already is found out later, when all files are read.
+
+use k8s_openapi::api::{
+    apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
+    batch::v1::Job,
+    core::v1::ReplicationController,
+};
+
+use super::{Copies, Workload};
+use crate::problem::Finding;
+
+/// More than a whole cluster of Kubernetes is made for (150,000 pods): somebody leaned on a key.
+const COPIES_MAX: usize = 200_000;
+
+pub(super) fn deployment(it: Deployment) -> Result<Workload, Finding> {
+    let spec = it.spec.unwrap_or_default();
+    let copies = Copies::Alike(count("spec.replicas", spec.replicas)?);
+    Ok(Workload::new("Deployment", it.metadata, spec.template, copies))
+}
+
+pub(super) fn replica_set(it: ReplicaSet) -> Result<Workload, Finding> {
+    let spec = it.spec.unwrap_or_default();
+    let copies = Copies::Alike(count("spec.replicas", spec.replicas)?);
+    Ok(Workload::new("ReplicaSet", it.metadata, spec.template.unwrap_or_default(), copies))
+}
+
+pub(super) fn replication_controller(it: ReplicationController) -> Result<Workload, Finding> {
+    let spec = it.spec.unwrap_or_default();
+    let copies = Copies::Alike(count("spec.replicas", spec.replicas)?);
+    let template = spec.template.unwrap_or_default();
+    Ok(Workload::new("ReplicationController", it.metadata, template, copies))
+}
+
+pub(super) fn stateful_set(it: StatefulSet) -> Result<Workload, Finding> {
+    let spec = it.spec.unwrap_or_default();
+    let from = spec.ordinals.as_ref().and_then(|it| it.start);
+    let copies = Copies::Numbered {
+        count: count("spec.replicas", spec.replicas)?,
+        from: from.map_or(Ok(0), |it| count("spec.ordinals.start", Some(it)))?,
+        claims: spec.volume_claim_templates.unwrap_or_default(),
+    };
+    Ok(Workload::new("StatefulSet", it.metadata, spec.template, copies))
+}
+
+pub(super) fn daemon_set(it: DaemonSet) -> Workload {
+    let spec = it.spec.unwrap_or_default();
+    Workload::new("DaemonSet", it.metadata, spec.template, Copies::OnEveryNode)
+}
+
+/// As many at a time as it runs in parallel, and not more than are still to be completed.
+pub(super) fn job(it: Job) -> Result<Workload, Finding> {
+    let spec = it.spec.unwrap_or_default();
+    let status = it.status.unwrap_or_default();
+    let parallel = count("spec.parallelism", spec.parallelism)?;
+    let ended = status.conditions.iter().flatten().any(|it| {
+        it.status == "True" && ["Complete", "Failed", "SuccessCriteriaMet"].contains(&&*it.type_)
+    });
+    let left = if spec.completions.is_none() {
+        parallel
+    } else {
+        let wanted = count("spec.completions", spec.completions)?;
+        let done = usize::try_from(status.succeeded.unwrap_or(0)).unwrap_or(0);
+        parallel.min(wanted.saturating_sub(done))
+    };
+    let idle = ended || spec.suspend.unwrap_or(false);
+    let copies = Copies::Alike(if idle { 0 } else { left });
+    Ok(Workload::new("Job", it.metadata, spec.template, copies))
+}
+
+/// One, where nothing is written.
+fn count(field: &str, written: Option<i32>) -> Result<usize, Finding> {
+    let Some(written) = written else { return Ok(1) };
+    match usize::try_from(written) {
+        Ok(count) if count <= COPIES_MAX => Ok(count),
+        Ok(count) => Err(Finding::error(
+            field,
+            format!("{count} is more than {COPIES_MAX}, which are taken"),
+        )),
+        Err(_) => Err(Finding::error(field, "must not be negative")),
+    }
+}

@@ -1,0 +1,317 @@
+//! What do pods, nodes and workloads ask for, as kubectl prints them and as people write them?
+
+#![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use nodemolt_api::file::Source;
+use nodemolt_api::listing::{Listing, World};
+use nodemolt_api::problem::Severity;
+use nodemolt_fit::pod::{Demand, Pod};
+use nodemolt_fit::taint::{Effect, Taint};
+use proptest::prelude::*;
+
+/// The listing of these documents, and the errors in them.
+fn listing(text: &str) -> (Listing, Vec<String>) {
+    let mut listing = Listing::default();
+    let source = Source { name: "all.yaml".to_owned(), text: text.to_owned() };
+    let (_, problems) = listing.read(&source);
+    let errors = problems.iter().filter(|it| it.severity == Severity::Error);
+    let errors = errors.map(ToString::to_string).collect();
+    (listing, errors)
+}
+
+fn world(text: &str, leaving: &[&str]) -> World {
+    let (listing, errors) = listing(text);
+    assert!(errors.is_empty(), "{errors:?}");
+    let leaving: BTreeSet<String> = leaving.iter().map(|it| (*it).to_owned()).collect();
+    World::new(&listing, &leaving, &[]).unwrap()
+}
+
+fn only(text: &str) -> Demand {
+    let world = world(text, &[]);
+    let [Pod { demand, .. }] = world.pods.as_slice() else { panic!("{:?}", world.pods) };
+    Demand::clone(demand)
+}
+
+/// A pod as a person writes it. `spec` is indented by two.
+fn written(spec: &str) -> String {
+    format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: p, labels: {{app: p}}}}\nspec:\n{spec}")
+}
+
+/// The same after an API server has admitted it.
+fn admitted(spec: &str) -> String {
+    written(spec).replace("{name: p,", "{name: p, uid: u-1,")
+}
+
+const PLAIN: &str = "  containers: [{name: c, image: i}]\n";
+
+fn requests(demand: &Demand) -> String {
+    demand.requests.iter().fold(String::new(), |mut all, (name, amount)| {
+        let _ = write!(all, "{name}={amount} ");
+        all
+    })
+}
+
+#[test]
+fn requests_add_up_as_in_kubernetes() {
+    for (spec, expected) in [
+        ("  containers: [{name: c}]\n", ""),
+        // A number needs no quotes.
+        (
+            "  containers: [{name: c, resources: {requests: {cpu: 2, memory: 1Gi}}}]\n",
+            "cpu=2 memory=1Gi ",
+        ),
+        ("  containers: [{name: c, resources: {requests: {cpu: 0.5}}}]\n", "cpu=500m "),
+        // What has a limit and no request, requests its limit; what has both, its request.
+        (
+            "  containers: [{name: c, resources: {requests: {cpu: 1}, limits: {cpu: 2, memory: 1Gi, nvidia.com/gpu: 1}}}]\n",
+            "cpu=1 memory=1Gi nvidia.com/gpu=1 ",
+        ),
+        // The largest init container, or all the others together.
+        (
+            "  initContainers: [{name: i, resources: {requests: {cpu: 3}}}]\n  containers: [{name: a, resources: {requests: {cpu: 1}}}, {name: b, resources: {requests: {cpu: 1}}}]\n",
+            "cpu=3 ",
+        ),
+        // A sidecar stays, and counts from its place on.
+        (
+            "  initContainers: [{name: s, restartPolicy: Always, resources: {requests: {cpu: 1}}}, {name: i, resources: {requests: {cpu: 3}}}]\n  containers: [{name: a, resources: {requests: {cpu: 1}}}]\n",
+            "cpu=4 ",
+        ),
+        (
+            "  overhead: {cpu: 250m}\n  containers: [{name: a, resources: {requests: {cpu: 1}}}]\n",
+            "cpu=1250m ",
+        ),
+        // What is said of the whole pod stands for its containers.
+        (
+            "  resources: {requests: {cpu: 3}}\n  containers: [{name: a, resources: {requests: {cpu: 1, memory: 1Gi}}}]\n",
+            "cpu=3 memory=1Gi ",
+        ),
+        ("  resources: {limits: {cpu: 3}}\n  containers: [{name: a}]\n", "cpu=3 "),
+        (
+            "  resources: {limits: {cpu: 3}}\n  containers: [{name: a, resources: {requests: {cpu: 1}}}]\n",
+            "cpu=1 ",
+        ),
+    ] {
+        assert_eq!(requests(&only(&written(spec))), expected, "{spec}");
+    }
+}
+
+#[test]
+fn a_container_that_is_being_resized_has_what_it_has() {
+    let pod = admitted(
+        "  nodeName: one\n  containers: [{name: c, resources: {requests: {cpu: 1}}}]\nstatus: {phase: Running, containerStatuses: [{name: c, ready: true, restartCount: 0, image: i, imageID: i, resources: {requests: {cpu: 3}}}]}\n",
+    );
+    let node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: one}\nstatus: {allocatable: {cpu: 4, pods: 10}}\n";
+    let world = world(&format!("{pod}{node}"), &[]);
+    assert_eq!(requests(&world.nodes[0].pods[0].demand), "cpu=3 ");
+}
+
+#[test]
+fn the_api_server_adds_tolerations_once() {
+    let not_ready = Taint::new("node.kubernetes.io/not-ready", "", Effect::NoExecute);
+    assert!(not_ready.tolerated_by(&only(&written(PLAIN)).tolerations));
+    // What it has admitted is taken as it is.
+    assert!(only(&admitted(PLAIN)).tolerations.is_empty());
+}
+
+#[test]
+fn daemons_put_up_with_more_than_others() {
+    let set = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec:\n  selector: {}\n  template:\n    spec: {hostNetwork: true, containers: [{name: c}]}\n";
+    let world = world(set, &[]);
+    let tolerations = &world.daemons[0].demand.tolerations;
+    for (key, effect, tolerated) in [
+        ("node.kubernetes.io/unschedulable", Effect::NoSchedule, true),
+        ("node.kubernetes.io/network-unavailable", Effect::NoSchedule, true),
+        ("node.kubernetes.io/not-ready", Effect::NoExecute, true),
+        ("node.kubernetes.io/not-ready", Effect::NoSchedule, false),
+        ("team", Effect::NoSchedule, false),
+    ] {
+        assert_eq!(Taint::new(key, "", effect).tolerated_by(tolerations), tolerated, "{key}");
+    }
+}
+
+#[test]
+fn what_nothing_here_stands_for_is_said() {
+    for (spec, expected) in [
+        ("  schedulerName: volcano\n", "the scheduler `volcano`"),
+        ("  resourceClaims: [{name: gpu}]\n", "the resource claim `gpu`"),
+        ("  priorityClassName: gold\n", "the PriorityClass `gold`, which is not in the files"),
+        (
+            "  volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]\n",
+            "the claim `c`, which is not in the files",
+        ),
+        ("  volumes: [{name: v, rbd: {monitors: [a], image: i}}]\n", "the inline rbd volume `v`"),
+        (
+            "  tolerations: [{key: a, operator: Gt, value: '5'}]\n",
+            "a toleration with the operator Gt",
+        ),
+        ("  workloadRef: {name: w, podGroup: g}\n", "the field `spec.workloadRef`"),
+    ] {
+        let demand = only(&admitted(&format!("{spec}{PLAIN}")));
+        assert_eq!(demand.unmodelled, [expected], "{spec}");
+    }
+    for harmless in [
+        "  schedulerName: default-scheduler\n",
+        "  hostnameOverride: h\n",
+        "  priorityClassName: system-node-critical\n",
+    ] {
+        let demand = only(&admitted(&format!("{harmless}{PLAIN}")));
+        assert!(demand.unmodelled.is_empty(), "{:?}", demand.unmodelled);
+    }
+}
+
+#[test]
+fn with_the_nodes_network_every_port_is_the_nodes() {
+    let ports = |spec: &str| {
+        let demand = only(&written(spec));
+        demand.host_ports.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let container = "containers: [{name: c, ports: [{containerPort: 80}, {containerPort: 81, hostPort: 8081, hostIP: 10.0.0.1, protocol: UDP}]}]\n";
+    assert_eq!(ports(&format!("  {container}")), ["10.0.0.1:8081/UDP"]);
+    let shared = container.replace("hostPort: 8081", "hostPort: 81");
+    assert_eq!(ports(&format!("  hostNetwork: true\n  {shared}")).len(), 2);
+}
+
+#[test]
+fn workloads_stand_for_the_pods_that_are_missing() {
+    let workload = |api: &str, kind: &str, spec: &str| {
+        format!(
+            "apiVersion: {api}\nkind: {kind}\nmetadata: {{name: w, namespace: shop}}\nspec:\n{spec}  template: {{spec: {{containers: [{{name: c}}]}}}}\n---\n"
+        )
+    };
+    let owned = |name: &str, kind: &str, owner: &str, more: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n  namespace: shop\n  uid: u-{name}\n  ownerReferences: [{{apiVersion: apps/v1, kind: {kind}, name: {owner}, uid: u, controller: true}}]\n{more}spec: {{containers: [{{name: c}}]}}\n---\n"
+        )
+    };
+    let gone = "  deletionTimestamp: '2026-11-15T09:00:00Z'\n";
+    for (text, expected) in [
+        (workload("apps/v1", "Deployment", ""), vec!["w#1"]),
+        (workload("apps/v1", "Deployment", "  replicas: 0\n"), vec![]),
+        (workload("apps/v1", "Deployment", "  replicas: 2\n"), vec!["w#1", "w#2"]),
+        // Its pods are known by the name of a ReplicaSet that is not in the files.
+        (
+            workload("apps/v1", "Deployment", "  replicas: 2\n")
+                + &owned("w-5f-x", "ReplicaSet", "w-5f", ""),
+            vec!["w#1", "w-5f-x"],
+        ),
+        // One that is on its way out is replaced.
+        (
+            workload("apps/v1", "Deployment", "") + &owned("w-5f-x", "ReplicaSet", "w-5f", gone),
+            vec!["w#1"],
+        ),
+        // Another's pods count for nobody here.
+        (
+            workload("apps/v1", "Deployment", "") + &owned("o-5f-x", "ReplicaSet", "o-5f", ""),
+            vec!["o-5f-x", "w#1"],
+        ),
+        (
+            workload("apps/v1", "StatefulSet", "  replicas: 3\n  ordinals: {start: 5}\n")
+                + &owned("w-6", "StatefulSet", "w", ""),
+            vec!["w-5", "w-6", "w-7"],
+        ),
+        (workload("batch/v1", "Job", "  parallelism: 3\n  completions: 2\n"), vec!["w#1", "w#2"]),
+        (workload("batch/v1", "Job", "  suspend: true\n"), vec![]),
+        (workload("v1", "ReplicationController", "  replicas: 1\n"), vec!["w#1"]),
+    ] {
+        let world = world(&text, &[]);
+        let mut names: Vec<String> = world.pods.iter().map(|it| it.name.to_string()).collect();
+        names.sort();
+        assert_eq!(names, expected, "{text}");
+        assert!(world.pods.iter().all(|it| &*it.namespace.name == "shop"));
+    }
+}
+
+#[test]
+fn a_bound_volume_is_where_its_labels_and_affinity_say() {
+    let volume = |labels: &str, affinity: &str| {
+        format!(
+            "apiVersion: v1\nkind: PersistentVolume\nmetadata: {{name: pv, labels: {{{labels}}}}}\nspec:\n  csi: {{driver: ebs.csi.aws.com, volumeHandle: vol-1}}\n{affinity}---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: c}}\nspec: {{volumeName: pv}}\n---\n"
+        )
+    };
+    let affinity = "  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.ebs.csi.aws.com/zone, operator: In, values: [a]}]}]}}\n";
+    let pod = written(&format!(
+        "  volumes: [{{name: v, persistentVolumeClaim: {{claimName: c}}}}]\n{PLAIN}"
+    ));
+    for (labels, affinity, expected) in [
+        ("", "", "everywhere"),
+        ("", affinity, "topology.ebs.csi.aws.com/zone In [a]"),
+        (
+            "failure-domain.beta.kubernetes.io/zone: a__b",
+            "",
+            "topology.kubernetes.io/zone In [a, b]",
+        ),
+        (
+            "topology.kubernetes.io/zone: a",
+            affinity,
+            "topology.ebs.csi.aws.com/zone In [a] and topology.kubernetes.io/zone In [a]",
+        ),
+    ] {
+        let demand = only(&(volume(labels, affinity) + &pod));
+        let [volume] = demand.volumes.as_slice() else { panic!("{demand:?}") };
+        let terms =
+            volume.reach.iter().flatten().map(|it| {
+                it.labels.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+            });
+        let terms: Vec<String> = terms.collect();
+        let told = if terms.is_empty() { "everywhere".to_owned() } else { terms.join(" or ") };
+        assert_eq!(told, expected, "{labels} {affinity}");
+        assert_eq!((&*volume.handle, volume.driver.as_deref()), ("vol-1", Some("ebs.csi.aws.com")));
+    }
+}
+
+#[test]
+fn what_a_person_misspells_is_an_error_and_what_a_newer_kubernetes_says_is_not() {
+    let (_, errors) = listing(&written(&format!("  nodeSelectr: {{a: b}}\n{PLAIN}")));
+    assert_eq!(errors, ["all.yaml:5:3: spec.nodeSelectr: unknown field"]);
+    let (_, errors) = listing(&admitted(&format!("  brandNew: {{a: b}}\n{PLAIN}")));
+    assert!(errors.is_empty(), "{errors:?}");
+}
+
+#[test]
+fn a_long_listing_is_read_to_its_end() {
+    // Longer than a file of classes may be: a live pod has some kilobytes.
+    let padding = "x".repeat(4000);
+    let mut text = "apiVersion: v1\nkind: PodList\nitems:\n".to_owned();
+    for at in 0..1500 {
+        let _ = write!(
+            text,
+            "- metadata: {{name: p{at}, uid: u{at}, annotations: {{a: {padding}}}}}\n  apiVersion: v1\n  kind: Pod\n  spec: {{containers: [{{name: c}}]}}\n"
+        );
+    }
+    assert!(text.len() > nodemolt_api::file::FILE_BYTES_MAX);
+    assert_eq!(world(&text, &[]).pods.len(), 1500);
+}
+
+const SEED: &str = include_str!("listing/everything.yaml");
+
+#[test]
+fn everything_there_is_can_be_read() {
+    let world = world(SEED, &["node-a"]);
+    assert_eq!(world.nodes.len(), 2);
+    assert!(world.pods.iter().any(|it| &*it.name == "web-7-x" && it.demand.spread.len() == 1));
+}
+
+proptest! {
+    /// Whatever stands in a file, the answer is objects or problems.
+    #[test]
+    fn no_text_makes_it_fall_over(
+        at in 0..SEED.len(),
+        length in 0_usize..60,
+        junk in prop_oneof![
+            Just(String::new()), Just("-1".to_owned()), Just("[]".to_owned()), Just("{}".to_owned()),
+            Just("null".to_owned()), Just("99999999999999999999".to_owned()), Just("é\u{1F980}".to_owned()),
+            Just("!!binary x".to_owned()), Just("\"\"".to_owned()), "[ -~]{0,12}",
+        ],
+    ) {
+        let (mut start, mut end) = (at, (at + length).min(SEED.len()));
+        while !SEED.is_char_boundary(start) { start -= 1; }
+        while !SEED.is_char_boundary(end) { end += 1; }
+        let text = format!("{}{junk}{}", &SEED[..start], &SEED[end..]);
+        let (listing, _) = listing(&text);
+        let leaving = BTreeSet::from(["node-a".to_owned()]);
+        let _ = World::new(&listing, &leaving, &[]);
+    }
+}

@@ -1,0 +1,120 @@
+//! Where would these pods go, and if nowhere, what would have to change?
+//!
+//! `files × leaving nodes × instance types × prices → packing → story`
+//!
+//! Everything is computed here and in [`story`]; the renderers in [`page`] and [`data`] only print.
+
+mod data;
+mod files;
+mod machines;
+mod market;
+mod page;
+mod remedy;
+mod story;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use nodemolt_api::listing::World;
+use nodemolt_fit::pack::pack;
+
+use crate::cli::{self, Format, PackFormat};
+use crate::input;
+use crate::output::{Answer, Exit, Failure, Look, serialize};
+use files::Files;
+use market::Market;
+use story::Story;
+
+pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
+    let mut talk = Talk::default();
+    let files = Files::read(&verb.files, &mut talk)?;
+    if files.listing.without_pods() {
+        return Err(Failure::usage(
+            "the files hold neither pods nor anything that stands for pods",
+        )
+        .hint(
+            "add what `kubectl get pods -A -o yaml` prints, or a Deployment, StatefulSet or Job",
+        ));
+    }
+    let leaving = leaving(&verb.leaving, &files)?;
+    let types = input::read_types(&verb.types, &mut talk.warnings)?;
+    let mut world = World::new(&files.listing, &leaving, &files.bare_pools())
+        .map_err(|problems| files.failure(&problems))?;
+    talk.notes.append(&mut world.notes);
+    let market = Market::read(verb, &files, &world, &mut talk)?;
+    let pools = machines::pools(verb, &files, &types, &market, &world, &mut talk);
+    if pools.is_empty() && world.nodes.iter().all(|it| it.leaving) {
+        talk.warnings
+            .push("there are neither nodes that stay nor pools: nothing can be placed".to_owned());
+    }
+    let packing = pack(&world.pods, &world.nodes, &pools);
+    let story = Story::new(&world, &pools, packing, &types, market);
+    let exit = if story.unplaced.is_empty() { Exit::Done } else { Exit::Failed };
+    let data = match (&verb.explain, verb.output) {
+        (Some(named), PackFormat::Table | PackFormat::Wide) => {
+            let pod = story.find(named)?;
+            let exit = if pod.home.is_some() { Exit::Done } else { Exit::Failed };
+            let data = look.plain(&page::pod(&story, pod, &world, look));
+            return Ok(Answer { data, talk: look.plain(&talk.print()), exit });
+        }
+        (Some(named), PackFormat::Json | PackFormat::Yaml) => {
+            story.find(named)?;
+            render(verb, &story, look)?
+        }
+        (None, _) => render(verb, &story, look)?,
+    };
+    Ok(Answer { data, talk: look.plain(&talk.print()), exit })
+}
+
+fn render(verb: &cli::Pack, story: &Story, look: Look) -> Result<String, Failure> {
+    Ok(match verb.output {
+        PackFormat::Table => look.plain(&page::page(story, look, false, !verb.no_headers)),
+        PackFormat::Wide => look.plain(&page::page(story, look, true, !verb.no_headers)),
+        PackFormat::Json => serialize(Format::Json, &data::packing(story))?,
+        PackFormat::Yaml => serialize(Format::Yaml, &data::packing(story))?,
+    })
+}
+
+/// All of them are in the files, or it was a typing mistake.
+fn leaving(typed: &[String], files: &Files) -> Result<BTreeSet<String>, Failure> {
+    let known = files.listing.node_names();
+    for name in typed {
+        if !known.contains(&name.as_str()) {
+            let failure = Failure::usage(format!("the files hold no node `{name}`"));
+            let near = known
+                .iter()
+                .map(|it| (strsim::damerau_levenshtein(it, name), *it))
+                .filter(|(distance, it)| *distance <= 1.max(it.len().min(name.len()) / 3))
+                .min();
+            return Err(match near {
+                Some((_, near)) => failure.hint(format!("did you mean `{near}`?")),
+                None => {
+                    failure.hint("add the node with -f, as `kubectl get nodes -o yaml` prints it")
+                }
+            });
+        }
+    }
+    Ok(typed.iter().cloned().collect())
+}
+
+/// What goes to stderr.
+#[derive(Debug, Default)]
+struct Talk {
+    /// Ready to print.
+    text: String,
+    warnings: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Talk {
+    fn print(&self) -> String {
+        let mut text = self.text.clone();
+        for warning in &self.warnings {
+            let _ = writeln!(text, "warning: {warning}");
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        text
+    }
+}

@@ -1,0 +1,204 @@
+//! The answer for programs.
+
+use std::collections::BTreeMap;
+
+use nodemolt_fit::pack::{Place, Why};
+use nodemolt_fit::prices::decimal;
+use nodemolt_fit::{Quantity, Written};
+use serde::Serialize;
+
+use super::market::Known;
+use super::remedy;
+use super::story::{PodSaid, Story};
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Packing<'s> {
+    api_version: &'static str,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    region: Option<&'s str>,
+    summary: Summary<'s>,
+    leaving: &'s [String],
+    unplaced: Vec<Unplaced<'s>>,
+    new_nodes: Vec<New<'s>>,
+    placed: Vec<Placed<'s>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Summary<'s> {
+    pods: usize,
+    placed: usize,
+    unplaced: usize,
+    new_nodes: usize,
+    /// Of all new nodes. Absent if one of them has no price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price_per_hour: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    currency: Option<&'static str>,
+    /// Whence the prices are, or why there are none.
+    prices: &'s str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Pod<'s> {
+    namespace: &'s str,
+    name: &'s str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<&'s str>,
+    /// The node that it has to leave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leaves: Option<&'s str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Unplaced<'s> {
+    pod: Pod<'s>,
+    /// `Gated`, `Unmodelled` or `NoPlace`.
+    reason: &'static str,
+    message: String,
+    /// Gates, or what is not modelled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    details: Vec<&'s str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nearest: Option<Nearest<'s>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Nearest<'s> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<&'s str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pool: Option<&'s str>,
+    obstacles: Vec<Obstacle>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Obstacle {
+    kind: &'static str,
+    message: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct New<'s> {
+    name: &'s str,
+    pool: &'s str,
+    pods: Vec<String>,
+    requests: &'s BTreeMap<String, Quantity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price_per_hour: Option<String>,
+    /// The cheapest first; where no price is known, the smallest first.
+    instance_types: Vec<Type<'s>>,
+    requirements: &'s [Written],
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Type<'s> {
+    name: &'s str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price_per_hour: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Placed<'s> {
+    pod: Pod<'s>,
+    /// A node that stays, or the name of a new one.
+    node: String,
+    new: bool,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    does_without: &'s [String],
+}
+
+pub(super) fn packing(story: &Story) -> Packing<'_> {
+    let left = story.unplaced_count();
+    let (currency, prices) = match &story.prices {
+        Known::Priced { currency, whence } => (Some(currency.code()), whence),
+        Known::Unpriced(why) => (None, why),
+    };
+    Packing {
+        api_version: "nodemolt.dev/cli/v1",
+        kind: "Packing",
+        region: story.region.as_deref(),
+        summary: Summary {
+            pods: story.pods.len(),
+            placed: story.pods.len() - left,
+            unplaced: left,
+            new_nodes: story.new_nodes.len(),
+            price_per_hour: story.total.map(decimal),
+            currency,
+            prices,
+        },
+        leaving: &story.leaving,
+        unplaced: story.pods.iter().filter_map(|it| Some(unplaced(it, it.why.as_ref()?))).collect(),
+        new_nodes: story
+            .new_nodes
+            .iter()
+            .map(|it| New {
+                name: &it.name,
+                pool: &it.pool,
+                pods: it.pods.iter().map(ToString::to_string).collect(),
+                requests: &it.requests,
+                price_per_hour: it.price.map(decimal),
+                instance_types: it
+                    .machines
+                    .iter()
+                    .map(|it| Type { name: &it.machine, price_per_hour: it.price.map(decimal) })
+                    .collect(),
+                requirements: &it.requirements,
+            })
+            .collect(),
+        placed: story
+            .pods
+            .iter()
+            .filter_map(|it| {
+                let home = it.home.as_ref()?;
+                Some(Placed {
+                    pod: pod(it),
+                    node: story.home(home),
+                    new: matches!(home, nodemolt_fit::pack::Home::New(_)),
+                    does_without: &it.relaxed,
+                })
+            })
+            .collect(),
+    }
+}
+
+fn pod(said: &PodSaid) -> Pod<'_> {
+    Pod {
+        namespace: &said.id.namespace,
+        name: &said.id.name,
+        owner: said.origin.workload.as_deref(),
+        leaves: said.origin.leaves.as_deref(),
+    }
+}
+
+fn unplaced<'s>(said: &'s PodSaid, why: &'s Why) -> Unplaced<'s> {
+    let (details, nearest): (&[String], _) = match why {
+        Why::Gated(what) | Why::Unmodelled(what) => (what, None),
+        Why::NoPlace { nearest } => (&[], nearest.as_ref()),
+    };
+    Unplaced {
+        pod: pod(said),
+        reason: remedy::reason(why),
+        message: remedy::sentence(why),
+        details: details.iter().map(String::as_str).collect(),
+        nearest: nearest.map(|miss| {
+            let (node, pool) = match &miss.place {
+                Place::Node(name) => (Some(name.as_str()), None),
+                Place::Pool(name) => (None, Some(name.as_str())),
+            };
+            let kinds = miss.obstacles.iter().map(remedy::kind);
+            let obstacles = kinds.zip(remedy::changes(miss));
+            let obstacles = obstacles.map(|(kind, message)| Obstacle { kind, message }).collect();
+            Nearest { node, pool, obstacles }
+        }),
+    }
+}

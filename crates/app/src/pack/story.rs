@@ -1,0 +1,265 @@
+//! What is the whole answer?
+//!
+//! `packing × where pods come from × prices → groups of pods, nodes, a sum`
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nodemolt_api::listing::{Origin, World};
+use nodemolt_fit::capacity::Amounts;
+use nodemolt_fit::pack::{Choice, Home, NewNode, Packing, Why};
+use nodemolt_fit::pod::PodId;
+use nodemolt_fit::pool::{Pool, Price};
+use nodemolt_fit::{InstanceType, Operator, Types, Written, label};
+
+use super::market::{Known, Market};
+use super::remedy;
+use crate::output::Failure;
+
+const SPOT: &str = "spot";
+
+#[derive(Debug)]
+pub(super) struct Story {
+    /// In the order of their ids.
+    pub pods: Vec<PodSaid>,
+    /// Pods of one owner that have no place for one reason.
+    pub unplaced: Vec<Unplaced>,
+    pub new_nodes: Vec<New>,
+    /// Nodes that stay and get pods.
+    pub stays: Vec<Stays>,
+    pub leaving: Vec<String>,
+    pub region: Option<String>,
+    pub prices: Known,
+    /// Of all new nodes, if each has a price.
+    pub total: Option<Price>,
+    /// Some new node may be bought on the spot market, for which there are no prices.
+    pub spot_unpriced: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct PodSaid {
+    pub id: PodId,
+    pub origin: Origin,
+    pub home: Option<Home>,
+    /// Preferences that its home does not meet.
+    pub relaxed: Vec<String>,
+    pub why: Option<Why>,
+}
+
+#[derive(Debug)]
+pub(super) struct Unplaced {
+    /// By their places in `Story::pods`.
+    pub pods: Vec<usize>,
+    pub workload: Option<String>,
+    pub sentence: String,
+}
+
+#[derive(Debug)]
+pub(super) struct New {
+    /// `new-1`.
+    pub name: String,
+    pub pool: String,
+    pub pods: Vec<PodId>,
+    pub requests: Amounts,
+    pub requirements: Arc<Vec<Written>>,
+    /// The cheapest first; where no price is known, the smallest first.
+    pub machines: Arc<Vec<Choice>>,
+    pub price: Option<Price>,
+    /// How many of the machines have no price.
+    pub unpriced: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Stays {
+    pub name: String,
+    pub pods: Vec<PodId>,
+}
+
+impl Story {
+    pub(super) fn new(
+        world: &World,
+        pools: &[Pool],
+        packing: Packing,
+        types: &Types,
+        market: Market,
+    ) -> Self {
+        let Packing { placed, new_nodes, unplaced } = packing;
+        let mut stays: BTreeMap<String, Vec<PodId>> = BTreeMap::new();
+        let mut pods = Vec::new();
+        let origin = |id: &PodId| world.origins.get(id).cloned().unwrap_or_default();
+        for it in placed {
+            if let Home::Node(node) = &it.home {
+                stays.entry(node.clone()).or_default().push(it.pod.clone());
+            }
+            pods.push(PodSaid {
+                origin: origin(&it.pod),
+                id: it.pod,
+                home: Some(it.home),
+                relaxed: it.relaxed.iter().map(ToString::to_string).collect(),
+                why: None,
+            });
+        }
+        for it in unplaced {
+            let origin = origin(&it.pod);
+            pods.push(PodSaid {
+                id: it.pod,
+                origin,
+                home: None,
+                relaxed: Vec::new(),
+                why: Some(it.why),
+            });
+        }
+        pods.sort_by(|left, right| natural(&left.id).cmp(&natural(&right.id)));
+        let spot = |it: &NewNode| {
+            let pool = pools.iter().find(|pool| pool.name == it.pool);
+            pool.is_some_and(|_| admits_spot(&it.requirements))
+        };
+        let spot_unpriced = market.without_spot_prices() && new_nodes.iter().any(spot);
+        let mut sorted = Sorted { types, done: BTreeMap::new() };
+        let new_nodes: Vec<New> = new_nodes
+            .into_iter()
+            .enumerate()
+            .map(|(at, it)| New::of(at, it, &mut sorted))
+            .collect();
+        let total = new_nodes
+            .iter()
+            .try_fold(0_u64, |sum, it| sum.checked_add(it.price?.0))
+            .map(Price)
+            .filter(|_| !new_nodes.is_empty());
+        Self {
+            unplaced: groups(&pods),
+            pods,
+            new_nodes,
+            stays: stays.into_iter().map(|(name, pods)| Stays { name, pods }).collect(),
+            leaving: world.nodes.iter().filter(|it| it.leaving).map(|it| it.name.clone()).collect(),
+            region: market.region.clone(),
+            prices: market.prices,
+            total,
+            spot_unpriced,
+        }
+    }
+
+    pub(super) fn unplaced_count(&self) -> usize {
+        self.unplaced.iter().map(|it| it.pods.len()).sum()
+    }
+
+    /// By namespace and name, or by name alone where that is enough.
+    pub(super) fn find(&self, named: &str) -> Result<&PodSaid, Failure> {
+        let meant = |it: &&PodSaid| it.id.to_string() == named || *it.id.name == *named;
+        let mut found = self.pods.iter().filter(meant);
+        match (found.next(), found.next()) {
+            (Some(only), None) => Ok(only),
+            (Some(one), Some(other)) => {
+                Err(Failure::usage(format!("several pods are called `{named}`"))
+                    .hint(format!("write `{}` or `{}`", one.id, other.id)))
+            }
+            (None, _) => {
+                let failure = Failure::usage(format!("no pod `{named}` is packed here"));
+                let near = self
+                    .pods
+                    .iter()
+                    .map(|it| it.id.to_string())
+                    .map(|it| (strsim::damerau_levenshtein(&it, named), it))
+                    .filter(|(distance, it)| *distance <= 1.max(it.len() / 3))
+                    .min();
+                Err(match near {
+                    Some((_, near)) => failure.hint(format!("did you mean `{near}`?")),
+                    None => {
+                        failure.hint("only pods that wait for a place or have to leave are packed")
+                    }
+                })
+            }
+        }
+    }
+
+    /// What people call the home of a pod.
+    pub(super) fn home(&self, home: &Home) -> String {
+        match home {
+            Home::Node(name) => name.clone(),
+            Home::New(at) => self.new_nodes.get(*at).map(|it| it.name.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// `web#2` before `web#10`.
+fn natural(id: &PodId) -> (&str, &str, u64, &str) {
+    let (start, number) = id.name.rsplit_once(['#', '-']).unwrap_or((&id.name, ""));
+    match number.parse() {
+        Ok(number) => (&id.namespace, start, number, &id.name),
+        Err(_) => (&id.namespace, &id.name, 0, &id.name),
+    }
+}
+
+fn groups(pods: &[PodSaid]) -> Vec<Unplaced> {
+    let mut groups: Vec<Unplaced> = Vec::new();
+    let mut known: BTreeMap<(String, Option<String>, String), usize> = BTreeMap::new();
+    for (at, pod) in pods.iter().enumerate() {
+        let Some(why) = &pod.why else { continue };
+        let sentence = remedy::sentence(why);
+        let workload = pod.origin.workload.clone();
+        let key = match &workload {
+            Some(it) => (format!("{}/{it}", pod.id.namespace), None, sentence.clone()),
+            // Pods of nobody stand alone.
+            None => (pod.id.to_string(), Some(pod.id.to_string()), sentence.clone()),
+        };
+        if let Some(group) = known.get(&key) {
+            groups[*group].pods.push(at);
+        } else {
+            known.insert(key, groups.len());
+            groups.push(Unplaced { pods: vec![at], workload, sentence });
+        }
+    }
+    groups
+}
+
+fn admits_spot(requirements: &[Written]) -> bool {
+    let of_key = requirements.iter().filter(|it| it.key == label::CAPACITY_TYPE);
+    of_key.into_iter().all(|it| match it.operator {
+        Operator::In => it.values.iter().any(|it| it == SPOT),
+        Operator::NotIn => !it.values.iter().any(|it| it == SPOT),
+        Operator::DoesNotExist => false,
+        Operator::Exists | Operator::Gt | Operator::Lt | Operator::Gte | Operator::Lte => true,
+    })
+}
+
+impl New {
+    fn of(at: usize, node: NewNode, sorted: &mut Sorted<'_>) -> Self {
+        let machines = sorted.by_size_without_prices(node.machines);
+        Self {
+            name: format!("new-{}", at + 1),
+            pool: node.pool,
+            pods: node.pods,
+            requests: node.requests,
+            requirements: node.requirements,
+            price: machines.first().and_then(|it| it.price),
+            unpriced: machines.iter().filter(|it| it.price.is_none()).count(),
+            machines,
+        }
+    }
+}
+
+/// Thousands of nodes share a few lists of machines; each is put in order once.
+struct Sorted<'t> {
+    types: &'t Types,
+    /// The list as it came is held, so that no other takes its place in memory.
+    done: BTreeMap<*const Vec<Choice>, [Arc<Vec<Choice>>; 2]>,
+}
+
+impl Sorted<'_> {
+    fn by_size_without_prices(&mut self, machines: Arc<Vec<Choice>>) -> Arc<Vec<Choice>> {
+        if machines.iter().any(|it| it.price.is_some()) {
+            return machines;
+        }
+        let types = self.types;
+        let entry = self.done.entry(Arc::as_ptr(&machines)).or_insert_with(|| {
+            let size = |it: &Choice| {
+                let found: Option<&InstanceType> = types.find(&it.machine).ok();
+                found.map_or((u32::MAX, u64::MAX), |it| (it.vcpus, it.memory_mib))
+            };
+            let mut sorted = machines.to_vec();
+            sorted.sort_by_cached_key(|it| (size(it), it.machine.clone()));
+            [machines, Arc::new(sorted)]
+        });
+        Arc::clone(&entry[1])
+    }
+}

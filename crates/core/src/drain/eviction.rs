@@ -1,0 +1,221 @@
+//! What would the eviction API answer?
+//!
+//! `pod × the budgets that match it → evicted, or refused with a status code`
+//!
+//! Kubernetes' own order of questions. A pod that does not run yet, that has finished or that is on its
+//! way out is never held by a budget; two budgets on one pod are an error that only a person can lift; a
+//! pod that is not ready may pass a budget that is healthy without it; all others take one of what the
+//! budget allows, if its controller has seen the newest spec.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Pod, PodPhase};
+use crate::policy::LabelSelector;
+
+/// How long the API server believes that an accepted eviction will still happen.
+const DISRUPTED_FOR: SignedDuration = SignedDuration::from_mins(2);
+
+/// More entries than this and it stops answering.
+const DISRUPTED_MAX: usize = 2000;
+
+/// What it tells clients to wait for a controller that lags.
+const RETRY_STALE: SignedDuration = SignedDuration::from_secs(10);
+
+/// One `PodDisruptionBudget`, as its controller left it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pdb {
+    pub namespace: String,
+    pub name: String,
+    /// `None` matches nothing, an empty one all pods of the namespace.
+    pub selector: Option<LabelSelector>,
+    pub generation: i64,
+    pub observed_generation: i64,
+    pub disruptions_allowed: i32,
+    pub current_healthy: i32,
+    pub desired_healthy: i32,
+    pub unhealthy_pods: UnhealthyPods,
+    /// Pods by name whose eviction was accepted, and when.
+    pub disrupted_pods: BTreeMap<String, Timestamp>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnhealthyPods {
+    #[default]
+    IfHealthyBudget,
+    AlwaysAllow,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    Evicted,
+    Refused(Refused),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// Nothing can be made in a namespace that goes; its pods go with it.
+    NamespaceTerminating,
+    /// 500, until a person takes one away.
+    SeveralBudgets { pdbs: Vec<String> },
+    /// 429: the controller has not seen the newest spec.
+    Stale { pdb: String },
+    /// 429.
+    NoneAllowed { pdb: String },
+    /// 403: its status makes no sense.
+    Negative { pdb: String },
+    /// 403: too many evictions were accepted that nothing came of.
+    TooManyDisrupted { pdb: String },
+}
+
+impl Refused {
+    /// The status code of the API server.
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::SeveralBudgets { .. } => 500,
+            Self::Stale { .. } | Self::NoneAllowed { .. } => 429,
+            Self::Negative { .. } | Self::TooManyDisrupted { .. } | Self::NamespaceTerminating => {
+                403
+            }
+        }
+    }
+
+    /// What it says in `Retry-After`.
+    pub fn retry_after(&self) -> Option<SignedDuration> {
+        matches!(self, Self::Stale { .. }).then_some(RETRY_STALE)
+    }
+
+    /// The budget to look at, or the first of several.
+    pub fn pdb(&self) -> Option<&str> {
+        match self {
+            Self::NamespaceTerminating => None,
+            Self::SeveralBudgets { pdbs } => pdbs.first().map(String::as_str),
+            Self::Stale { pdb }
+            | Self::NoneAllowed { pdb }
+            | Self::Negative { pdb }
+            | Self::TooManyDisrupted { pdb } => Some(pdb),
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NamespaceTerminating => write!(out, "its namespace is being deleted"),
+            Self::SeveralBudgets { pdbs } => {
+                write!(out, "several PodDisruptionBudgets match it: `{}`", pdbs.join("`, `"))
+            }
+            Self::Stale { pdb } => {
+                write!(out, "PodDisruptionBudget `{pdb}` was changed and not yet counted anew")
+            }
+            Self::NoneAllowed { pdb } => {
+                write!(out, "PodDisruptionBudget `{pdb}` allows no disruption now")
+            }
+            Self::Negative { pdb } => {
+                write!(out, "PodDisruptionBudget `{pdb}` allows less than none")
+            }
+            Self::TooManyDisrupted { pdb } => {
+                write!(out, "PodDisruptionBudget `{pdb}` has too many evictions under way")
+            }
+        }
+    }
+}
+
+/// All budgets and what is left of each: one ledger for the whole fleet.
+#[derive(Debug, Clone)]
+pub struct Pdbs<'a> {
+    by_namespace: BTreeMap<&'a str, Vec<(&'a Pdb, i32)>>,
+}
+
+impl<'a> Pdbs<'a> {
+    pub fn new(pdbs: &'a [Pdb]) -> Self {
+        let mut by_namespace: BTreeMap<&str, Vec<(&Pdb, i32)>> = BTreeMap::new();
+        for pdb in pdbs {
+            let all = by_namespace.entry(&pdb.namespace).or_default();
+            all.push((pdb, pdb.disruptions_allowed));
+        }
+        for all in by_namespace.values_mut() {
+            all.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+        }
+        Self { by_namespace }
+    }
+
+    /// Those that select a pod, in the order of their names, and what is left of each.
+    pub fn matching(&self, pod: &Pod) -> impl Iterator<Item = (&'a Pdb, i32)> {
+        let all = self.by_namespace.get(pod.id.namespace.as_str()).into_iter().flatten();
+        all.filter(|(it, _)| selects(it, pod)).map(|(pdb, left)| (*pdb, *left))
+    }
+
+    /// The budget that has accepted a pod's eviction, and until when it believes in that.
+    pub fn under_way(&self, pod: &Pod, now: Timestamp) -> Option<(&'a str, Timestamp)> {
+        self.matching(pod).find_map(|(pdb, _)| {
+            let since = pdb.disrupted_pods.get(&pod.id.name)?;
+            let until = since.saturating_add(DISRUPTED_FOR).ok()?;
+            (now < until).then_some((pdb.name.as_str(), until))
+        })
+    }
+
+    /// What the API would answer; nothing is taken.
+    pub fn answer(&self, pod: &Pod) -> Answer {
+        self.ask(pod).0
+    }
+
+    /// The same, and one is taken of what the budget allows.
+    pub fn evict(&mut self, pod: &Pod) -> Answer {
+        let (answer, taken) = self.ask(pod);
+        let all = self.by_namespace.get_mut(pod.id.namespace.as_str());
+        if let (Some(name), Some(all)) = (taken, all) {
+            for (_, left) in all.iter_mut().filter(|(it, _)| it.name == name) {
+                *left = left.saturating_sub(1);
+            }
+        }
+        answer
+    }
+
+    fn ask(&self, pod: &Pod) -> (Answer, Option<&'a str>) {
+        let refuse = |why| (Answer::Refused(why), None);
+        if pod.namespace_terminating {
+            return refuse(Refused::NamespaceTerminating);
+        }
+        let past_budgets = match pod.phase {
+            PodPhase::Pending | PodPhase::Finished => true,
+            PodPhase::Running | PodPhase::Unknown => pod.ends_at.is_some(),
+        };
+        if past_budgets {
+            return (Answer::Evicted, None);
+        }
+        let mut matching = self.matching(pod);
+        let Some((pdb, left)) = matching.next() else { return (Answer::Evicted, None) };
+        let others: Vec<&str> = matching.map(|(it, _)| it.name.as_str()).collect();
+        if !others.is_empty() {
+            let pdbs = std::iter::once(pdb.name.as_str()).chain(others).map(str::to_owned);
+            return refuse(Refused::SeveralBudgets { pdbs: pdbs.collect() });
+        }
+        if !pod.ready {
+            let healthy = pdb.current_healthy >= pdb.desired_healthy && pdb.desired_healthy > 0;
+            if healthy || pdb.unhealthy_pods == UnhealthyPods::AlwaysAllow {
+                return (Answer::Evicted, None);
+            }
+        }
+        let name = pdb.name.clone();
+        if pdb.observed_generation < pdb.generation {
+            return refuse(Refused::Stale { pdb: name });
+        }
+        if pdb.disruptions_allowed < 0 {
+            return refuse(Refused::Negative { pdb: name });
+        }
+        if pdb.disrupted_pods.len() > DISRUPTED_MAX {
+            return refuse(Refused::TooManyDisrupted { pdb: name });
+        }
+        if left <= 0 {
+            return refuse(Refused::NoneAllowed { pdb: name });
+        }
+        (Answer::Evicted, Some(&pdb.name))
+    }
+}
+
+fn selects(pdb: &Pdb, pod: &Pod) -> bool {
+    pdb.selector.as_ref().is_some_and(|it| it.matches(&pod.labels))
+}

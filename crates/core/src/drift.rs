@@ -1,0 +1,489 @@
+//! Does it still match?
+//!
+//! `running × wanted → drift`
+//!
+//! There are three answers, not two. `Unknown` exists so that a missing fact can never be mistaken for a
+//! difference: a failed lookup must not replace a fleet. And a node for which there is no image to be
+//! replaced with has not drifted, whatever else is different: replacing it would only lose it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use nodemolt_fit::{Operator, Written};
+
+use crate::image::ImageId;
+use crate::lookup::{self, Minor};
+use crate::node::{Foreign, ImageRef, Running, Stamp};
+use crate::wanted::{Replacing, Wanted};
+
+/// How many minor versions a kubelet may be behind the API server: Kubernetes' own rule since 1.28.
+const SKEW_MAX: u16 = 3;
+
+/// Fields of the class that are the user data.
+const USER_DATA_FIELDS: [&str; 2] = ["user_part", "after_bootstrap"];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Drift {
+    InSync,
+    /// Never empty, by construction. What could not be compared beside is told.
+    Drifted {
+        first: Divergence,
+        more: Vec<Divergence>,
+        unchecked: Vec<Missing>,
+    },
+    Unknown(Missing),
+}
+
+impl Drift {
+    pub fn divergences(&self) -> impl Iterator<Item = &Divergence> {
+        let (first, more) = match self {
+            Self::Drifted { first, more, .. } => (Some(first), more.as_slice()),
+            Self::InSync | Self::Unknown(_) => (None, &[][..]),
+        };
+        first.into_iter().chain(more)
+    }
+
+    pub fn drifted(&self) -> bool {
+        matches!(self, Self::Drifted { .. })
+    }
+}
+
+/// One difference, with what is and what should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Divergence {
+    Image {
+        from: ImageRef,
+        to: ImageRef,
+        direction: Direction,
+    },
+    UserData {
+        from: String,
+        to: String,
+    },
+    /// A field of the class; none where only the digests are known.
+    Class {
+        field: Option<String>,
+        from: String,
+        to: String,
+    },
+    PoolTemplate {
+        field: Option<String>,
+        from: String,
+        to: String,
+    },
+    Requirement {
+        key: String,
+        from: Option<String>,
+        to: Written,
+    },
+    InstanceTypeGone {
+        instance_type: String,
+    },
+    SecurityGroups {
+        from: BTreeSet<String>,
+        to: BTreeSet<String>,
+    },
+    Subnet {
+        from: String,
+        to: BTreeSet<String>,
+    },
+    Reservation {
+        from: String,
+        to: BTreeSet<String>,
+    },
+    PlacementGroup {
+        from: Option<String>,
+        to: Option<String>,
+    },
+    KubernetesSkew {
+        kubelet: Minor,
+        control_plane: Minor,
+    },
+    Foreign(Foreign),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    Upgrade,
+    Downgrade,
+    /// Another family or variant, or nothing that tells which is newer.
+    Sideways,
+}
+
+/// What would have to be known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Missing {
+    RunningImage,
+    InstanceType,
+    /// No image may boot on such a node now, and why.
+    ReplacementImage {
+        instance_type: String,
+        because: String,
+    },
+    ClassStamp,
+    TemplateStamp,
+    Instance,
+    SecurityGroups,
+    Subnets,
+    Reservations,
+    InstanceTypes,
+}
+
+pub fn drift(running: &Running, wanted: &Wanted) -> Drift {
+    let Some(instance_type) = &running.instance_type else {
+        return Drift::Unknown(Missing::InstanceType);
+    };
+    let replacing = wanted.replacing(running.pool.as_deref(), instance_type);
+    let image = match replacing {
+        Replacing::Image(image) => image,
+        Replacing::HeldBack(_) | Replacing::NoImageFits | Replacing::NotResolved => {
+            let because = why_not(&replacing);
+            let instance_type = instance_type.clone();
+            return Drift::Unknown(Missing::ReplacementImage { instance_type, because });
+        }
+    };
+    // Whoever does not know what a node runs does not know what it would be replaced for.
+    let Some(runs) = &running.image else { return Drift::Unknown(Missing::RunningImage) };
+    let mut found = Found::default();
+    found.image(runs, image, &wanted.in_sync);
+    found.stamps(running, wanted);
+    found.requirements(running, wanted);
+    found.machine(running, wanted, instance_type);
+    found.skew(running, wanted);
+    found.divergences.extend(running.foreign.iter().cloned().map(Divergence::Foreign));
+    found.answer()
+}
+
+fn why_not(replacing: &Replacing<'_>) -> String {
+    match replacing {
+        Replacing::Image(image) => format!("{} is wanted", image.id),
+        Replacing::HeldBack(why) => (*why).to_owned(),
+        Replacing::NoImageFits => "no image fits it".to_owned(),
+        Replacing::NotResolved => "no image was looked up for it".to_owned(),
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    divergences: Vec<Divergence>,
+    missing: Vec<Missing>,
+}
+
+impl Found {
+    fn answer(self) -> Drift {
+        let mut divergences = self.divergences.into_iter();
+        let mut missing = self.missing.into_iter();
+        match divergences.next() {
+            Some(first) => {
+                Drift::Drifted { first, more: divergences.collect(), unchecked: missing.collect() }
+            }
+            None => missing.next().map_or(Drift::InSync, Drift::Unknown),
+        }
+    }
+
+    fn image(&mut self, runs: &ImageRef, wanted: &ImageRef, in_sync: &BTreeSet<ImageId>) {
+        if runs.id != wanted.id && !in_sync.contains(&runs.id) {
+            self.divergences.push(Divergence::Image {
+                direction: direction(runs, wanted),
+                from: runs.clone(),
+                to: wanted.clone(),
+            });
+        }
+    }
+
+    fn stamps(&mut self, running: &Running, wanted: &Wanted) {
+        let class = compare(running.class_stamp.as_ref(), wanted.beside.class_stamp.as_ref());
+        match class {
+            Compared::Missing => self.missing.push(Missing::ClassStamp),
+            Compared::NotAsked | Compared::Same | Compared::OtherVersion => {}
+            Compared::Different(fields) => {
+                self.divergences.extend(fields.into_iter().map(|(field, from, to)| match &field {
+                    Some(name) if USER_DATA_FIELDS.contains(&name.as_str()) => {
+                        Divergence::UserData { from, to }
+                    }
+                    Some(_) | None => Divergence::Class { field, from, to },
+                }));
+            }
+        }
+        let template =
+            compare(running.template_stamp.as_ref(), wanted.beside.template_stamp.as_ref());
+        match template {
+            Compared::Missing => self.missing.push(Missing::TemplateStamp),
+            Compared::NotAsked | Compared::Same | Compared::OtherVersion => {}
+            Compared::Different(fields) => {
+                let told = |(field, from, to)| Divergence::PoolTemplate { field, from, to };
+                self.divergences.extend(fields.into_iter().map(told));
+            }
+        }
+    }
+
+    fn requirements(&mut self, running: &Running, wanted: &Wanted) {
+        for written in &wanted.beside.requirements {
+            let have = running.labels.get(&written.key).map(String::as_str);
+            if !admits(written, have) {
+                self.divergences.push(Divergence::Requirement {
+                    key: written.key.clone(),
+                    from: have.map(str::to_owned),
+                    to: written.clone(),
+                });
+            }
+        }
+    }
+
+    fn machine(&mut self, running: &Running, wanted: &Wanted, instance_type: &str) {
+        let beside = &wanted.beside;
+        match &beside.instance_types {
+            None => self.missing.push(Missing::InstanceTypes),
+            // An empty answer is no answer: EC2 offers something everywhere.
+            Some(all) if all.is_empty() => self.missing.push(Missing::InstanceTypes),
+            Some(all) if all.contains(instance_type) => {}
+            Some(_) => self
+                .divergences
+                .push(Divergence::InstanceTypeGone { instance_type: instance_type.to_owned() }),
+        }
+        let Some(instance) = &running.instance else {
+            self.missing.push(Missing::Instance);
+            return;
+        };
+        match beside.security_groups.as_ref().filter(|it| !it.is_empty()) {
+            None => self.missing.push(Missing::SecurityGroups),
+            Some(to) if *to == instance.security_groups => {}
+            Some(to) => self.divergences.push(Divergence::SecurityGroups {
+                from: instance.security_groups.clone(),
+                to: to.clone(),
+            }),
+        }
+        match (&instance.subnet, beside.subnets.as_ref().filter(|it| !it.is_empty())) {
+            (None, _) | (_, None) => self.missing.push(Missing::Subnets),
+            (Some(subnet), Some(to)) if to.contains(subnet) => {}
+            (Some(subnet), Some(to)) => {
+                self.divergences.push(Divergence::Subnet { from: subnet.clone(), to: to.clone() });
+            }
+        }
+        match (&instance.reservation, &beside.reservations) {
+            (None, _) => {}
+            (Some(_), None) => self.missing.push(Missing::Reservations),
+            (Some(it), Some(to)) if to.contains(it) => {}
+            (Some(it), Some(to)) => {
+                self.divergences.push(Divergence::Reservation { from: it.clone(), to: to.clone() });
+            }
+        }
+        if let Some(to) = &beside.placement_group
+            && *to != instance.placement_group
+        {
+            let from = instance.placement_group.clone();
+            self.divergences.push(Divergence::PlacementGroup { from, to: to.clone() });
+        }
+    }
+
+    /// Outside of what Kubernetes supports: newer than the API server, or more than three minors older.
+    fn skew(&mut self, running: &Running, wanted: &Wanted) {
+        let (Some(kubelet), Some(control_plane)) = (running.kubelet, wanted.beside.control_plane)
+        else {
+            return;
+        };
+        let too_old = kubelet.major == control_plane.major
+            && control_plane.minor.saturating_sub(kubelet.minor) > SKEW_MAX;
+        if too_old || kubelet > control_plane || kubelet.major < control_plane.major {
+            self.divergences.push(Divergence::KubernetesSkew { kubelet, control_plane });
+        }
+    }
+}
+
+enum Compared {
+    NotAsked,
+    Missing,
+    Same,
+    /// Stamped by another version of ours: to be stamped anew, never a difference.
+    OtherVersion,
+    Different(Vec<(Option<String>, String, String)>),
+}
+
+fn compare(have: Option<&Stamp>, want: Option<&Stamp>) -> Compared {
+    let Some(want) = want else { return Compared::NotAsked };
+    let Some(have) = have else { return Compared::Missing };
+    if have.version() != want.version() {
+        return Compared::OtherVersion;
+    }
+    if have.digest == want.digest {
+        return Compared::Same;
+    }
+    let names: BTreeSet<&String> = have.fields.keys().chain(want.fields.keys()).collect();
+    let told = |it: Option<&String>| it.cloned().unwrap_or_else(|| "nothing".to_owned());
+    let mut fields: Vec<(Option<String>, String, String)> = names
+        .into_iter()
+        .filter(|it| have.fields.get(*it) != want.fields.get(*it))
+        .map(|it| (Some(it.clone()), told(have.fields.get(it)), told(want.fields.get(it))))
+        .collect();
+    if have.fields.is_empty() || fields.is_empty() {
+        fields = vec![(None, have.digest.clone(), want.digest.clone())];
+    }
+    Compared::Different(fields)
+}
+
+/// Which stamps to write anew: those of another version, on nodes that have not drifted. So a new version
+/// of ours replaces no fleet, and forgives no drift.
+pub fn restamps(running: &Running, wanted: &Wanted) -> Restamps {
+    let mut all = Restamps { class: None, template: None };
+    if drift(running, wanted).drifted() {
+        return all;
+    }
+    let anew = |have: Option<&Stamp>, want: Option<&Stamp>| {
+        matches!(compare(have, want), Compared::OtherVersion).then(|| want.cloned()).flatten()
+    };
+    let beside = &wanted.beside;
+    all.class = anew(running.class_stamp.as_ref(), beside.class_stamp.as_ref());
+    all.template = anew(running.template_stamp.as_ref(), beside.template_stamp.as_ref());
+    all
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restamps {
+    pub class: Option<Stamp>,
+    pub template: Option<Stamp>,
+}
+
+/// Whether a label of a node that exists meets what a pool asks. Absent is a value like others.
+fn admits(written: &Written, have: Option<&str>) -> bool {
+    let listed = || have.is_some_and(|it| written.values.iter().any(|value| value == it));
+    let number = || {
+        // Only canonical decimals are numbers, as in the algebra of requirements.
+        let have = have.and_then(|it| it.parse::<i64>().ok().filter(|n| n.to_string() == it))?;
+        let bound = match written.values.as_slice() {
+            [only] => only.parse::<i64>().ok()?,
+            _ => return None,
+        };
+        Some((have, bound))
+    };
+    match written.operator {
+        Operator::In => listed(),
+        Operator::NotIn => !listed(),
+        Operator::Exists => have.is_some(),
+        Operator::DoesNotExist => have.is_none(),
+        Operator::Gt => number().is_some_and(|(have, bound)| have > bound),
+        Operator::Gte => number().is_some_and(|(have, bound)| have >= bound),
+        Operator::Lt => number().is_some_and(|(have, bound)| have < bound),
+        Operator::Lte => number().is_some_and(|(have, bound)| have <= bound),
+    }
+}
+
+/// By flavour where the names tell it, then by date.
+fn direction(from: &ImageRef, to: &ImageRef) -> Direction {
+    let flavour = |it: &ImageRef| it.name.as_deref().and_then(lookup::read_name);
+    let minors = match (flavour(from), flavour(to)) {
+        (Some((from, _)), Some((to, _))) => {
+            if (from.family, from.track, from.processor) != (to.family, to.track, to.processor) {
+                return Direction::Sideways;
+            }
+            (Some(from.kubernetes), Some(to.kubernetes))
+        }
+        (Some(_), None) | (None, Some(_)) => return Direction::Sideways,
+        (None, None) => (None, None),
+    };
+    let (Some(from_at), Some(to_at)) = (from.dated, to.dated) else { return Direction::Sideways };
+    match (minors.0, from_at).cmp(&(minors.1, to_at)) {
+        std::cmp::Ordering::Less => Direction::Upgrade,
+        std::cmp::Ordering::Equal => Direction::Sideways,
+        std::cmp::Ordering::Greater => Direction::Downgrade,
+    }
+}
+
+impl Direction {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Upgrade => "upgrade",
+            Self::Downgrade => "downgrade",
+            Self::Sideways => "sideways",
+        }
+    }
+}
+
+impl Divergence {
+    /// A word that scripts can rely on.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Image { .. } => "Image",
+            Self::UserData { .. } => "UserData",
+            Self::Class { .. } => "Class",
+            Self::PoolTemplate { .. } => "PoolTemplate",
+            Self::Requirement { .. } => "Requirements",
+            Self::InstanceTypeGone { .. } => "InstanceTypeGone",
+            Self::SecurityGroups { .. } => "SecurityGroups",
+            Self::Subnet { .. } => "Subnets",
+            Self::Reservation { .. } => "CapacityReservation",
+            Self::PlacementGroup { .. } => "PlacementGroup",
+            Self::KubernetesSkew { .. } => "KubernetesSkew",
+            Self::Foreign(_) => "Foreign",
+        }
+    }
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set = |all: &BTreeSet<String>| {
+            if all.is_empty() {
+                "none".to_owned()
+            } else {
+                all.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+            }
+        };
+        let or_none = |it: &Option<String>| it.clone().unwrap_or_else(|| "none".to_owned());
+        match self {
+            Self::Image { from, to, direction } => {
+                write!(out, "image {} → {} ({})", from.id, to.id, direction.as_str())
+            }
+            Self::UserData { from, to } => write!(out, "user data {from} → {to}"),
+            Self::Class { field, from, to } => match field {
+                Some(field) => write!(out, "class: {field} {from} → {to}"),
+                None => write!(out, "class {from} → {to}"),
+            },
+            Self::PoolTemplate { field, from, to } => match field {
+                Some(field) => write!(out, "pool: {field} {from} → {to}"),
+                None => write!(out, "pool {from} → {to}"),
+            },
+            Self::Requirement { key, from, to } => {
+                write!(out, "label {key} is {}, the pool asks for {to}", or_none(from))
+            }
+            Self::InstanceTypeGone { instance_type } => {
+                write!(out, "instance type {instance_type} is not offered any more")
+            }
+            Self::SecurityGroups { from, to } => {
+                write!(out, "security groups {} → {}", set(from), set(to))
+            }
+            Self::Subnet { from, to } => write!(out, "subnet {from} is none of {}", set(to)),
+            Self::Reservation { from, to } => {
+                write!(out, "capacity reservation {from} is none of {}", set(to))
+            }
+            Self::PlacementGroup { from, to } => {
+                write!(out, "placement group {} → {}", or_none(from), or_none(to))
+            }
+            Self::KubernetesSkew { kubelet, control_plane } => write!(
+                out,
+                "kubelet {kubelet} is outside of what an API server {control_plane} supports"
+            ),
+            Self::Foreign(Foreign { by, reason, message }) => {
+                write!(out, "{by} says {reason}")?;
+                if message.is_empty() { Ok(()) } else { write!(out, ": {message}") }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RunningImage => write!(out, "which image it runs"),
+            Self::InstanceType => write!(out, "which instance type it is"),
+            Self::ReplacementImage { instance_type, because } => {
+                write!(out, "an image for {instance_type}: {because}")
+            }
+            Self::ClassStamp => write!(out, "what its class said when it was launched"),
+            Self::TemplateStamp => write!(out, "what its pool said when it was launched"),
+            Self::Instance => write!(out, "what EC2 says of its instance"),
+            Self::SecurityGroups => write!(out, "which security groups the class selects"),
+            Self::Subnets => write!(out, "which subnets the class selects"),
+            Self::Reservations => write!(out, "which capacity reservations the class selects"),
+            Self::InstanceTypes => write!(out, "which instance types EC2 offers"),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! How is it written down?
+//!
+//! One line per fact, the label in front; columns that `awk` can cut; the last line says what happens
+//! next.
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use crate::drain::PodId;
+
+/// What there is to say about one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Story {
+    /// `node`, `pool`, `pod` or `fleet`.
+    pub about: &'static str,
+    pub name: String,
+    pub facts: Vec<Fact>,
+    /// What holds it, the first one first.
+    pub causes: Vec<Cause>,
+    pub next: String,
+}
+
+/// An empty label goes on with the one before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fact {
+    pub label: &'static str,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cause {
+    /// A word that scripts can rely on.
+    pub reason: &'static str,
+    /// Where to go.
+    pub named: Named,
+    pub text: String,
+    pub ends_at: Option<Timestamp>,
+}
+
+/// Kind, namespace and name of an object; empty where there is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Named {
+    pub kind: &'static str,
+    pub namespace: String,
+    pub name: String,
+}
+
+impl Named {
+    pub(super) fn nothing() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn cluster(kind: &'static str, name: &str) -> Self {
+        Self { kind, namespace: String::new(), name: name.to_owned() }
+    }
+
+    pub(super) fn in_namespace(kind: &'static str, namespace: &str, name: &str) -> Self {
+        Self { kind, namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    pub(super) fn of(kind: &'static str, pod: &PodId) -> Self {
+        Self::in_namespace(kind, &pod.namespace, &pod.name)
+    }
+}
+
+impl Story {
+    pub(super) fn about(about: &'static str, name: &str) -> Self {
+        let name = name.to_owned();
+        Self { about, name, facts: Vec::new(), causes: Vec::new(), next: String::new() }
+    }
+
+    pub(super) fn fact(&mut self, label: &'static str, text: impl Into<String>) {
+        self.facts.push(Fact { label, text: text.into() });
+    }
+
+    pub(super) fn then(&mut self, next: &str) {
+        next.clone_into(&mut self.next);
+    }
+}
+
+impl fmt::Display for Story {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Fact { label, text } in &self.facts {
+            writeln!(out, "{label:<8} {text}")?;
+        }
+        writeln!(out, "{:<8} {}", "next", self.next)
+    }
+}
+
+/// The two largest units: `41d`, `2h5m`, `30s`.
+pub fn relative(length: SignedDuration) -> String {
+    let seconds = length.as_secs().unsigned_abs();
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, minutes) => format!("{minutes}m"),
+        (0, hours, 0) => format!("{hours}h"),
+        (0, hours, minutes) => format!("{hours}h{minutes}m"),
+        (1..7, 1.., _) => format!("{days}d{hours}h"),
+        (days, _, _) => format!("{days}d"),
+    }
+}
+
+/// `at 2026-08-06T00:00:00Z (in 5d)`.
+pub(super) fn when(at: Timestamp, now: Timestamp) -> String {
+    let length = at.duration_since(now);
+    if length.is_negative() {
+        format!("at {at} ({} ago)", relative(length))
+    } else {
+        format!("at {at} (in {})", relative(length))
+    }
+}
+
+/// `2026-08-06T00:00:00Z (5d)`.
+pub(super) fn ago(since: Timestamp, now: Timestamp) -> String {
+    format!("{since} ({})", relative(now.duration_since(since)))
+}

@@ -1,0 +1,462 @@
+//! Who starts, who waits, why?
+//!
+//! `fleet × placements × reach × grants × limits × now → start + waiting: every node that should go`
+//!
+//! Drift, expiry and what people ask for go through this one door, and so will emptiness, consolidation
+//! and room for pending pods: each is a wish about a node, asks the same rooms ([`crate::budget::Act`])
+//! and gets the same two answers. A node that waits waits for something with a name; all of its reasons
+//! are told, the one first that only a person can lift. Waiting takes nothing, so a pool that cannot
+//! go on holds nobody else; and one whose replacements fail comes after those that have not tried.
+
+mod queue;
+mod together;
+mod waiting;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_fit::{
+    self as fit,
+    pack::{Miss, Obstacle, Place, Why},
+};
+
+pub use waiting::{WaitFor, Waiting};
+
+use crate::budget::{Act, BudgetId, ClassRule, Grants, Limits, Measured, Member, Opening, measure};
+use crate::drain::{
+    Answer, BarePods, Homeless, Owner, Pdb, Pdbs, Pod, PodId, Protection, remaining,
+};
+use crate::place::{Placement, Placements};
+use crate::replace::{Cause, Order, Phase};
+use queue::Queue;
+use together::Together;
+
+/// The nodes, and what is known around them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fleet {
+    /// By name.
+    pub nodes: BTreeMap<String, Node>,
+    pub pools: BTreeMap<String, PoolState>,
+    pub pdbs: Vec<Pdb>,
+    /// By pool: pods that we moved and that have no place.
+    pub homeless: BTreeMap<String, Homeless>,
+    /// How long each phase takes here, as measured.
+    pub pace: BTreeMap<Phase, SignedDuration>,
+}
+
+/// A node, as far as it decides whether it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    pub member: Member,
+    pub zone: Option<String>,
+    pub created_at: Timestamp,
+    /// `None`: it is fine as it is.
+    pub wish: Option<Wish>,
+    /// Of the node itself.
+    pub protection: Option<Protection>,
+    pub pods: Vec<Pod>,
+    /// A `terminationGracePeriod`: pods do not hold back the start then, they get a deadline.
+    pub has_deadline: bool,
+    /// Its last try failed.
+    pub next_try: Option<NextTry>,
+    /// Its replacement, while one is open.
+    pub under_way: Option<UnderWay>,
+    /// It runs a candidate that was halted.
+    pub leads_back: bool,
+}
+
+/// Why a node should be replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    pub cause: Cause,
+    /// Drifted, expired or asked for since then.
+    pub since: Timestamp,
+    /// Why there is no image for its successor now, if there is none.
+    pub no_image: Option<String>,
+    /// Its successor would carry the candidate of a rollout.
+    pub to_candidate: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextTry {
+    pub at: Timestamp,
+    pub failed_at: Timestamp,
+    pub because: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnderWay {
+    pub phase: Phase,
+    pub since: Timestamp,
+}
+
+/// What is true of a pool as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PoolState {
+    pub hand: Hand,
+    /// Replacements that failed since one was done.
+    pub failures: u32,
+    /// No capacity: no launch before this, and what EC2 said.
+    pub back_off: Option<(Timestamp, String)>,
+}
+
+/// Who moves the nodes of a pool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Hand {
+    #[default]
+    Own,
+    /// We write one pointer, and another controller replaces.
+    Promote { by: String },
+    /// We only look.
+    Watch { by: String },
+}
+
+/// How many more nodes of a class may carry the candidate. A class that is missing has no bound.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach {
+    pub more: BTreeMap<String, More>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct More {
+    pub nodes: usize,
+    /// What the next ones wait for: a wave, a gate.
+    pub because: String,
+}
+
+/// Every node that should go is in exactly one of `start`, `waiting` and `under_way`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// In the order in which they were found room for.
+    pub start: Vec<Start>,
+    pub waiting: BTreeMap<String, Waiting>,
+    pub under_way: BTreeSet<String>,
+    /// Those that wait for their placement only: place them, all together, and plan again.
+    pub consider: Vec<String>,
+    pub expected: Option<Expected>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    pub node: String,
+    pub cause: Cause,
+    pub order: Order,
+    /// `None` where the old node goes first.
+    pub placement: Option<Placement>,
+    /// The budgets that it takes a place in.
+    pub takes: Vec<BudgetId>,
+}
+
+/// How long all of this takes, if it goes on as it went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    pub nodes: usize,
+    pub at_once: usize,
+    pub duration: SignedDuration,
+}
+
+/// A node without a placement was not considered yet: [`Plan::consider`] says which to look at. One whose
+/// pod is not modelled gets one successor of its own kind, and starts.
+pub fn plan(
+    fleet: &Fleet,
+    placements: &Placements,
+    reach: &Reach,
+    grants: &Grants,
+    limits: &Limits,
+    now: Timestamp,
+) -> Plan {
+    let members = fleet.nodes.iter().map(|(name, it)| (name.as_str(), &it.member));
+    let pdbs = Pdbs::new(&fleet.pdbs);
+    // Once for each class: calendars are slow to look through, and nodes are many.
+    let openings = limits.classes.iter().map(|(class, it)| (class.as_str(), it.opening(now)));
+    let mut desk = Desk {
+        openings: openings.collect(),
+        fleet,
+        placements,
+        grants,
+        limits,
+        now,
+        together: Together::new(fleet, &pdbs, now),
+        pdbs,
+        rooms: measure(members, limits, grants, Act::Replace, now),
+        reach: reach.clone(),
+    };
+    let mut plan = Plan::default();
+    let mut queue = Queue::new(fleet, now);
+    while let Some((name, node, wish)) = queue.next() {
+        if node.under_way.is_some() {
+            plan.under_way.insert(name.to_owned());
+            continue;
+        }
+        match desk.decide(name, node, wish) {
+            Decided::Starts(start) => {
+                queue.started(node);
+                plan.start.push(start);
+            }
+            Decided::Waits(waiting) => {
+                if waiting.first == WaitFor::Consideration {
+                    queue.started(node);
+                    plan.consider.push(name.to_owned());
+                }
+                plan.waiting.insert(name.to_owned(), waiting);
+            }
+        }
+    }
+    plan.expected = expected(fleet, &plan);
+    let wished = fleet.nodes.values().filter(|it| it.wish.is_some()).count();
+    let answered = plan.start.len() + plan.waiting.len() + plan.under_way.len();
+    debug_assert_eq!(answered, wished, "no node may be forgotten");
+    plan
+}
+
+enum Decided {
+    Starts(Start),
+    Waits(Waiting),
+}
+
+/// Where the decisions of one plan are made: what is left of everything, after those before.
+struct Desk<'a> {
+    fleet: &'a Fleet,
+    placements: &'a Placements,
+    grants: &'a Grants,
+    limits: &'a Limits,
+    now: Timestamp,
+    openings: BTreeMap<&'a str, Opening>,
+    pdbs: Pdbs<'a>,
+    rooms: Measured,
+    reach: Reach,
+    together: Together<'a>,
+}
+
+impl<'a> Desk<'a> {
+    fn decide(&mut self, name: &'a str, node: &'a Node, wish: &Wish) -> Decided {
+        let class = node.member.class.as_deref();
+        let rule = class.and_then(|it| self.limits.classes.get(it));
+        let mut reasons = Vec::new();
+        if !wish.cause.voluntary() {
+            return self.goes_anyway(name, node, wish);
+        }
+        self.people(node, wish, rule, &mut reasons);
+        self.time(node, wish, rule, &mut reasons);
+        self.progress(name, node, wish, &mut reasons);
+        let order = rule.map_or(Order::SuccessorFirst, |it| it.order);
+        let placement = self.placements.of.get(name);
+        match placement {
+            _ if order == Order::DeleteFirst => {}
+            Some(Placement::Unplaced { pod, why }) => reasons.push(no_place(node, pod, why)),
+            None if reasons.is_empty() => reasons.push(WaitFor::Consideration),
+            Some(
+                Placement::Spare { .. }
+                | Placement::Successors { .. }
+                | Placement::Unmodelled { .. },
+            )
+            | None => {}
+        }
+        if let Some(waiting) = Waiting::of(reasons) {
+            if waiting.first == WaitFor::Consideration {
+                // Its room is kept for it; else everybody would be considered for one slot.
+                self.take(name, node, wish);
+            }
+            return Decided::Waits(waiting);
+        }
+        let placement = placement.cloned().filter(|_| order == Order::SuccessorFirst);
+        self.start(name, node, wish, order, placement)
+    }
+
+    fn start(
+        &mut self,
+        name: &'a str,
+        node: &'a Node,
+        wish: &Wish,
+        order: Order,
+        placement: Option<Placement>,
+    ) -> Decided {
+        let takes = self.rooms.rooms_of(name).map(|it| it.id.clone()).collect();
+        self.take(name, node, wish);
+        let (node, cause) = (name.to_owned(), wish.cause);
+        Decided::Starts(Start { node, cause, order, placement, takes })
+    }
+
+    /// A person deleted it, or its machine is taken away: it passes budgets and counts against them. Only
+    /// a `NodeDisruptionBudget` that says so holds people. Its pods get successors where they fit nowhere
+    /// else, so somebody must have looked; that nothing fits holds nothing.
+    fn goes_anyway(&mut self, name: &'a str, node: &'a Node, wish: &Wish) -> Decided {
+        let gates = match wish.cause {
+            Cause::Deleted => self.rooms.shortages_for_people(name, &node.member),
+            Cause::Interrupted | Cause::Drift | Cause::Expiry | Cause::Asked => Vec::new(),
+        };
+        let mut reasons: Vec<WaitFor> =
+            gates.into_iter().map(|it| WaitFor::Budget(Box::new(it))).collect();
+        let placement = self.placements.of.get(name).cloned();
+        if reasons.is_empty() && placement.is_none() {
+            reasons.push(WaitFor::Consideration);
+        }
+        match Waiting::of(reasons) {
+            Some(waiting) => {
+                self.take(name, node, wish);
+                Decided::Waits(waiting)
+            }
+            None => self.start(name, node, wish, Order::SuccessorFirst, placement),
+        }
+    }
+
+    fn take(&mut self, name: &'a str, node: &'a Node, wish: &Wish) {
+        self.rooms.take(name, &node.member, self.now);
+        self.together.take(name, node, &self.pdbs);
+        if let Some(more) = self.reach_of(node, wish) {
+            more.nodes = more.nodes.saturating_sub(1);
+        }
+    }
+
+    fn reach_of(&mut self, node: &Node, wish: &Wish) -> Option<&mut More> {
+        let class = node.member.class.as_ref().filter(|_| wish.to_candidate)?;
+        self.reach.more.get_mut(class)
+    }
+
+    /// What only a person can lift.
+    fn people(
+        &self,
+        node: &Node,
+        wish: &Wish,
+        rule: Option<&ClassRule>,
+        reasons: &mut Vec<WaitFor>,
+    ) {
+        if let Some(law) = &self.grants.locked {
+            reasons.push(WaitFor::Unlock { because: law.clone() });
+        }
+        if let Some(by) = &self.grants.paused {
+            reasons.push(WaitFor::Resume { because: by.clone() });
+        }
+        let pool = node.member.pool.as_deref();
+        let state = pool.and_then(|it| self.fleet.pools.get(it));
+        match state.map(|it| &it.hand) {
+            None | Some(Hand::Own) => {}
+            Some(Hand::Promote { by } | Hand::Watch { by }) => {
+                reasons.push(WaitFor::OtherHand { by: by.clone() });
+            }
+        }
+        if let Some(why) = &wish.no_image {
+            reasons.push(WaitFor::Image { because: why.clone() });
+        }
+        if let Some(protection) = node.protection.as_ref().filter(|it| it.holds(self.now)) {
+            reasons.push(WaitFor::ProtectedNode { protection: protection.clone() });
+        }
+        let bare = rule.map_or(BarePods::Wait, |it| it.bare_pods);
+        // A budget is told with the first of its pods; the others would say the same.
+        let mut told = BTreeSet::new();
+        for pod in remaining(&node.pods, self.now).filter(|it| it.ends_at.is_none()) {
+            if let Some(protection) = pod.protection.as_ref().filter(|it| it.holds(self.now))
+                && !node.has_deadline
+            {
+                let protection = protection.clone();
+                reasons.push(WaitFor::ProtectedPod { pod: pod.id.clone(), protection });
+            } else if pod.owner == Owner::Nobody && bare == BarePods::Wait {
+                reasons.push(WaitFor::BarePod { pod: pod.id.clone() });
+            } else if !node.has_deadline
+                && let Answer::Refused(refused) = self.pdbs.answer(pod)
+                && told.insert((&pod.id.namespace, refused.to_string()))
+            {
+                reasons.push(WaitFor::Pdb { pod: pod.id.clone(), refused });
+            }
+        }
+        if let Some(homeless) = pool.and_then(|it| self.fleet.homeless.get(it)) {
+            let Homeless { pod, since } = homeless.clone();
+            reasons.push(WaitFor::HomelessPod { pod, since });
+        }
+    }
+
+    /// What time lifts.
+    fn time(&self, node: &Node, wish: &Wish, rule: Option<&ClassRule>, out: &mut Vec<WaitFor>) {
+        let now = self.now;
+        let asked_after = |it: Timestamp| wish.cause == Cause::Asked && wish.since > it;
+        if let Some(next) = &node.next_try
+            && now < next.at
+            && !asked_after(next.failed_at)
+        {
+            out.push(WaitFor::NextTry { at: next.at, because: next.because.clone() });
+        }
+        let state = node.member.pool.as_ref().and_then(|it| self.fleet.pools.get(it));
+        if let Some((until, why)) = state.and_then(|it| it.back_off.as_ref())
+            && now < *until
+        {
+            out.push(WaitFor::Capacity { until: Some(*until), because: why.clone() });
+        }
+        let Some(rule) = rule else { return };
+        let old_at = node.created_at.saturating_add(rule.minimum_lifetime);
+        let old_at = old_at.unwrap_or(Timestamp::MAX);
+        // Young nodes are spared churn; whoever asks for one by name means it.
+        if now < old_at && wish.cause != Cause::Asked {
+            out.push(WaitFor::Lifetime { until: old_at });
+        }
+        let opening = node.member.class.as_ref().and_then(|it| self.openings.get(it.as_str()));
+        if let Some(Opening::Closed { opens_at, because }) = opening {
+            let policy = rule.policy.clone();
+            let (opens_at, because) = (*opens_at, because.clone());
+            out.push(WaitFor::Window { policy, opens_at, because });
+        }
+    }
+
+    /// What our own progress lifts.
+    fn progress(&mut self, name: &str, node: &Node, wish: &Wish, out: &mut Vec<WaitFor>) {
+        if let Some(more) = self.reach_of(node, wish)
+            && more.nodes == 0
+        {
+            out.push(WaitFor::Reach { because: more.because.clone() });
+        }
+        if let Some(shared) = self.together.conflict(name, node, &self.pdbs) {
+            out.push(shared);
+        }
+        let shortages = self.rooms.shortages(name, &node.member, node.leads_back);
+        out.extend(shortages.into_iter().map(|it| WaitFor::Budget(Box::new(it))));
+    }
+}
+
+/// The limit of a pool and missing capacity have names of their own; the rest is a place.
+fn no_place(node: &Node, pod: &fit::pod::PodId, why: &Why) -> WaitFor {
+    let known = node.pods.iter().map(|it| &it.id);
+    let pod = known
+        .into_iter()
+        .find(|it| it.namespace == *pod.namespace && it.name == *pod.name)
+        .cloned()
+        .unwrap_or_else(|| PodId {
+            namespace: pod.namespace.to_string(),
+            name: pod.name.to_string(),
+            uid: String::new(),
+        });
+    let because = why.to_string();
+    if let Why::NoPlace { nearest: Some(Miss { place, obstacles }) } = why {
+        for obstacle in obstacles {
+            match (obstacle, place) {
+                (Obstacle::PoolLimit { resource, .. }, Place::Pool(pool)) => {
+                    return WaitFor::Limit { pod, pool: pool.clone(), resource: resource.clone() };
+                }
+                (Obstacle::NoCapacity, _) => return WaitFor::Capacity { until: None, because },
+                _ => {}
+            }
+        }
+    }
+    WaitFor::Place { pod, because }
+}
+
+/// As many rounds as it takes, each as long as its phases were measured. `None` before anything was.
+fn expected(fleet: &Fleet, plan: &Plan) -> Option<Expected> {
+    let round =
+        [Phase::Launching, Phase::Joining, Phase::Settling, Phase::Draining, Phase::Terminating]
+            .into_iter()
+            .try_fold(SignedDuration::ZERO, |sum, it| {
+                fleet
+                    .pace
+                    .get(&it)
+                    .map(|phase| sum.saturating_add((*phase).max(SignedDuration::ZERO)))
+            })?;
+    let turns = plan.waiting.values().filter(|it| it.first.lifted_by_progress()).count();
+    let going = plan.start.len() + plan.under_way.len();
+    let nodes = going + turns;
+    if nodes == 0 {
+        return None;
+    }
+    let at_once = (going + plan.consider.len()).max(1);
+    let rounds = i32::try_from(nodes.div_ceil(at_once)).unwrap_or(i32::MAX);
+    let duration = round.checked_mul(rounds).unwrap_or(SignedDuration::MAX);
+    Some(Expected { nodes, at_once, duration })
+}

@@ -1,0 +1,75 @@
+//! Who is asked first?
+//!
+//! Who goes anyway; then whom a person asked for; then pools whose replacements have not failed; then the oldest wish; then
+//! where fewest are under way, by zone; then who is easiest to empty; then the name. Zones fill as nodes
+//! start, so the order is found while the plan is made.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::{Fleet, Node, Wish};
+use crate::drain::remaining;
+use crate::replace::Cause;
+
+/// How urgent, failures of the pool, wished since. Who is equal in this is told apart by zone.
+type Rank = (u8, u32, Timestamp);
+
+pub(super) struct Queue<'a> {
+    /// For each rank the waiting nodes of each zone, the easiest last.
+    ranks: BTreeMap<Rank, BTreeMap<Option<&'a str>, Vec<Entry<'a>>>>,
+    /// How many are under way in each zone.
+    zones: BTreeMap<Option<&'a str>, usize>,
+}
+
+type Entry<'a> = (usize, &'a str, &'a Node, &'a Wish);
+
+impl<'a> Queue<'a> {
+    pub(super) fn new(fleet: &'a Fleet, now: Timestamp) -> Self {
+        let mut queue = Self { ranks: BTreeMap::new(), zones: BTreeMap::new() };
+        for (name, node) in &fleet.nodes {
+            if node.under_way.is_some() {
+                queue.started(node);
+            }
+            let Some(wish) = &node.wish else { continue };
+            let urgency = match wish.cause {
+                Cause::Deleted | Cause::Interrupted => 0,
+                Cause::Asked => 1,
+                Cause::Drift | Cause::Expiry => 2,
+            };
+            let state = node.member.pool.as_ref().and_then(|it| fleet.pools.get(it));
+            let failures = state.filter(|_| urgency == 2).map_or(0, |it| it.failures);
+            let zones = queue.ranks.entry((urgency, failures, wish.since)).or_default();
+            let pods = remaining(&node.pods, now).count();
+            zones.entry(node.zone.as_deref()).or_default().push((pods, name, node, wish));
+        }
+        for entries in queue.ranks.values_mut().flat_map(BTreeMap::values_mut) {
+            entries.sort_by_key(|(pods, name, _, _)| std::cmp::Reverse((*pods, *name)));
+        }
+        queue
+    }
+
+    pub(super) fn next(&mut self) -> Option<(&'a str, &'a Node, &'a Wish)> {
+        let mut rank = self.ranks.first_entry()?;
+        let zones = rank.get_mut();
+        let load = |zone: Option<&str>| self.zones.get(&zone).copied().unwrap_or(0);
+        let best = zones
+            .iter()
+            .filter_map(|(zone, entries)| entries.last().map(|it| (load(*zone), it.0, it.1, *zone)))
+            .min()
+            .map(|(_, _, _, zone)| zone)?;
+        let entries = zones.get_mut(&best)?;
+        let (_, name, node, wish) = entries.pop()?;
+        if entries.is_empty() {
+            zones.remove(&best);
+        }
+        if zones.is_empty() {
+            rank.remove();
+        }
+        Some((name, node, wish))
+    }
+
+    pub(super) fn started(&mut self, node: &'a Node) {
+        *self.zones.entry(node.zone.as_deref()).or_default() += 1;
+    }
+}

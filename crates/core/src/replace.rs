@@ -1,0 +1,490 @@
+//! What is the next step?
+//!
+//! `replacement × what we see × now → phase, and because of what`, and `phase → commands`
+//!
+//! ```text
+//! SuccessorFirst  Launching ─▶ Joining ─▶ Settling ─▶ Draining ◀─▶ Terminating ─▶ Done
+//!                     │           │          │           │              │          ▲
+//! DeleteFirst         │           │          │   Draining ─▶ Terminating ─▶ Launching ─▶ Joining ─▶ Done
+//!                     │           │          │           │
+//! deleted by others   └───────────┴──────────┴──▶ Draining ─▶ Terminating ─▶ Done, or Joining first
+//!                     │           │          │           │
+//! anything fails      └───────────┴──────────┴───────────┴──▶ Retreating ─▶ Failed | Skipped | Kept | Cancelled
+//! ```
+//!
+//! The old node is untouched until `Draining`, and `Draining` is entered only when its pods have a place
+//! on a ready node, decided again right before. From `Terminating` there is no way back but to `Draining`:
+//! a pod may have come that must leave first. Commands belong to phases, never to the arrows between
+//! them: what an arrow asks for once can be lost, what a phase asks for is asked again. `Unknown` moves
+//! nothing.
+
+mod step;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+
+pub use step::{
+    JOIN_DEADLINE, LAUNCH_DEADLINE, LOST_DEADLINE, READY_DEADLINE, SETTLE_DEADLINE, STEADY_FOR,
+    next,
+};
+
+use crate::drain::AtLimit;
+
+/// The wait after a first failure; it doubles with each.
+const BACK_OFF_FIRST: SignedDuration = SignedDuration::from_hours(1);
+const BACK_OFF_MAX: SignedDuration = SignedDuration::from_hours(24);
+
+/// One old node and its successors, as it stands in the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replacement {
+    pub old: Old,
+    pub cause: Cause,
+    pub order: Order,
+    pub at_limit: AtLimit,
+    /// From one on.
+    pub tries: u32,
+    /// None where the pods have room elsewhere.
+    pub successors: Vec<Successor>,
+    pub phase: Phase,
+    /// When the phase began.
+    pub since: Timestamp,
+    /// Why the phase began.
+    pub because: Because,
+}
+
+/// The node that goes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Old {
+    pub node: String,
+    pub claim: String,
+    pub claim_uid: String,
+}
+
+/// A claim of ours that takes over.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Successor {
+    pub claim: String,
+    /// Known once it was made; it is never made twice.
+    pub uid: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    Drift,
+    Expiry,
+    /// A person asked for it.
+    Asked,
+    /// A person deleted the node: it goes, whatever becomes of us.
+    Deleted,
+    /// The machine is taken away.
+    Interrupted,
+}
+
+impl Cause {
+    pub fn voluntary(self) -> bool {
+        match self {
+            Self::Drift | Self::Expiry | Self::Asked => true,
+            Self::Deleted | Self::Interrupted => false,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Drift => "drift",
+            Self::Expiry => "expiry",
+            Self::Asked => "asked for",
+            Self::Deleted => "deleted by a person",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Order {
+    SuccessorFirst,
+    /// There is no room for one more: a full capacity reservation.
+    DeleteFirst,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    Launching,
+    Joining,
+    Settling,
+    Draining,
+    Terminating,
+    Retreating,
+    Done,
+    /// The successor did not come; the old node stays.
+    Failed,
+    /// The old node could not be emptied; it stays.
+    Skipped,
+    /// It failed, and a successor that already runs pods stays as an ordinary node.
+    Kept,
+    /// Nobody wants it any more.
+    Cancelled,
+}
+
+impl Phase {
+    pub const ALL: [Self; 11] = [
+        Self::Launching,
+        Self::Joining,
+        Self::Settling,
+        Self::Draining,
+        Self::Terminating,
+        Self::Retreating,
+        Self::Done,
+        Self::Failed,
+        Self::Skipped,
+        Self::Kept,
+        Self::Cancelled,
+    ];
+
+    pub fn ended(self) -> bool {
+        match self {
+            Self::Launching
+            | Self::Joining
+            | Self::Settling
+            | Self::Draining
+            | Self::Terminating
+            | Self::Retreating => false,
+            Self::Done | Self::Failed | Self::Skipped | Self::Kept | Self::Cancelled => true,
+        }
+    }
+
+    /// Ended, and the old node is still to be replaced: later.
+    pub fn failed(self) -> bool {
+        matches!(self, Self::Failed | Self::Skipped | Self::Kept)
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Launching => "launching",
+            Self::Joining => "joining",
+            Self::Settling => "settling",
+            Self::Draining => "draining",
+            Self::Terminating => "terminating",
+            Self::Retreating => "retreating",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::Kept => "kept",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl Replacement {
+    /// A record to be written together with its grant, before anything is done.
+    pub fn begin(
+        old: Old,
+        cause: Cause,
+        order: Order,
+        at_limit: AtLimit,
+        successors: Vec<String>,
+        now: Timestamp,
+    ) -> Self {
+        let phase = match (cause.voluntary(), order) {
+            (true, Order::SuccessorFirst) => Phase::Launching,
+            (true, Order::DeleteFirst) | (false, _) => Phase::Draining,
+        };
+        let successors = successors.into_iter().map(|claim| Successor { claim, uid: None });
+        Self {
+            old,
+            cause,
+            order,
+            at_limit,
+            tries: 1,
+            successors: successors.collect(),
+            phase,
+            since: now,
+            because: Because::Begun,
+        }
+    }
+
+    /// The next try of one that has ended: the same record, opened again.
+    #[must_use]
+    pub fn again(&self, cause: Cause, successors: Vec<String>, now: Timestamp) -> Self {
+        let begun =
+            Self::begin(self.old.clone(), cause, self.order, self.at_limit, successors, now);
+        Self { tries: self.tries.saturating_add(1), ..begun }
+    }
+
+    /// What is recorded after a step: the clock of a phase starts when it begins, and not again.
+    #[must_use]
+    pub fn after(&self, step: Step, now: Timestamp) -> Self {
+        if step.phase == self.phase {
+            return self.clone();
+        }
+        Self { phase: step.phase, because: step.because, since: now, ..self.clone() }
+    }
+
+    /// Whether its grant is held: until the old machine is gone, or it has ended. Where the old one went
+    /// first the room it left is part of the disturbance, until the successor is there.
+    pub fn holds_grant(&self, old: &OldSeen) -> bool {
+        !self.phase.ended() && (*old != OldSeen::Gone || self.deletes_first())
+    }
+
+    /// When to try again, if it has failed.
+    pub fn next_try_at(&self) -> Option<Timestamp> {
+        self.phase.failed().then(|| next_try_at(self.tries, self.since))
+    }
+
+    fn deletes_first(&self) -> bool {
+        self.cause.voluntary() && self.order == Order::DeleteFirst
+    }
+}
+
+/// An hour after the first failure, two after the second, and so on up to a day.
+pub fn next_try_at(tries: u32, ended_at: Timestamp) -> Timestamp {
+    let doublings = tries.saturating_sub(1).min(16);
+    let wait = BACK_OFF_FIRST.checked_mul(1 << doublings).unwrap_or(BACK_OFF_MAX).min(BACK_OFF_MAX);
+    ended_at.saturating_add(wait).unwrap_or(Timestamp::MAX)
+}
+
+/// What is seen of a replacement's parts. Two enums, so that nothing can be ready and absent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    pub old: OldSeen,
+    /// By the name of the claim.
+    pub successors: BTreeMap<String, SuccessorSeen>,
+    pub placement: PlacementSeen,
+    /// When the drain limit ends, and the pod that holds the drain.
+    pub drain_limit: Option<(Timestamp, String)>,
+    /// Whether the old node still has to go. `None` if we cannot tell.
+    pub wanted: Option<bool>,
+    /// A pause or a lock: nothing is cordoned, evicted or terminated.
+    pub halted: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OldSeen {
+    Unknown,
+    Present {
+        /// Somebody has deleted it.
+        deleting: bool,
+        /// With our taint and our name on it.
+        cordoned: bool,
+        /// That must leave first.
+        pods: usize,
+    },
+    /// Its machine is gone, and so is its claim.
+    Gone,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SuccessorSeen {
+    Unknown,
+    /// There is no such claim, and there was none.
+    Unasked,
+    Launching {
+        /// Every attempt failed and no other will be made.
+        gave_up: Option<String>,
+    },
+    Launched,
+    Registered {
+        since: Timestamp,
+    },
+    Ready {
+        since: Timestamp,
+        pods: usize,
+    },
+    NotReady {
+        since: Timestamp,
+        pods: usize,
+    },
+    Deleting,
+    Gone,
+}
+
+/// Whether the pods still have a place, now that the successors are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlacementSeen {
+    NotDecided,
+    Holds,
+    Lost { pod: String, because: String },
+}
+
+/// Where to go from here. The same phase again means that it waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    pub phase: Phase,
+    pub because: Because,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Because {
+    Begun,
+    WaitsFor(Wait),
+    SuccessorsLaunched,
+    SuccessorsReady,
+    PlacementHolds,
+    Drained,
+    OldGone,
+    OldDeleted,
+    PodsCameBack { pods: usize },
+    NoLongerWanted,
+    LaunchGaveUp { claim: String, why: String },
+    LaunchTooSlow { claim: String },
+    NeverRegistered { claim: String },
+    NeverReady { claim: String },
+    Flapping { claim: String },
+    SuccessorGone { claim: String },
+    SuccessorLost { claim: String },
+    NoPlaceAnyMore { pod: String, because: String },
+    DrainLimit { pod: String },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wait {
+    Launch {
+        claim: String,
+    },
+    Registration {
+        claim: String,
+    },
+    Readiness {
+        claim: String,
+    },
+    /// Ready, but not for long enough.
+    Steadiness {
+        claim: String,
+    },
+    Placement,
+    PodsToLeave {
+        pods: usize,
+    },
+    Termination,
+    CleanUp,
+    Pause,
+    /// What we could not find out.
+    Answer {
+        about: String,
+    },
+    Nothing,
+}
+
+/// One act that a phase asks of the world. Each is safe to repeat.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Command {
+    /// Make the claim, if no claim of that name was ever made.
+    Launch {
+        claim: String,
+    },
+    Cordon {
+        node: String,
+    },
+    /// Let those pods go that `drain::evictions` says.
+    Evict {
+        node: String,
+    },
+    /// Delete the claim; its finalizer takes the machine with it. Not while pods remain that must leave.
+    Terminate {
+        claim: String,
+        uid: String,
+    },
+    /// Take away our own taint, and no other.
+    Uncordon {
+        node: String,
+    },
+    /// Delete the claim of a successor, if no pod runs there.
+    RemoveSuccessor {
+        claim: String,
+    },
+}
+
+/// What a phase wants done, for as long as it lasts.
+pub fn asks(phase: Phase, replacement: &Replacement) -> Vec<Command> {
+    let node = || replacement.old.node.clone();
+    let launches = replacement
+        .successors
+        .iter()
+        .filter(|it| it.uid.is_none())
+        .map(|it| Command::Launch { claim: it.claim.clone() });
+    match phase {
+        Phase::Launching | Phase::Joining => launches.collect(),
+        Phase::Draining => {
+            let first = [Command::Cordon { node: node() }, Command::Evict { node: node() }];
+            let beside = (!replacement.deletes_first()).then_some(launches);
+            first.into_iter().chain(beside.into_iter().flatten()).collect()
+        }
+        Phase::Terminating => vec![
+            Command::Cordon { node: node() },
+            Command::Terminate {
+                claim: replacement.old.claim.clone(),
+                uid: replacement.old.claim_uid.clone(),
+            },
+        ],
+        Phase::Retreating => {
+            let remove = |it: &Successor| Command::RemoveSuccessor { claim: it.claim.clone() };
+            std::iter::once(Command::Uncordon { node: node() })
+                .chain(replacement.successors.iter().map(remove))
+                .collect()
+        }
+        // It waits for time to pass and for a place; then it has ended.
+        Phase::Settling
+        | Phase::Done
+        | Phase::Failed
+        | Phase::Skipped
+        | Phase::Kept
+        | Phase::Cancelled => Vec::new(),
+    }
+}
+
+impl fmt::Display for Because {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Begun => write!(out, "it has begun"),
+            Self::WaitsFor(wait) => write!(out, "waits for {wait}"),
+            Self::SuccessorsLaunched => write!(out, "its successors are launched"),
+            Self::SuccessorsReady => write!(out, "its successors are ready"),
+            Self::PlacementHolds => write!(out, "every pod has a place on a ready node"),
+            Self::Drained => write!(out, "every pod that must leave has left"),
+            Self::OldGone => write!(out, "the old machine is gone"),
+            Self::OldDeleted => write!(out, "somebody deleted the old node"),
+            Self::PodsCameBack { pods } => write!(out, "{pods} pods came that must leave first"),
+            Self::NoLongerWanted => write!(out, "the old node matches again"),
+            Self::LaunchGaveUp { claim, why } => write!(out, "`{claim}` could not launch: {why}"),
+            Self::LaunchTooSlow { claim } => {
+                write!(out, "`{claim}` did not launch in {LAUNCH_DEADLINE:#}")
+            }
+            Self::NeverRegistered { claim } => {
+                write!(out, "`{claim}` did not join in {JOIN_DEADLINE:#}")
+            }
+            Self::NeverReady { claim } => {
+                write!(out, "`{claim}` did not become ready in {READY_DEADLINE:#}")
+            }
+            Self::Flapping { claim } => {
+                write!(out, "`{claim}` did not stay ready for {STEADY_FOR:#}")
+            }
+            Self::SuccessorGone { claim } => write!(out, "`{claim}` was deleted"),
+            Self::SuccessorLost { claim } => {
+                write!(out, "`{claim}` was not ready for {LOST_DEADLINE:#}")
+            }
+            Self::NoPlaceAnyMore { pod, because } => {
+                write!(out, "pod {pod} has no place any more: {because}")
+            }
+            Self::DrainLimit { pod } => write!(out, "pod {pod} did not leave in time"),
+        }
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Launch { claim } => write!(out, "`{claim}` to launch"),
+            Self::Registration { claim } => write!(out, "`{claim}` to join"),
+            Self::Readiness { claim } => write!(out, "`{claim}` to become ready"),
+            Self::Steadiness { claim } => write!(out, "`{claim}` to stay ready"),
+            Self::Placement => write!(out, "a place for every pod"),
+            Self::PodsToLeave { pods } => write!(out, "{pods} pods to leave"),
+            Self::Termination => write!(out, "the old machine to go"),
+            Self::CleanUp => write!(out, "what was begun to be undone"),
+            Self::Pause => write!(out, "the pause to end"),
+            Self::Answer { about } => write!(out, "an answer about {about}"),
+            Self::Nothing => write!(out, "nothing"),
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Which arrow does a replacement take?
+//!
+//! Deadlines fire on what was seen, never on what could not be found out. Success is looked for before
+//! any deadline: a machine that came late has come.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    Because, OldSeen, Order, Phase, PlacementSeen, Replacement, Seen, Step, Successor,
+    SuccessorSeen, Wait,
+};
+use crate::drain::AtLimit;
+
+/// A request for a fleet is answered in seconds; attempts with fewer and fewer choices take minutes.
+pub const LAUNCH_DEADLINE: SignedDuration = SignedDuration::from_mins(15);
+
+/// The slowest image we boot joins in four minutes. One that needs fifteen is not coming; so thinks
+/// Karpenter too.
+pub const JOIN_DEADLINE: SignedDuration = SignedDuration::from_mins(15);
+
+/// Karpenter waits for ever. Drivers and startup taints take minutes.
+pub const READY_DEADLINE: SignedDuration = SignedDuration::from_mins(15);
+
+/// How long a successor must have been ready without a break before pods are sent there.
+pub const STEADY_FOR: SignedDuration = SignedDuration::from_secs(30);
+
+/// For a successor that is ready, and not, and ready; and for pods that have lost their place.
+pub const SETTLE_DEADLINE: SignedDuration = SignedDuration::from_mins(15);
+
+/// A successor that is not ready for so long in the middle of a drain is lost.
+pub const LOST_DEADLINE: SignedDuration = SignedDuration::from_mins(15);
+
+pub fn next(replacement: &Replacement, seen: &Seen, now: Timestamp) -> Step {
+    let view = View { replacement, seen, now };
+    match replacement.phase {
+        Phase::Launching => view.launching(),
+        Phase::Joining => view.joining(),
+        Phase::Settling => view.settling(),
+        Phase::Draining => view.draining(),
+        Phase::Terminating => view.terminating(),
+        Phase::Retreating => view.retreating(),
+        Phase::Done | Phase::Failed | Phase::Skipped | Phase::Kept | Phase::Cancelled => {
+            view.stay(Wait::Nothing)
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct View<'a> {
+    replacement: &'a Replacement,
+    seen: &'a Seen,
+    now: Timestamp,
+}
+
+fn go(phase: Phase, because: Because) -> Step {
+    Step { phase, because }
+}
+
+fn retreat(because: Because) -> Step {
+    go(Phase::Retreating, because)
+}
+
+impl<'a> View<'a> {
+    fn stay(self, wait: Wait) -> Step {
+        go(self.replacement.phase, Because::WaitsFor(wait))
+    }
+
+    fn waited(self, deadline: SignedDuration) -> bool {
+        self.now.duration_since(self.replacement.since) > deadline
+    }
+
+    fn successors(self) -> impl Iterator<Item = (&'a str, &'a SuccessorSeen)> {
+        self.replacement.successors.iter().map(move |it| {
+            (it.claim.as_str(), self.seen.successors.get(&it.claim).unwrap_or(not_listed(it)))
+        })
+    }
+
+    fn old_gone(self) -> bool {
+        self.seen.old == OldSeen::Gone
+    }
+
+    /// It goes without us: there is no retreat.
+    fn leaving(self) -> bool {
+        !self.replacement.cause.voluntary()
+            || matches!(self.seen.old, OldSeen::Present { deleting: true, .. })
+    }
+
+    fn unready(self) -> Option<&'a str> {
+        self.successors().find(|(_, it)| !matches!(it, SuccessorSeen::Ready { .. })).map(|it| it.0)
+    }
+
+    /// What is the same before the cordon: somebody else moved first, or a successor will not come.
+    fn before_cordon(self) -> Option<Step> {
+        if self.seen.old == OldSeen::Unknown {
+            return Some(self.stay(Wait::Answer { about: "the old node".to_owned() }));
+        }
+        if self.leaving() && !self.old_gone() {
+            return Some(go(Phase::Draining, Because::OldDeleted));
+        }
+        if self.seen.wanted == Some(false) && !self.old_gone() {
+            return Some(retreat(Because::NoLongerWanted));
+        }
+        self.successors().find_map(|(claim, it)| {
+            let claim = claim.to_owned();
+            match it {
+                SuccessorSeen::Gone | SuccessorSeen::Deleting => {
+                    Some(retreat(Because::SuccessorGone { claim }))
+                }
+                SuccessorSeen::Launching { gave_up: Some(why) } => {
+                    Some(retreat(Because::LaunchGaveUp { claim, why: why.clone() }))
+                }
+                SuccessorSeen::Unknown
+                | SuccessorSeen::Unasked
+                | SuccessorSeen::Launching { gave_up: None }
+                | SuccessorSeen::Launched
+                | SuccessorSeen::Registered { .. }
+                | SuccessorSeen::Ready { .. }
+                | SuccessorSeen::NotReady { .. } => None,
+            }
+        })
+    }
+
+    fn launching(self) -> Step {
+        if let Some(step) = self.before_cordon() {
+            return step;
+        }
+        for (claim, it) in self.successors() {
+            let claim = claim.to_owned();
+            match it {
+                SuccessorSeen::Unknown => return self.stay(Wait::Answer { about: claim }),
+                SuccessorSeen::Unasked | SuccessorSeen::Launching { .. } => {
+                    if self.waited(LAUNCH_DEADLINE) {
+                        return retreat(Because::LaunchTooSlow { claim });
+                    }
+                    return self.stay(Wait::Launch { claim });
+                }
+                SuccessorSeen::Launched
+                | SuccessorSeen::Registered { .. }
+                | SuccessorSeen::Ready { .. }
+                | SuccessorSeen::NotReady { .. }
+                | SuccessorSeen::Deleting
+                | SuccessorSeen::Gone => {}
+            }
+        }
+        go(Phase::Joining, Because::SuccessorsLaunched)
+    }
+
+    fn joining(self) -> Step {
+        if let Some(step) = self.before_cordon() {
+            return step;
+        }
+        let late = |since: Timestamp| {
+            self.now.duration_since(since.max(self.replacement.since)) > READY_DEADLINE
+        };
+        for (claim, it) in self.successors() {
+            let claim = claim.to_owned();
+            match it {
+                SuccessorSeen::Ready { .. } | SuccessorSeen::Deleting | SuccessorSeen::Gone => {}
+                SuccessorSeen::Unknown => return self.stay(Wait::Answer { about: claim }),
+                SuccessorSeen::Unasked
+                | SuccessorSeen::Launching { .. }
+                | SuccessorSeen::Launched => {
+                    if self.waited(JOIN_DEADLINE) {
+                        return retreat(Because::NeverRegistered { claim });
+                    }
+                    return self.stay(Wait::Registration { claim });
+                }
+                SuccessorSeen::Registered { since } | SuccessorSeen::NotReady { since, .. } => {
+                    if late(*since) {
+                        return retreat(Because::NeverReady { claim });
+                    }
+                    return self.stay(Wait::Readiness { claim });
+                }
+            }
+        }
+        if self.old_gone() {
+            return go(Phase::Done, Because::SuccessorsReady);
+        }
+        go(Phase::Settling, Because::SuccessorsReady)
+    }
+
+    fn settling(self) -> Step {
+        if let Some(step) = self.before_cordon() {
+            return step;
+        }
+        if self.old_gone() {
+            return self.after_gone();
+        }
+        if self.seen.halted {
+            return self.stay(Wait::Pause);
+        }
+        for (claim, it) in self.successors() {
+            let claim = claim.to_owned();
+            let steady = |since: Timestamp| self.now.duration_since(since) >= STEADY_FOR;
+            match it {
+                SuccessorSeen::Unknown => return self.stay(Wait::Answer { about: claim }),
+                SuccessorSeen::Ready { since, .. } if steady(*since) => {}
+                SuccessorSeen::Ready { .. }
+                | SuccessorSeen::NotReady { .. }
+                | SuccessorSeen::Registered { .. }
+                | SuccessorSeen::Launched
+                | SuccessorSeen::Launching { .. }
+                | SuccessorSeen::Unasked
+                | SuccessorSeen::Deleting
+                | SuccessorSeen::Gone => {
+                    if self.waited(SETTLE_DEADLINE) {
+                        return retreat(Because::Flapping { claim });
+                    }
+                    return self.stay(Wait::Steadiness { claim });
+                }
+            }
+        }
+        match &self.seen.placement {
+            PlacementSeen::Holds => go(Phase::Draining, Because::PlacementHolds),
+            PlacementSeen::Lost { pod, because } if self.waited(SETTLE_DEADLINE) => {
+                retreat(Because::NoPlaceAnyMore { pod: pod.clone(), because: because.clone() })
+            }
+            PlacementSeen::NotDecided | PlacementSeen::Lost { .. } => self.stay(Wait::Placement),
+        }
+    }
+
+    fn draining(self) -> Step {
+        let pods = match self.seen.old {
+            OldSeen::Unknown => {
+                return self.stay(Wait::Answer { about: "the old node".to_owned() });
+            }
+            OldSeen::Gone => return self.after_gone(),
+            OldSeen::Present { pods, .. } => pods,
+        };
+        let leaving = self.leaving();
+        if !leaving && self.seen.halted {
+            return self.stay(Wait::Pause);
+        }
+        if !leaving && self.replacement.order == Order::SuccessorFirst {
+            if let Some(lost) = self.lost_successor() {
+                return retreat(lost);
+            }
+            if let (0, Some(claim)) = (pods, self.unready()) {
+                return self.stay(Wait::Readiness { claim: claim.to_owned() });
+            }
+        }
+        if pods == 0 {
+            return go(Phase::Terminating, Because::Drained);
+        }
+        if let Some((ends_at, pod)) = &self.seen.drain_limit
+            && *ends_at <= self.now
+            && !leaving
+            && self.replacement.at_limit == AtLimit::Skip
+        {
+            return retreat(Because::DrainLimit { pod: pod.clone() });
+        }
+        self.stay(Wait::PodsToLeave { pods })
+    }
+
+    fn lost_successor(self) -> Option<Because> {
+        self.successors().find_map(|(claim, it)| {
+            let claim = claim.to_owned();
+            match it {
+                SuccessorSeen::Gone | SuccessorSeen::Deleting => {
+                    Some(Because::SuccessorGone { claim })
+                }
+                SuccessorSeen::NotReady { since, .. } | SuccessorSeen::Registered { since } => {
+                    let lost = self.now.duration_since(*since) > LOST_DEADLINE;
+                    lost.then_some(Because::SuccessorLost { claim })
+                }
+                // It was there when the drain began, so its claim was made anew behind our back.
+                SuccessorSeen::Unasked
+                | SuccessorSeen::Launching { .. }
+                | SuccessorSeen::Launched => {
+                    self.waited(LOST_DEADLINE).then_some(Because::SuccessorLost { claim })
+                }
+                SuccessorSeen::Ready { .. } | SuccessorSeen::Unknown => None,
+            }
+        })
+    }
+
+    fn terminating(self) -> Step {
+        match self.seen.old {
+            OldSeen::Gone => self.after_gone(),
+            OldSeen::Present { pods, .. } if pods > 0 => {
+                go(Phase::Draining, Because::PodsCameBack { pods })
+            }
+            OldSeen::Unknown | OldSeen::Present { .. } => self.stay(Wait::Termination),
+        }
+    }
+
+    /// The old machine is gone: it is over once the successors are there.
+    fn after_gone(self) -> Step {
+        if self.unready().is_none() {
+            return go(Phase::Done, Because::OldGone);
+        }
+        let launched = self
+            .successors()
+            .all(|(_, it)| !matches!(it, SuccessorSeen::Unasked | SuccessorSeen::Launching { .. }));
+        let phase = if launched { Phase::Joining } else { Phase::Launching };
+        go(phase, Because::OldGone)
+    }
+
+    fn retreating(self) -> Step {
+        let undone = match self.seen.old {
+            OldSeen::Unknown => false,
+            OldSeen::Gone | OldSeen::Present { deleting: true, .. } => true,
+            OldSeen::Present { cordoned, .. } => !cordoned,
+        };
+        let mut kept = false;
+        let mut removed = true;
+        for (_, it) in self.successors() {
+            match it {
+                SuccessorSeen::Gone | SuccessorSeen::Unasked => {}
+                SuccessorSeen::Ready { pods, .. } | SuccessorSeen::NotReady { pods, .. }
+                    if *pods > 0 =>
+                {
+                    kept = true;
+                }
+                SuccessorSeen::Unknown
+                | SuccessorSeen::Launching { .. }
+                | SuccessorSeen::Launched
+                | SuccessorSeen::Registered { .. }
+                | SuccessorSeen::Ready { .. }
+                | SuccessorSeen::NotReady { .. }
+                | SuccessorSeen::Deleting => removed = false,
+            }
+        }
+        if !undone || !removed {
+            return self.stay(Wait::CleanUp);
+        }
+        let phase = match &self.replacement.because {
+            _ if kept => Phase::Kept,
+            Because::DrainLimit { .. } => Phase::Skipped,
+            Because::NoLongerWanted => Phase::Cancelled,
+            Because::Begun
+            | Because::WaitsFor(_)
+            | Because::SuccessorsLaunched
+            | Because::SuccessorsReady
+            | Because::PlacementHolds
+            | Because::Drained
+            | Because::OldGone
+            | Because::OldDeleted
+            | Because::PodsCameBack { .. }
+            | Because::LaunchGaveUp { .. }
+            | Because::LaunchTooSlow { .. }
+            | Because::NeverRegistered { .. }
+            | Because::NeverReady { .. }
+            | Because::Flapping { .. }
+            | Because::SuccessorGone { .. }
+            | Because::SuccessorLost { .. }
+            | Because::NoPlaceAnyMore { .. } => Phase::Failed,
+        };
+        // What ended it is why it was given up, not that the cleaning is done.
+        go(phase, self.replacement.because.clone())
+    }
+}
+
+/// A claim that was made and is not in the list was not found out about; one that was never made is not
+/// there.
+fn not_listed(successor: &Successor) -> &'static SuccessorSeen {
+    if successor.uid.is_some() { &SuccessorSeen::Unknown } else { &SuccessorSeen::Unasked }
+}

@@ -1,0 +1,205 @@
+//! What should it run now?
+//!
+//! `resolution × rollout × purpose → the image of each instance type`, and what class, pool and cluster
+//! say beside it
+//!
+//! Drift, launch and the class's status read this, never the resolution itself: while a candidate
+//! spreads only its own slots get it, and everything else gets the last good image. A halt means the last
+//! good one for all, so going back is ordinary drift.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use nodemolt_fit::Written;
+use serde::Serialize;
+
+use crate::bootstrap::Taint;
+use crate::image::ImageId;
+use crate::launch::{fields, hex_sha256};
+use crate::lookup::Minor;
+use crate::node::{ImageRef, Stamp};
+use crate::resolve::{Boots, Refusal, Refused, Resolution};
+
+/// Stands in front of the digest of a pool's template, like the class's own version.
+pub const TEMPLATE_VERSION: &str = "nodemolt-template/v1:";
+
+/// What a node of a class should be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    images: Vec<ImageRef>,
+    /// By pool, if pools were asked about, and by instance type.
+    boots: BTreeMap<Option<String>, BTreeMap<Arc<str>, Boot>>,
+    /// Too young for a new node, and fine on one that runs them already.
+    pub in_sync: BTreeSet<ImageId>,
+    pub beside: Beside,
+}
+
+/// What is wanted of a machine beside its image. `None` is what we could not find out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Beside {
+    pub class_stamp: Option<Stamp>,
+    pub template_stamp: Option<Stamp>,
+    pub requirements: Vec<Written>,
+    /// All that EC2 offers here.
+    pub instance_types: Option<Arc<BTreeSet<String>>>,
+    pub security_groups: Option<BTreeSet<String>>,
+    pub subnets: Option<BTreeSet<String>>,
+    pub reservations: Option<BTreeSet<String>>,
+    /// The class's placement group; `Some(None)` if it wants none.
+    pub placement_group: Option<Option<String>>,
+    pub control_plane: Option<Minor>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Boot {
+    Image(usize),
+    HeldBack(String),
+    Nothing,
+}
+
+/// What an instance type of a pool would boot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Replacing<'a> {
+    Image(&'a ImageRef),
+    /// A rule holds its image back.
+    HeldBack(&'a str),
+    /// No image fits it.
+    NoImageFits,
+    /// Nobody has asked about such a type.
+    NotResolved,
+}
+
+/// One image that spreads in place of another, as far as it decides what a node should run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rollout {
+    pub candidate: ImageId,
+    pub last_good: ImageRef,
+    pub halted: bool,
+}
+
+/// What a node is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// A slot of the canary or of a wave; and whether a running node matches.
+    Wave,
+    /// Everything else that launches a node: scaling up, expiry.
+    Other,
+}
+
+pub fn wanted(resolution: &Resolution, rollout: Option<&Rollout>, purpose: Purpose) -> Wanted {
+    let back = rollout.filter(|it| it.halted || purpose == Purpose::Other);
+    let images = resolution
+        .chosen
+        .iter()
+        .map(|it| match back {
+            Some(rollout) if rollout.candidate == it.id => rollout.last_good.clone(),
+            Some(_) | None => {
+                ImageRef { id: it.id.clone(), name: Some(it.name.clone()), dated: it.dated }
+            }
+        })
+        .collect();
+    let mut boots: BTreeMap<Option<String>, BTreeMap<Arc<str>, Boot>> = BTreeMap::new();
+    for answer in &resolution.types {
+        let boot = match &answer.boots {
+            Boots::Image(at) => Boot::Image(*at),
+            Boots::HeldBack(at) => Boot::HeldBack(resolution.held.get(*at).map_or_else(
+                || "its image is held back".to_owned(),
+                |it| format!("{} is held back: {}", it.id, it.refusal),
+            )),
+            Boots::Nothing { .. } => Boot::Nothing,
+        };
+        boots.entry(answer.pool.clone()).or_default().insert(answer.instance_type.clone(), boot);
+    }
+    let fine = resolution.refused.iter().filter(|(_, it)| only_age(it)).map(|(id, _)| id.clone());
+    let in_sync = fine.filter(|it| back.is_none_or(|rollout| rollout.candidate != *it)).collect();
+    Wanted { images, boots, in_sync, beside: Beside::default() }
+}
+
+/// Nodes run it, and nothing but its age speaks against it.
+fn only_age(refused: &Refused) -> bool {
+    let age = |it: &Refusal| matches!(it, Refusal::TooYoung { .. } | Refusal::AgeUnknown { .. });
+    refused.in_use && age(&refused.refusal) && refused.also.iter().all(age)
+}
+
+impl Wanted {
+    /// One image for all instance types, and nothing else known. For whoever has no catalog.
+    pub fn image(image: ImageRef, instance_types: impl IntoIterator<Item = Arc<str>>) -> Self {
+        let all = instance_types.into_iter().map(|it| (it, Boot::Image(0))).collect();
+        Self {
+            images: vec![image],
+            boots: BTreeMap::from([(None, all)]),
+            in_sync: BTreeSet::new(),
+            beside: Beside::default(),
+        }
+    }
+
+    #[must_use]
+    pub fn beside(self, beside: Beside) -> Self {
+        Self { beside, ..self }
+    }
+
+    pub fn replacing(&self, pool: Option<&str>, instance_type: &str) -> Replacing<'_> {
+        let of_pool = pool.and_then(|it| self.boots.get(&Some(it.to_owned())));
+        let boot = of_pool.or_else(|| self.boots.get(&None)).and_then(|it| it.get(instance_type));
+        match boot {
+            None => Replacing::NotResolved,
+            Some(Boot::Nothing) => Replacing::NoImageFits,
+            Some(Boot::HeldBack(why)) => Replacing::HeldBack(why),
+            Some(Boot::Image(at)) => {
+                self.images.get(*at).map_or(Replacing::NoImageFits, Replacing::Image)
+            }
+        }
+    }
+}
+
+/// What a pool says of its nodes that only a new node can honour: Karpenter's choice of fields.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PoolTemplate {
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    pub taints: Vec<Taint>,
+    pub startup_taints: Vec<Taint>,
+    /// Group, kind and name of the class.
+    pub class: (String, String, String),
+    pub termination_grace_period: Option<SignedDuration>,
+    /// `None`: never.
+    pub expire_after: Option<SignedDuration>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Covered<'a> {
+    labels: Option<&'a BTreeMap<String, String>>,
+    annotations: Option<&'a BTreeMap<String, String>>,
+    taints: Option<Vec<String>>,
+    startup_taints: Option<Vec<String>>,
+    node_class_ref: &'a (String, String, String),
+    termination_grace_period: Option<String>,
+    expire_after: Option<String>,
+}
+
+impl PoolTemplate {
+    /// As it takes effect: the order of taints is no difference, and `24h` is the same as `1440m`.
+    pub fn stamp(&self) -> Stamp {
+        let sorted = |taints: &[Taint]| {
+            let mut all: Vec<String> = taints.iter().map(ToString::to_string).collect();
+            all.sort_unstable();
+            all.dedup();
+            Some(all).filter(|it| !it.is_empty())
+        };
+        // Our own form: how a library writes it may change, and must not replace a fleet.
+        let length = |it: SignedDuration| format!("{}s", it.as_secs());
+        let covered = Covered {
+            labels: Some(&self.labels).filter(|it| !it.is_empty()),
+            annotations: Some(&self.annotations).filter(|it| !it.is_empty()),
+            taints: sorted(&self.taints),
+            startup_taints: sorted(&self.startup_taints),
+            node_class_ref: &self.class,
+            termination_grace_period: self.termination_grace_period.map(length),
+            expire_after: self.expire_after.map(length),
+        };
+        let digest = format!("{TEMPLATE_VERSION}{}", hex_sha256(&covered));
+        Stamp { digest, fields: fields(&covered, &[]) }
+    }
+}

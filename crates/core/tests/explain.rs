@@ -1,0 +1,329 @@
+//! What do we tell people?
+#![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
+
+#[path = "support/fleet.rs"]
+mod fleet;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fleet::{ago, at, drain, minutes, node, now, pdb, pod};
+use jiff::SignedDuration;
+use nodemolt_core::budget::{Act, Grant, GrantKind, Grants, Limits, measure};
+use nodemolt_core::drain::{AtLimit, DO_NOT_DISRUPT, Drain, Homeless, Owner, Pod, Protection};
+use nodemolt_core::drift::{Direction, Divergence, Drift, Missing};
+use nodemolt_core::explain::{
+    Story, World, explain, explain_fleet, explain_pod, explain_pool, relative,
+};
+use nodemolt_core::node::{ImageRef, Running};
+use nodemolt_core::place::{Placement, Placements};
+use nodemolt_core::plan::{Fleet, Node, Reach, UnderWay, plan};
+use nodemolt_core::replace::{Because, Cause, Old, Order, Phase, Replacement, Step, Wait};
+
+type Change = Box<dyn Fn(&mut Told)>;
+
+#[derive(Default)]
+struct Told {
+    fleet: Fleet,
+    grants: Grants,
+    running: BTreeMap<String, Running>,
+    drifts: BTreeMap<String, Drift>,
+    replacements: BTreeMap<String, Replacement>,
+    steps: BTreeMap<String, Step>,
+    drains: Vec<Drain>,
+}
+
+fn image(digits: &str, name: &str, age_days: i64) -> ImageRef {
+    let dated = Some(ago(SignedDuration::from_hours(24 * age_days)));
+    ImageRef {
+        id: format!("ami-{digits:0>8}").parse().unwrap(),
+        name: Some(name.to_owned()),
+        dated,
+    }
+}
+
+impl Told {
+    /// A node that runs an old image.
+    fn with(mut self, name: &str, it: Node) -> Self {
+        let from = image("a1", "al2023-v20260610", 52);
+        let to = image("b2", "al2023-v20260722", 10);
+        let mut running = Running::of(name, "uid", it.created_at);
+        running.instance_type = Some("m7g.large".to_owned());
+        running.image = Some(from.clone());
+        let first = Divergence::Image { from, to, direction: Direction::Upgrade };
+        let drift = match &it.wish {
+            Some(_) => Drift::Drifted { first, more: Vec::new(), unchecked: Vec::new() },
+            None => Drift::InSync,
+        };
+        self.running.insert(name.to_owned(), running);
+        self.drifts.insert(name.to_owned(), drift);
+        self.fleet.nodes.insert(name.to_owned(), it);
+        self
+    }
+
+    /// One that is being emptied since three minutes.
+    fn draining(mut self, name: &str, pods: Vec<Pod>) -> Self {
+        let mut it = node("web", "a", pods.clone());
+        it.under_way = Some(UnderWay { phase: Phase::Draining, since: ago(minutes(3)) });
+        self = self.with(name, it);
+        let grant = Grant { kind: GrantKind::Replacement, since: ago(minutes(9)) };
+        self.grants.open.insert(name.to_owned(), grant);
+        let old = Old { node: name.to_owned(), claim: name.to_owned(), claim_uid: "u".to_owned() };
+        let successors = vec!["web-x7k2p".to_owned()];
+        let begun = Replacement::begin(
+            old,
+            Cause::Drift,
+            Order::SuccessorFirst,
+            AtLimit::Skip,
+            successors,
+            ago(minutes(9)),
+        );
+        let draining = Replacement {
+            phase: Phase::Draining,
+            since: ago(minutes(3)),
+            because: Because::PlacementHolds,
+            ..begun
+        };
+        self.replacements.insert(name.to_owned(), draining);
+        self.drains.push(Drain { since: ago(minutes(3)), ..drain(name, pods) });
+        self
+    }
+
+    fn tell<T>(&self, ask: impl FnOnce(&World<'_>) -> T) -> T {
+        let limits = Limits::default();
+        let spare = || Placement::Spare { on: BTreeSet::new() };
+        let of = self.fleet.nodes.keys().map(|it| (it.clone(), spare())).collect();
+        let placements = Placements { of, ..Placements::default() };
+        let plan = plan(&self.fleet, &placements, &Reach::default(), &self.grants, &limits, now());
+        let members = self.fleet.nodes.iter().map(|(name, it)| (name.as_str(), &it.member));
+        let rooms = measure(members, &limits, &self.grants, Act::Replace, now());
+        ask(&World {
+            fleet: &self.fleet,
+            plan: &plan,
+            rooms: &rooms,
+            running: &self.running,
+            drifts: &self.drifts,
+            replacements: &self.replacements,
+            steps: &self.steps,
+            drains: &self.drains,
+        })
+    }
+
+    fn node(&self, name: &str) -> Story {
+        self.tell(|world| explain(world, name, now())).unwrap()
+    }
+}
+
+fn check(story: &Story, expected: &str) {
+    let expected: Vec<&str> = expected.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
+    let text = story.to_string();
+    let found: Vec<&str> = text.lines().map(str::trim).collect();
+    assert_eq!(found, expected, "\n{text}");
+}
+
+fn web(name: &str) -> Pod {
+    pod("shop", name, "web")
+}
+
+#[test]
+fn a_node_that_waits_says_for_whom() {
+    let told = Told::default()
+        .with("n1", node("web", "eu-west-1a", vec![]))
+        .draining("n0", vec![pod("shop", "db-0", "db")]);
+    check(
+        &told.node("n1"),
+        "
+        node     n1   pool web   m7g.large   eu-west-1a   up 41d
+        class    web
+        runs     ami-000000a1   al2023-v20260610   52d old
+        wants    ami-000000b2   al2023-v20260722   10d old
+        drift    image ami-000000a1 → ami-000000b2 (upgrade)
+        plan     waiting for the cluster's one slot: 1 of 1 in use by n0 (since 2026-08-03T11:51:00Z)
+        next     starts when n0 is done
+        ",
+    );
+    assert_eq!(told.node("n1").causes[0].named.kind, "DisruptionLedger");
+}
+
+#[test]
+fn a_drain_that_is_held_names_the_budget() {
+    let mut told = Told::default()
+        .draining("n0", vec![web("p"), Pod { owner: Owner::DaemonSet, ..web("log") }]);
+    told.fleet.pdbs = vec![pdb("shop", "web", "web", 0)];
+    let story = told.node("n0");
+    check(
+        &story,
+        "
+        node     n0   pool web   m7g.large   a   up 41d
+        class    web
+        runs     ami-000000a1   al2023-v20260610   52d old
+        wants    ami-000000b2   al2023-v20260722   10d old
+        drift    image ami-000000a1 → ami-000000b2 (upgrade)
+        plan     draining since 2026-08-03T11:57:00Z (3m) (drift): every pod has a place on a ready node
+        successor web-x7k2p
+        pod shop/p: PodDisruptionBudget `web` allows no disruption now (3 healthy, 3 wanted)
+        next     the drain limit ends at 2026-08-03T12:02:00Z (in 2m)
+        ",
+    );
+    let named = &story.causes[0].named;
+    assert_eq!(
+        (named.kind, named.namespace.as_str(), named.name.as_str()),
+        ("PodDisruptionBudget", "shop", "web")
+    );
+    let pod = told.tell(|world| explain_pod(world, "shop", "p", now())).unwrap();
+    check(
+        &pod,
+        "
+        pod      shop/p
+        node     n0
+        drain    PodDisruptionBudget `web` allows no disruption now (3 healthy, 3 wanted)
+        next     leaves when that is lifted
+        ",
+    );
+    let daemon = told.tell(|world| explain_pod(world, "shop", "log", now())).unwrap();
+    assert_eq!(
+        (daemon.facts[2].text.as_str(), daemon.next.as_str()),
+        ("stays with the node: of a DaemonSet", "nothing to do")
+    );
+}
+
+/// Whatever holds a node, its object is named, so that a person can go there.
+#[test]
+fn causes_name_their_objects() {
+    let held = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    let cases: Vec<(Change, [&str; 3])> = vec![
+        (
+            Box::new(|it| it.fleet.pdbs = vec![pdb("shop", "web", "web", 0)]),
+            ["PodDisruptionBudget", "shop", "web"],
+        ),
+        (
+            Box::new(move |it| {
+                it.fleet.nodes.get_mut("n1").unwrap().pods[0].protection = held.clone();
+            }),
+            ["Pod", "shop", "p"],
+        ),
+        (
+            Box::new(|it| it.fleet.nodes.get_mut("n1").unwrap().pods[0].owner = Owner::Nobody),
+            ["Pod", "shop", "p"],
+        ),
+        (
+            Box::new(|it| {
+                it.fleet.nodes.get_mut("n1").unwrap().pods[0].namespace_terminating = true;
+            }),
+            ["Namespace", "", "shop"],
+        ),
+        (
+            Box::new(|it| {
+                it.fleet.homeless.insert(
+                    "web".to_owned(),
+                    Homeless { pod: web("q").id, since: ago(minutes(7)) },
+                );
+            }),
+            ["Pod", "shop", "q"],
+        ),
+        (
+            Box::new(|it| it.grants.paused = Some("by ops".to_owned())),
+            ["DisruptionLedger", "", "cluster"],
+        ),
+    ];
+    for (change, expected) in cases {
+        let mut told = Told::default().with("n1", node("web", "a", vec![web("p")]));
+        change(&mut told);
+        let story = told.node("n1");
+        let named = &story.causes[0].named;
+        assert_eq!([named.kind, &named.namespace, &named.name], expected, "{story}");
+        assert!(
+            story.to_string().contains(expected[2]) || expected[0] == "DisruptionLedger",
+            "{story}"
+        );
+    }
+}
+
+#[test]
+fn who_is_fine_or_unknown_says_so() {
+    let fine = Node { wish: None, ..node("web", "a", vec![web("p")]) };
+    let mut told = Told::default().with("n1", fine);
+    let text = told.node("n1").to_string();
+    assert!(
+        text.contains("drift    in sync\nplan     stays as it is\nnext     nothing to do\n"),
+        "{text}"
+    );
+    told.drifts.insert("n1".to_owned(), Drift::Unknown(Missing::RunningImage));
+    let text = told.node("n1").to_string();
+    assert!(text.contains("drift    unknown: we miss which image it runs\n"), "{text}");
+    assert!(text.ends_with("next     nothing, until we know which image it runs\n"), "{text}");
+    assert_eq!(told.tell(|world| explain(world, "nobody", now())), None);
+    let pod = told.tell(|world| explain_pod(world, "shop", "p", now())).unwrap();
+    assert_eq!(pod.next, "nothing to do");
+    assert_eq!(told.tell(|world| explain_pod(world, "shop", "nobody", now())), None);
+}
+
+#[test]
+fn a_pool_and_the_fleet_are_counted() {
+    let mut told = Told::default()
+        .draining("n0", vec![])
+        .with("n1", node("web", "a", vec![]))
+        .with("n2", node("web", "b", vec![]))
+        .with("d1", node("db", "b", vec![pod("shop", "db-0", "db")]));
+    told.fleet.nodes.get_mut("d1").unwrap().protection =
+        Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    for phase in
+        [Phase::Launching, Phase::Joining, Phase::Settling, Phase::Draining, Phase::Terminating]
+    {
+        told.fleet.pace.insert(phase, minutes(2));
+    }
+    check(
+        &told.tell(|world| explain_pool(world, "web", now())).unwrap(),
+        "
+        pool     web
+        nodes    3   3 drifted   0 unknown
+        going    n0   draining since 2026-08-03T11:57:00Z (3m)
+        waiting  2, for example n1: for the cluster's one slot: 1 of 1 in use by n0 (since 2026-08-03T11:51:00Z)
+        next     3 nodes, 1 at once: about 30m more
+        ",
+    );
+    check(
+        &told.tell(|world| explain_fleet(world, now())),
+        "
+        nodes    4   4 drifted   0 unknown
+        going    n0   draining since 2026-08-03T11:57:00Z (3m)
+        waiting  2, for example n1: for the cluster's one slot: 1 of 1 in use by n0 (since 2026-08-03T11:51:00Z)
+        waiting  1, for example d1: for a person: the node says `karpenter.sh/do-not-disrupt`
+        budget   the cluster's one slot: 1 of 1 nodes in use
+        next     3 nodes, 1 at once: about 30m more
+        ",
+    );
+    assert_eq!(told.tell(|world| explain_pool(world, "nobody", now())), None);
+    let empty = Told::default();
+    assert_eq!(empty.tell(|world| explain_fleet(world, now())).next, "nothing to do");
+}
+
+#[test]
+fn a_replacement_says_what_it_waits_for() {
+    let mut told = Told::default().draining("n0", vec![]);
+    assert_eq!(told.node("n0").next, "goes on from draining");
+    let step = |phase, because| BTreeMap::from([("n0".to_owned(), Step { phase, because })]);
+    let wait = Wait::Readiness { claim: "web-x7k2p".to_owned() };
+    told.steps = step(Phase::Draining, Because::WaitsFor(wait));
+    assert_eq!(told.node("n0").next, "waits for `web-x7k2p` to become ready");
+    told.steps = step(Phase::Terminating, Because::Drained);
+    assert_eq!(told.node("n0").next, "terminating: every pod that must leave has left");
+}
+
+#[test]
+fn lengths_of_time_are_short_to_read() {
+    for (seconds, expected) in [
+        (0, "0s"),
+        (59, "59s"),
+        (60, "1m"),
+        (3600, "1h"),
+        (3660, "1h1m"),
+        (86_400, "1d"),
+        (90_000, "1d1h"),
+        (41 * 86_400 + 5000, "41d"),
+        (-120, "2m"),
+        (i64::MIN, "106751991167300d"),
+    ] {
+        assert_eq!(relative(SignedDuration::from_secs(seconds)), expected);
+    }
+    assert_eq!(at("2026-08-03T12:00:00Z"), now());
+}

@@ -1,0 +1,221 @@
+//! What becomes of the pods of nodes that leave?
+#![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use nodemolt_core::place::{Fleet, Placement, Placements, place};
+use nodemolt_fit::node::Node;
+use nodemolt_fit::pack::{Home, Why};
+use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm};
+use nodemolt_fit::pool::{Machine, NODES, Offering, Pool};
+use nodemolt_fit::selector::{Labels, Selector};
+use nodemolt_fit::{Quantity, label};
+
+fn amounts(cpu: i64) -> BTreeMap<String, Quantity> {
+    let all = [("cpu", cpu), ("memory", cpu << 32), ("pods", 30)];
+    all.map(|(name, amount)| (name.to_owned(), Quantity::from_units(amount))).into()
+}
+
+fn demand(app: &str, cpu: i64) -> Demand {
+    Demand {
+        labels: Labels::from([("app".to_owned(), app.to_owned())]),
+        requests: BTreeMap::from([("cpu".to_owned(), Quantity::from_units(cpu))]),
+        ..Demand::default()
+    }
+}
+
+/// Away from pods of the other application, node by node.
+fn away_from(other: &str, demand: Demand) -> Demand {
+    let term = PodTerm {
+        topology_key: label::HOSTNAME.to_owned(),
+        selector: Selector::labels([("app", other)]),
+        ..PodTerm::default()
+    };
+    Demand { anti_affinity: vec![term], ..demand }
+}
+
+fn pods(demand: &Demand, count: usize) -> Vec<Pod> {
+    let (namespace, demand) = (Arc::new(Namespace::named("shop")), Arc::new(demand.clone()));
+    let name = |at| format!("{}-{at}", demand.labels["app"]);
+    (0..count).map(|at| Pod::new(&namespace, &name(at), &demand)).collect()
+}
+
+fn node(name: &str, cpu: i64, pods: Vec<Pod>) -> Node {
+    Node {
+        name: name.to_owned(),
+        labels: Labels::from([(label::HOSTNAME.to_owned(), name.to_owned())]),
+        allocatable: amounts(cpu),
+        initialised: true,
+        pods,
+        ..Node::default()
+    }
+}
+
+/// Machines of 4 and 8 CPUs. Limits are in nodes.
+fn pool(nodes_max: Option<i64>, used: i64) -> Pool {
+    let machine = |cpu: i64| Machine {
+        name: format!("m5.{cpu}"),
+        labels: BTreeMap::from([(label::INSTANCE_TYPE.to_owned(), vec![format!("m5.{cpu}")])]),
+        capacity: amounts(cpu),
+        allocatable: amounts(cpu),
+        offerings: vec![Offering::new("a", "on-demand", None)],
+        ..Machine::default()
+    };
+    let limit = |it: i64| (NODES.to_owned(), Quantity::from_units(it));
+    Pool {
+        name: "default".to_owned(),
+        limits: nodes_max.map(limit).into_iter().collect(),
+        used: BTreeMap::from([limit(used)]),
+        machines: Arc::new(vec![machine(4), machine(8)]),
+        ..Pool::default()
+    }
+}
+
+fn leave(names: &[&str], fleet: &Fleet) -> Placements {
+    place(&names.iter().map(|it| (*it).to_owned()).collect(), fleet)
+}
+
+fn home<'a>(placements: &'a Placements, pod: &Pod) -> &'a Home {
+    &placements.homes[&pod.id()]
+}
+
+/// Nodes A and B, whose pods must stay apart, and limits that may or may not allow a third node.
+/// In seed 3 both are replaced at once, the pods of A take the successor of B, and those of B have no
+/// home where the limits forbid a node C.
+fn apart(nodes_max: i64) -> Fleet {
+    Fleet {
+        nodes: vec![
+            node("A", 8, pods(&away_from("b", demand("a", 1)), 4)),
+            node("B", 8, pods(&away_from("a", demand("b", 1)), 4)),
+        ],
+        pools: vec![pool(Some(nodes_max), 2)],
+        pending: Vec::new(),
+    }
+}
+
+#[test]
+fn two_nodes_whose_pods_must_stay_apart_get_a_successor_each() {
+    for nodes_max in [4, 5] {
+        let fleet = apart(nodes_max);
+        let both = leave(&["A", "B"], &fleet);
+        let [Placement::Successors { new: of_a }, Placement::Successors { new: of_b }] =
+            [&both.of["A"], &both.of["B"]]
+        else {
+            panic!("{:?}", both.of)
+        };
+        assert!(of_a.is_disjoint(of_b) && of_a.len() == 1 && of_b.len() == 1, "{:?}", both.of);
+        assert_eq!(both.new_nodes.len(), 2, "a node C is never needed");
+        assert_eq!(both.homes.len(), 8, "no pod without a home");
+    }
+}
+
+#[test]
+fn where_the_limits_allow_one_successor_only_one_node_can_go_at_a_time() {
+    let fleet = apart(3);
+    for (leaving, stays) in [("A", "B"), ("B", "A")] {
+        let one = leave(&[leaving], &fleet);
+        assert!(matches!(&one.of[leaving], Placement::Successors { new } if new.len() == 1));
+        assert!(!one.homes.values().any(|it| *it == Home::Node(stays.to_owned())));
+    }
+    // Both at once are seen to be one too many, before anything happens: one pod has no home by name.
+    let both = leave(&["A", "B"], &fleet);
+    let unplaced = both.of.values().filter(|it| matches!(it, Placement::Unplaced { .. })).count();
+    assert_eq!(unplaced, 1, "{:?}", both.of);
+}
+
+#[test]
+fn the_third_node_takes_those_it_may_and_the_others_get_a_successor() {
+    // On C is a pod of `b`, so it is no place for those of A; those of B fit beside it.
+    let mut fleet = apart(9);
+    fleet.nodes.push(node("C", 8, pods(&demand("b", 1), 1)));
+    fleet.nodes[2].pods[0].name = "b-on-c".into();
+    let both = leave(&["A", "B"], &fleet);
+    assert!(matches!(&both.of["A"], Placement::Successors { new } if new.len() == 1));
+    assert_eq!(both.of["B"], Placement::Spare { on: BTreeSet::from(["C".to_owned()]) });
+}
+
+#[test]
+fn two_replacements_never_count_on_the_same_room() {
+    // C has room for the pods of A or for those of B. Each alone is spare, both are not.
+    let fleet = Fleet {
+        nodes: vec![
+            node("A", 4, pods(&demand("a", 3), 1)),
+            node("B", 4, pods(&demand("b", 3), 1)),
+            node("C", 4, Vec::new()),
+        ],
+        pools: Vec::new(),
+        pending: Vec::new(),
+    };
+    for alone in ["A", "B"] {
+        assert!(matches!(leave(&[alone], &fleet).of[alone], Placement::Spare { .. }));
+    }
+    let both = leave(&["A", "B"], &fleet);
+    let spare = both.of.values().filter(|it| matches!(it, Placement::Spare { .. })).count();
+    let unplaced = both.of.values().filter(|it| matches!(it, Placement::Unplaced { .. })).count();
+    assert_eq!((spare, unplaced), (1, 1), "{:?}", both.of);
+}
+
+#[test]
+fn room_that_pending_pods_need_is_not_spare() {
+    let mut fleet = Fleet {
+        nodes: vec![node("A", 4, pods(&demand("a", 3), 1)), node("C", 4, Vec::new())],
+        pools: vec![pool(None, 2)],
+        pending: Vec::new(),
+    };
+    let on_c = Home::Node("C".to_owned());
+    assert_eq!(
+        leave(&["A"], &fleet).of["A"],
+        Placement::Spare { on: BTreeSet::from(["C".to_owned()]) }
+    );
+    fleet.pending = pods(&Demand { priority: 7, ..demand("urgent", 2) }, 1);
+    let with_pending = leave(&["A"], &fleet);
+    assert_eq!(*home(&with_pending, &fleet.pending[0]), on_c);
+    assert!(matches!(&with_pending.of["A"], Placement::Successors { new } if new.len() == 1));
+}
+
+#[test]
+fn a_pod_that_nobody_has_a_picture_of_is_named() {
+    let mut strange = demand("strange", 1);
+    strange.unmodelled = vec!["a resource claim".to_owned()];
+    let fleet = Fleet {
+        nodes: vec![
+            node("A", 4, [pods(&strange, 1), pods(&demand("a", 1), 1)].concat()),
+            node("C", 4, Vec::new()),
+        ],
+        pools: Vec::new(),
+        pending: Vec::new(),
+    };
+    let placements = leave(&["A"], &fleet);
+    let what = vec!["a resource claim".to_owned()];
+    let pod = fleet.nodes[0].pods[0].id();
+    assert_eq!(placements.of["A"], Placement::Unmodelled { pod, what });
+}
+
+#[test]
+fn pods_that_belong_to_their_node_need_no_place() {
+    let mut daemon = pods(&demand("daemon", 3), 1);
+    daemon[0].tied = true;
+    let fleet = Fleet { nodes: vec![node("A", 4, daemon)], pools: Vec::new(), pending: Vec::new() };
+    assert_eq!(leave(&["A"], &fleet).of["A"], Placement::Spare { on: BTreeSet::new() });
+    assert!(leave(&["Z"], &fleet).of.is_empty(), "nobody knows Z");
+}
+
+#[test]
+fn what_is_in_the_way_is_said() {
+    let fleet = Fleet {
+        nodes: vec![node("A", 4, pods(&demand("a", 3), 1)), node("C", 2, Vec::new())],
+        pools: vec![pool(Some(2), 2)],
+        pending: Vec::new(),
+    };
+    let placements = leave(&["A"], &fleet);
+    let Placement::Unplaced { pod, why } = &placements.of["A"] else {
+        panic!("{:?}", placements.of)
+    };
+    assert_eq!(pod.to_string(), "shop/a-0");
+    assert!(matches!(why, Why::NoPlace { nearest: Some(_) }));
+    assert_eq!(
+        why.to_string(),
+        "nearest is a new node of pool default: the pool's limit of nodes would have to be 1 higher"
+    );
+}

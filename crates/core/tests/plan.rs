@@ -1,0 +1,696 @@
+//! Who starts, who waits, why?
+#![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
+
+#[path = "support/fleet.rs"]
+mod fleet;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fleet::{ago, drifted, labels, minutes, node, now, pdb, pod};
+use jiff::SignedDuration;
+use nodemolt_core::budget::{
+    Amount, ClassRule, Concurrency, Dates, Days, DisruptionBudget, Grant, GrantKind, Grants, Hours,
+    Keep, Limits, Standing, Unavailable, When, Window, Windows, zone,
+};
+use nodemolt_core::drain::{
+    BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Homeless, Owner, Pod, Protection,
+};
+use nodemolt_core::fit::Quantity;
+use nodemolt_core::fit::pack::{Miss, Obstacle, Place, Why};
+use nodemolt_core::place::{Placement, Placements};
+use nodemolt_core::plan::{
+    Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, UnderWay, WaitFor, plan,
+};
+use nodemolt_core::replace::{Cause, Order, Phase};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+type Change<'a> = Box<dyn Fn(&mut World) + 'a>;
+
+/// A world, and where everybody's pods would go.
+#[derive(Debug, Clone, Default)]
+struct World {
+    fleet: Fleet,
+    placements: Placements,
+    reach: Reach,
+    grants: Grants,
+    limits: Limits,
+}
+
+impl World {
+    fn of(nodes: impl IntoIterator<Item = (&'static str, Node)>) -> Self {
+        let mut world = Self::default();
+        for (name, it) in nodes {
+            world.placements.of.insert(name.to_owned(), spare());
+            world.fleet.nodes.insert(name.to_owned(), it);
+        }
+        world
+    }
+
+    fn plan(&self) -> Plan {
+        plan(&self.fleet, &self.placements, &self.reach, &self.grants, &self.limits, now())
+    }
+
+    fn starts(&self) -> Vec<String> {
+        self.plan().start.into_iter().map(|it| it.node).collect()
+    }
+
+    fn node(&mut self, name: &str) -> &mut Node {
+        self.fleet.nodes.get_mut(name).unwrap()
+    }
+
+    /// So many at once for the class `web`.
+    fn at_once(mut self, count: u32) -> Self {
+        self.rule().concurrency = Some(Ok(Concurrency::Of(Amount::Count(count))));
+        self
+    }
+
+    fn rule(&mut self) -> &mut ClassRule {
+        self.limits.classes.entry("web".to_owned()).or_insert_with(|| ClassRule::of("prod"))
+    }
+}
+
+fn spare() -> Placement {
+    Placement::Spare { on: BTreeSet::new() }
+}
+
+fn successors(count: usize) -> Placement {
+    Placement::Successors { new: (0..count).collect() }
+}
+
+fn placed_pod() -> nodemolt_core::fit::pod::PodId {
+    nodemolt_core::fit::pod::PodId { namespace: "shop".into(), name: "p".into() }
+}
+
+/// Nearest is a new node of the pool `web`, but for this.
+fn unplaced(obstacle: Option<Obstacle>) -> Placement {
+    let place = Place::Pool("web".to_owned());
+    let nearest = obstacle.map(|it| Miss { place, obstacles: vec![it] });
+    Placement::Unplaced { pod: placed_pod(), why: Why::NoPlace { nearest } }
+}
+
+fn unmodelled() -> Placement {
+    Placement::Unmodelled { pod: placed_pod(), what: vec!["DRA".to_owned()] }
+}
+
+fn web(name: &str) -> Pod {
+    pod("shop", name, "web")
+}
+
+fn one(pods: Vec<Pod>) -> World {
+    World::of([("n1", node("web", "a", pods))])
+}
+
+/// Everything that the issue names, each with the words that a person gets.
+#[test]
+fn a_node_waits_for_something_with_a_name() {
+    let held = |annotation| Some(Protection { annotation, until: None });
+    let windows = Windows {
+        zone: zone("Europe/Berlin").unwrap(),
+        allow: Some(vec![Window {
+            when: When::Days {
+                days: Days::ALL,
+                hours: Hours { from: "22:00".parse().unwrap(), to: "05:00".parse().ok() },
+            },
+            dates: Dates::default(),
+            reason: Some("nightly".to_owned()),
+        }]),
+        forbid: Vec::new(),
+    };
+    let unplaced = |obstacle: Option<Obstacle>| -> Change<'_> {
+        Box::new(move |it| {
+            it.placements.of.insert("n1".to_owned(), self::unplaced(obstacle.clone()));
+        })
+    };
+    let cases: Vec<(Change<'_>, &str)> = vec![
+        (
+            Box::new(|it| it.grants.locked = Some("two machines for one claim".to_owned())),
+            "`nodemolt unlock`: two machines for one claim",
+        ),
+        (
+            Box::new(|it| it.grants.paused = Some("by ops since 11:00".to_owned())),
+            "`nodemolt resume`: paused, by ops since 11:00",
+        ),
+        (
+            Box::new(|it| {
+                it.fleet.pools.insert(
+                    "web".to_owned(),
+                    PoolState {
+                        hand: Hand::Watch { by: "Karpenter".to_owned() },
+                        ..PoolState::default()
+                    },
+                );
+            }),
+            "Karpenter, which moves the nodes of this pool",
+        ),
+        (
+            Box::new(|it| {
+                it.node("n1").wish.as_mut().unwrap().no_image =
+                    Some("ami-0a is too young".to_owned());
+            }),
+            "an image for its successor: ami-0a is too young",
+        ),
+        (
+            Box::new(|it| it.node("n1").protection = held(DO_NOT_DISRUPT)),
+            "a person: the node says `karpenter.sh/do-not-disrupt`",
+        ),
+        (
+            Box::new(|it| it.node("n1").pods[0].protection = held(DO_NOT_EVICT)),
+            "a person: pod shop/p says `karpenter.sh/do-not-evict`",
+        ),
+        (
+            Box::new(|it| it.node("n1").pods[0].owner = Owner::Nobody),
+            "a person: pod shop/p has no controller and would be lost",
+        ),
+        (
+            Box::new(|it| it.fleet.pdbs = vec![pdb("shop", "web", "web", 0)]),
+            "pod shop/p: PodDisruptionBudget `web` allows no disruption now (namespace shop)",
+        ),
+        (
+            Box::new(|it| {
+                it.fleet.pdbs = vec![pdb("shop", "a", "web", 1), pdb("shop", "b", "web", 1)];
+            }),
+            "pod shop/p: several PodDisruptionBudgets match it: `a`, `b` (namespace shop)",
+        ),
+        (
+            Box::new(|it| {
+                it.fleet.homeless.insert(
+                    "web".to_owned(),
+                    Homeless { pod: web("q").id, since: ago(minutes(6)) },
+                );
+            }),
+            "pod shop/q, which was moved and is pending since 2026-08-03T11:54:00Z",
+        ),
+        (
+            Box::new(|it| {
+                it.node("n1").next_try = Some(NextTry {
+                    at: ago(minutes(-30)),
+                    failed_at: ago(minutes(30)),
+                    because: "`new` did not join in 15m".to_owned(),
+                });
+            }),
+            "its next try at 2026-08-03T12:30:00Z: `new` did not join in 15m",
+        ),
+        (
+            Box::new(|it| {
+                it.fleet.pools.insert(
+                    "web".to_owned(),
+                    PoolState {
+                        back_off: Some((
+                            ago(minutes(-3)),
+                            "InsufficientInstanceCapacity".to_owned(),
+                        )),
+                        ..PoolState::default()
+                    },
+                );
+            }),
+            "capacity, tried again at 2026-08-03T12:03:00Z: InsufficientInstanceCapacity",
+        ),
+        (
+            Box::new(|it| {
+                it.rule().minimum_lifetime = minutes(60);
+                it.node("n1").created_at = ago(minutes(20));
+            }),
+            "its minimum lifetime, until 2026-08-03T12:40:00Z",
+        ),
+        (
+            Box::new(|it| it.rule().windows = Some(Ok(windows.clone()))),
+            "the windows of ImagePolicy `prod`, open at 2026-08-03T20:00:00Z (nightly)",
+        ),
+        (
+            Box::new(|it| {
+                it.reach.more.insert(
+                    "web".to_owned(),
+                    More { nodes: 0, because: "canary soaks until 13:00".to_owned() },
+                );
+                it.node("n1").wish.as_mut().unwrap().to_candidate = true;
+            }),
+            "the rollout: canary soaks until 13:00",
+        ),
+        (
+            Box::new(|it| {
+                it.grants.open.insert(
+                    "n0".to_owned(),
+                    Grant { kind: GrantKind::Replacement, since: ago(minutes(3)) },
+                );
+                it.fleet
+                    .nodes
+                    .insert("n0".to_owned(), Node { wish: None, ..node("web", "a", vec![]) });
+            }),
+            "the cluster's one slot: 1 of 1 in use by n0 (since 2026-08-03T11:57:00Z)",
+        ),
+        (
+            Box::new(|it| {
+                let mut n0 = Node { wish: None, ..node("web", "a", vec![]) };
+                n0.member.standing = Standing::Unavailable(Unavailable::NotReady);
+                it.fleet.nodes.insert("n0".to_owned(), n0);
+            }),
+            "the cluster's one slot: 1 of 1 in use by n0 (not ready)",
+        ),
+        (
+            Box::new(|it| {
+                it.limits.disruption_budgets = vec![DisruptionBudget {
+                    name: "all".to_owned(),
+                    selectors: vec![labels("")],
+                    keep: Ok(Keep::MinAvailable(Amount::Count(1))),
+                    gates_people: false,
+                }];
+            }),
+            "NodeDisruptionBudget `all`: 0 of 0 nodes in use",
+        ),
+        (
+            unplaced(Some(Obstacle::PoolLimit {
+                resource: "cpu".to_owned(),
+                by: Quantity::from_units(2),
+            })),
+            "room in the limits of NodePool `web` (cpu) for pod shop/p",
+        ),
+        (unplaced(None), "a place for pod shop/p: there is neither a node nor a pool"),
+        (
+            unplaced(Some(Obstacle::NoCapacity)),
+            "capacity: nearest is a new node of pool web: no machine that would do can be had now",
+        ),
+    ];
+    for (change, expected) in cases {
+        let mut world = one(vec![web("p")]);
+        assert_eq!(world.starts(), ["n1"], "nothing holds it");
+        change(&mut world);
+        let plan = world.plan();
+        assert!(plan.start.is_empty(), "{expected}");
+        let waiting = &plan.waiting["n1"];
+        assert_eq!(waiting.first.to_string(), expected);
+        assert!(waiting.more.is_empty(), "{:?}", waiting.more);
+    }
+}
+
+#[test]
+fn all_reasons_are_told_and_those_of_people_come_first() {
+    let mut world = one(vec![web("p"), web("q")]);
+    world.grants.paused = Some("by ops".to_owned());
+    world.fleet.pdbs = vec![pdb("shop", "web", "web", 0)];
+    world.rule().minimum_lifetime = SignedDuration::MAX;
+    let plan = world.plan();
+    let reasons: Vec<&str> = plan.waiting["n1"].all().map(WaitFor::reason).collect();
+    assert_eq!(reasons, ["Paused", "PodDisruptionBudget", "MinimumLifetime"]);
+}
+
+#[test]
+fn a_deadline_lifts_what_pods_say_and_not_what_the_node_says() {
+    let mut world = one(vec![web("p")]);
+    world.fleet.pdbs = vec![pdb("shop", "web", "web", 0)];
+    world.node("n1").pods[0].protection =
+        Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    assert!(world.starts().is_empty());
+    world.node("n1").has_deadline = true;
+    assert_eq!(world.starts(), ["n1"]);
+    world.node("n1").protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    assert!(world.starts().is_empty());
+}
+
+#[test]
+fn who_asks_by_name_passes_young_age_and_an_older_failure() {
+    let mut world = one(vec![]);
+    world.rule().minimum_lifetime = SignedDuration::MAX;
+    let failed =
+        NextTry { at: ago(minutes(-30)), failed_at: ago(minutes(30)), because: String::new() };
+    world.node("n1").next_try = Some(failed);
+    assert!(world.starts().is_empty());
+    let wish = world.node("n1").wish.as_mut().unwrap();
+    (wish.cause, wish.since) = (Cause::Asked, ago(minutes(10)));
+    assert_eq!(world.starts(), ["n1"]);
+    world.node("n1").wish.as_mut().unwrap().since = ago(minutes(40));
+    assert!(world.starts().is_empty(), "it was asked for before the failure");
+}
+
+#[test]
+fn asked_then_oldest_then_spread_then_easiest_then_name() {
+    let with = |zone, pods: usize, since: i64| {
+        let pods = (0..pods)
+            .map(|it| pod("shop", &format!("{zone}{pods}{it}"), &format!("{zone}{pods}")))
+            .collect();
+        let mut it = node("web", zone, pods);
+        it.wish.as_mut().unwrap().since = ago(minutes(since));
+        it
+    };
+    let mut world = World::of([
+        ("n1", with("a", 5, 100)),
+        ("n2", with("a", 1, 100)),
+        ("n3", with("b", 9, 100)),
+        ("n4", with("c", 2, 100)),
+        ("n5", with("a", 0, 50)),
+        ("n6", with("b", 0, 10)),
+        ("n7", with("a", 3, 999)),
+    ])
+    .at_once(10);
+    world.node("n6").wish.as_mut().unwrap().cause = Cause::Asked;
+    // n6 is asked for (zone b), n7 is oldest (zone a). Then c, which has none; then of a and b, one each,
+    // the easier node; and so on.
+    assert_eq!(world.starts(), ["n6", "n7", "n4", "n2", "n3", "n1", "n5"]);
+    assert_eq!(world.clone().at_once(2).starts(), ["n6", "n7"]);
+}
+
+#[test]
+fn a_pool_that_cannot_go_on_starves_nobody() {
+    let mut bad = node("bad", "a", vec![]);
+    bad.wish.as_mut().unwrap().since = ago(minutes(9999));
+    let mut world = World::of([("b1", bad.clone()), ("b2", bad), ("n1", node("web", "a", vec![]))]);
+    assert_eq!(world.starts(), ["b1"], "the oldest wish gets the one slot");
+    let failing = PoolState { failures: 1, ..PoolState::default() };
+    world.fleet.pools.insert("bad".to_owned(), failing);
+    assert_eq!(world.starts(), ["n1"], "whoever has not failed comes first");
+    world.fleet.pools.get_mut("bad").unwrap().failures = 0;
+    world.fleet.pools.get_mut("bad").unwrap().back_off = Some((ago(minutes(-5)), "ICE".to_owned()));
+    assert_eq!(world.starts(), ["n1"], "waiting takes nothing");
+}
+
+#[test]
+fn two_replacements_of_one_workload_wait_for_each_other() {
+    let on = |pods: &[&str]| node("web", "a", pods.iter().map(|it| web(it)).collect());
+    let world = World::of([("n1", on(&["a"])), ("n2", on(&["b"]))]).at_once(5);
+    let plan = world.plan();
+    assert_eq!(plan.start.len(), 1, "all pods of a workload would move at once");
+    assert_eq!(
+        plan.waiting["n2"].first.to_string(),
+        "node n1: the other pods of ReplicaSet shop/web are moved from there"
+    );
+    // A third pod that stays makes it fine.
+    let mut three =
+        World::of([("n1", on(&["a"])), ("n2", on(&["b"])), ("n3", on(&["c"]))]).at_once(5);
+    three.node("n3").wish = None;
+    assert_eq!(three.starts(), ["n1", "n2"]);
+    // A budget that allows one disruption is spoken for by the first, as long as its pod is there.
+    three.fleet.pdbs = vec![pdb("shop", "web", "web", 1)];
+    let plan = three.plan();
+    assert_eq!(plan.start[0].node, "n1");
+    assert_eq!(
+        plan.waiting["n2"].first.to_string(),
+        "node n1: PodDisruptionBudget `shop/web` of pod shop/b is spoken for there"
+    );
+    three.fleet.pdbs = vec![pdb("shop", "web", "web", 2)];
+    assert_eq!(three.starts(), ["n1", "n2"]);
+    three.node("n1").under_way = Some(UnderWay { phase: Phase::Draining, since: ago(minutes(3)) });
+    three.fleet.pdbs = vec![pdb("shop", "web", "web", 1)];
+    assert!(three.starts().is_empty());
+    assert_eq!(three.plan().under_way, BTreeSet::from(["n1".to_owned()]));
+}
+
+#[test]
+fn only_those_with_room_are_considered() {
+    let mut world = World::of([("n1", node("web", "a", vec![])), ("n2", node("web", "b", vec![]))]);
+    world.placements.of.clear();
+    let plan = world.plan();
+    assert_eq!(plan.consider, ["n1"]);
+    assert_eq!(plan.waiting["n1"].first, WaitFor::Consideration);
+    assert_eq!(plan.waiting["n2"].first.reason(), "Budget");
+    // It has no place: the next one is considered.
+    world.placements.of.insert("n1".to_owned(), unplaced(None));
+    assert_eq!(world.plan().consider, ["n2"]);
+    world.placements.of.insert("n2".to_owned(), successors(2));
+    assert_eq!(world.starts(), ["n2"]);
+    // What the model does not know gets one successor just like its node, and starts.
+    world.placements.of.insert("n1".to_owned(), unmodelled());
+    assert_eq!(world.starts(), ["n1"]);
+}
+
+#[test]
+fn where_the_old_node_goes_first_nobody_asks_for_room() {
+    let mut world = one(vec![web("p")]);
+    world.placements.of.clear();
+    world.rule().order = Order::DeleteFirst;
+    let plan = world.plan();
+    assert_eq!(
+        (plan.start.len(), plan.start[0].order, &plan.start[0].placement),
+        (1, Order::DeleteFirst, &None)
+    );
+}
+
+#[test]
+fn who_is_deleted_by_a_person_passes_budgets_and_counts_against_them() {
+    let mut world = World::of([
+        ("n1", node("web", "a", vec![web("p")])),
+        ("n2", node("web", "b", vec![])),
+        ("n3", node("web", "c", vec![])),
+    ]);
+    world.node("n3").wish.as_mut().unwrap().cause = Cause::Deleted;
+    world.node("n3").member.standing = Standing::Unavailable(Unavailable::Deleting);
+    world.grants.paused = Some("by ops".to_owned());
+    assert_eq!(world.starts(), ["n3"], "a pause does not hold people");
+    world.grants.paused = None;
+    let plan = world.plan();
+    assert_eq!(plan.start.len(), 1);
+    assert_eq!(plan.waiting["n1"].first.reason(), "Budget", "it has the one slot now");
+    // That its pods fit nowhere holds nothing; nobody has looked yet: somebody must.
+    world.placements.of.insert("n3".to_owned(), unplaced(None));
+    assert_eq!(world.starts(), ["n3"]);
+    world.placements.of.remove("n3");
+    assert_eq!(world.plan().consider, ["n3"]);
+    world.placements.of.insert("n3".to_owned(), spare());
+    // A budget may gate people too, if it says so; an interruption waits for nobody.
+    world.limits.disruption_budgets = vec![DisruptionBudget {
+        name: "all".to_owned(),
+        selectors: vec![labels("")],
+        keep: Ok(Keep::MaxUnavailable(Amount::Count(0))),
+        gates_people: true,
+    }];
+    assert_eq!(
+        world.plan().waiting["n3"].first.to_string(),
+        "NodeDisruptionBudget `all`: 0 of 0 nodes in use"
+    );
+    world.node("n3").wish.as_mut().unwrap().cause = Cause::Interrupted;
+    assert_eq!(world.starts(), ["n3"]);
+}
+
+#[test]
+fn bare_pods_go_where_the_policy_says_so() {
+    let mut world = one(vec![Pod { owner: Owner::Nobody, ..web("p") }]);
+    assert!(world.starts().is_empty());
+    world.rule().bare_pods = BarePods::Evict;
+    assert_eq!(world.starts(), ["n1"]);
+}
+
+#[test]
+fn the_reach_of_a_candidate_is_kept_but_not_for_the_way_back() {
+    let mut world = World::of([
+        ("n1", node("web", "a", vec![])),
+        ("n2", node("web", "b", vec![])),
+        ("n3", node("web", "c", vec![])),
+    ])
+    .at_once(3);
+    for name in ["n1", "n2"] {
+        world.node(name).wish.as_mut().unwrap().to_candidate = true;
+    }
+    world.reach.more.insert("web".to_owned(), More { nodes: 1, because: "wave 1".to_owned() });
+    assert_eq!(world.starts(), ["n1", "n3"]);
+}
+
+#[test]
+fn the_expected_duration_is_what_was_measured() {
+    let mut world = World::of([
+        ("n1", node("web", "a", vec![])),
+        ("n2", node("web", "b", vec![])),
+        ("n3", node("web", "c", vec![])),
+    ]);
+    assert_eq!(world.plan().expected, None, "nothing was measured");
+    for (phase, length) in [
+        (Phase::Launching, 1),
+        (Phase::Joining, 2),
+        (Phase::Settling, 1),
+        (Phase::Draining, 5),
+        (Phase::Terminating, 1),
+    ] {
+        world.fleet.pace.insert(phase, minutes(length));
+    }
+    let serial = world.plan().expected.unwrap();
+    assert_eq!((serial.nodes, serial.at_once, serial.duration), (3, 1, minutes(30)));
+    let two = world.clone().at_once(2).plan().expected.unwrap();
+    assert_eq!((two.nodes, two.at_once, two.duration), (3, 2, minutes(20)));
+    // Who waits for a person is not counted.
+    world.node("n3").protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    assert_eq!(world.plan().expected.unwrap().nodes, 2);
+    world.fleet.nodes.values_mut().for_each(|it| it.wish = None);
+    assert_eq!(world.plan().expected, None);
+}
+
+// ---- laws ----
+
+fn some_node() -> impl Strategy<Value = Node> {
+    let pods = prop::collection::vec((0..30_usize, 0..3_usize, any::<bool>(), 0..9_usize), 0..4);
+    (select(vec!["web", "db"]), select(vec!["a", "b"]), pods, 0..12_usize, 0..3_i64, 0..6_usize)
+        .prop_map(|(pool, zone, pods, state, since, wish)| {
+            let pods = pods
+                .into_iter()
+                .map(|(name, app, ready, odd)| {
+                    let mut it = pod("shop", &format!("p{name}"), ["web", "db", "dns"][app]);
+                    it.ready = ready;
+                    match odd {
+                        0 => it.owner = Owner::Nobody,
+                        1 => it.owner = Owner::DaemonSet,
+                        2 => {
+                            it.protection =
+                                Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+                        }
+                        _ => {}
+                    }
+                    it
+                })
+                .collect();
+            let mut it = node(pool, zone, pods);
+            let wished = it.wish.as_mut().unwrap();
+            wished.since = ago(minutes(since * 10));
+            match state {
+                0 => it.member.standing = Standing::Unavailable(Unavailable::NotReady),
+                1 => it.under_way = Some(UnderWay { phase: Phase::Draining, since: now() }),
+                2 => it.has_deadline = true,
+                3 => {
+                    it.next_try = Some(NextTry {
+                        at: ago(minutes(-9)),
+                        failed_at: now(),
+                        because: String::new(),
+                    });
+                }
+                4 => it.member.standing = Standing::Outside,
+                _ => {}
+            }
+            match wish {
+                0 => it.wish = None,
+                1 => it.wish.as_mut().unwrap().cause = Cause::Asked,
+                2 => it.wish.as_mut().unwrap().no_image = Some("none".to_owned()),
+                _ => {}
+            }
+            it
+        })
+}
+
+fn some_world() -> impl Strategy<Value = World> {
+    let placements = prop::collection::vec(0..5_usize, 12);
+    (
+        prop::collection::vec(some_node(), 0..12),
+        placements,
+        prop::option::of(0..5_u32),
+        prop::collection::vec((0..3_usize, -1..3_i32), 0..3),
+        0..12_usize,
+    )
+        .prop_map(|(nodes, placements, concurrency, pdbs, state)| {
+            let mut world = World::default();
+            for (at, (it, placement)) in nodes.into_iter().zip(placements).enumerate() {
+                let name = format!("n{at:02}");
+                let placement = match placement {
+                    0 => Some(spare()),
+                    1 => Some(successors(1)),
+                    2 => None,
+                    3 => Some(unmodelled()),
+                    _ => Some(unplaced(None)),
+                };
+                if it.under_way.is_some() {
+                    let grant = Grant { kind: GrantKind::Replacement, since: now() };
+                    world.grants.open.insert(name.clone(), grant);
+                }
+                world.placements.of.extend(placement.map(|it| (name.clone(), it)));
+                world.fleet.nodes.insert(name, it);
+            }
+            if let Some(count) = concurrency {
+                world = world.at_once(count);
+            }
+            world.fleet.pdbs = pdbs
+                .into_iter()
+                .enumerate()
+                .map(|(at, (app, allowed))| {
+                    pdb("shop", &format!("pdb{at}"), ["web", "db", "dns"][app], allowed)
+                })
+                .collect();
+            match state {
+                0 => world.grants.paused = Some("x".to_owned()),
+                1 => world.grants.locked = Some("x".to_owned()),
+                2 => {
+                    let homeless = Homeless { pod: web("q").id, since: now() };
+                    world.fleet.homeless.insert("web".to_owned(), homeless);
+                }
+                _ => {}
+            }
+            world
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// Law 1: every node that should go starts, waits for something named, or is under way; nobody else
+    /// is mentioned.
+    #[test]
+    fn every_node_is_accounted_for(world in some_world()) {
+        let plan = world.plan();
+        let mut all: Vec<&String> = plan.start.iter().map(|it| &it.node)
+            .chain(plan.waiting.keys()).chain(&plan.under_way).collect();
+        all.sort();
+        let wished: Vec<&String> = world.fleet.nodes.iter()
+            .filter(|(_, it)| it.wish.is_some()).map(|(name, _)| name).collect();
+        prop_assert_eq!(all, wished);
+        for waiting in plan.waiting.values() {
+            for reason in waiting.all() {
+                prop_assert!(!reason.to_string().is_empty() && !reason.reason().is_empty());
+            }
+        }
+    }
+
+    /// Laws 3, 4, 5 and 6 as far as a plan goes: deciding twice decides the same; a halted world starts
+    /// nobody; nobody starts without an image or a place; slots are kept.
+    #[test]
+    fn a_plan_keeps_the_laws(world in some_world()) {
+        let plan = world.plan();
+        prop_assert_eq!(&plan, &world.plan());
+        if world.grants.paused.is_some() || world.grants.locked.is_some() {
+            prop_assert!(plan.start.is_empty() && plan.consider.is_empty());
+        }
+        let own = world.limits.classes.contains_key("web");
+        let mut slots: BTreeMap<bool, BTreeSet<&String>> = BTreeMap::new();
+        for (name, it) in &world.fleet.nodes {
+            let away = matches!(it.member.standing, Standing::Unavailable(_)) || it.under_way.is_some();
+            if away {
+                slots.entry(own && it.member.class.as_deref() == Some("web")).or_default().insert(name);
+            }
+        }
+        for start in &plan.start {
+            let it = &world.fleet.nodes[&start.node];
+            prop_assert!(it.wish.as_ref().unwrap().no_image.is_none());
+            let placed = matches!(
+                world.placements.of.get(&start.node),
+                Some(
+                    Placement::Spare { .. }
+                        | Placement::Successors { .. }
+                        | Placement::Unmodelled { .. }
+                )
+            );
+            prop_assert!(placed);
+            prop_assert!(it.pods.iter().all(|pod| pod.owner != Owner::Nobody));
+            let mine = own && it.member.class.as_deref() == Some("web");
+            let used = slots.entry(mine).or_default();
+            let others = used.iter().filter(|name| ***name != start.node).count();
+            let allowed = match &world.limits.classes.get("web").and_then(|it| it.concurrency.clone()) {
+                Some(Ok(Concurrency::Of(Amount::Count(count)))) if mine => *count as usize,
+                _ => 1,
+            };
+            prop_assert!(others < allowed, "{}: {others} of {allowed}", start.node);
+            used.insert(&start.node);
+        }
+    }
+
+    /// A world in sync starts nobody and waits for nothing.
+    #[test]
+    fn a_world_in_sync_is_quiet(mut world in some_world()) {
+        for it in world.fleet.nodes.values_mut() {
+            (it.wish, it.under_way) = (None, None);
+        }
+        prop_assert_eq!(world.plan(), Plan::default());
+    }
+
+    /// One more node that waits changes nobody else's answer to start.
+    #[test]
+    fn waiting_takes_nothing(mut world in some_world()) {
+        let before = world.starts();
+        let mut late = Node { pods: vec![], ..node("web", "zz", vec![]) };
+        late.protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+        late.wish = Some(drifted());
+        world.fleet.nodes.insert("a0".to_owned(), late);
+        prop_assert_eq!(before, world.starts());
+    }
+}

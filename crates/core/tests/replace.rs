@@ -1,0 +1,605 @@
+//! What is the next step?
+#![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
+#![allow(clippy::wildcard_enum_match_arm, reason = "a kind world does the same with most")]
+
+#[path = "support/fleet.rs"]
+mod fleet;
+
+use std::collections::BTreeMap;
+
+use fleet::{ago, at, minutes, now};
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::drain::AtLimit;
+use nodemolt_core::replace::{
+    Because, Cause, Command, Old, OldSeen, Order, Phase, PlacementSeen, Replacement, Seen, Step,
+    Successor, SuccessorSeen, asks, next, next_try_at,
+};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+fn old() -> Old {
+    Old { node: "old".to_owned(), claim: "claim".to_owned(), claim_uid: "uid".to_owned() }
+}
+
+fn begun(cause: Cause, order: Order) -> Replacement {
+    Replacement::begin(old(), cause, order, AtLimit::Skip, vec!["new".to_owned()], now())
+}
+
+/// In a phase since some minutes, with one successor that was made.
+fn at_phase(phase: Phase, since: i64) -> Replacement {
+    Replacement {
+        phase,
+        since: ago(minutes(since)),
+        successors: vec![Successor { claim: "new".to_owned(), uid: Some("u".to_owned()) }],
+        ..begun(Cause::Drift, Order::SuccessorFirst)
+    }
+}
+
+/// The old node as it was, its successor as told, and nothing else in the way.
+fn seen(successor: SuccessorSeen) -> Seen {
+    Seen {
+        old: OldSeen::Present { deleting: false, cordoned: false, pods: 3 },
+        successors: BTreeMap::from([("new".to_owned(), successor)]),
+        placement: PlacementSeen::Holds,
+        drain_limit: None,
+        wanted: Some(true),
+        halted: false,
+    }
+}
+
+fn ready(for_minutes: i64, pods: usize) -> SuccessorSeen {
+    SuccessorSeen::Ready { since: ago(minutes(for_minutes)), pods }
+}
+
+fn unready(for_minutes: i64, pods: usize) -> SuccessorSeen {
+    SuccessorSeen::NotReady { since: ago(minutes(for_minutes)), pods }
+}
+
+fn present(deleting: bool, cordoned: bool, pods: usize) -> OldSeen {
+    OldSeen::Present { deleting, cordoned, pods }
+}
+
+/// Every arrow, and everything that makes it wait.
+#[test]
+fn each_phase_knows_its_arrows() {
+    use Phase::{
+        Cancelled, Done, Draining, Failed, Joining, Kept, Launching, Retreating, Settling,
+    };
+    use Phase::{Skipped, Terminating};
+    let launching =
+        |gave_up: Option<&str>| SuccessorSeen::Launching { gave_up: gave_up.map(str::to_owned) };
+    let registered = |it: i64| SuccessorSeen::Registered { since: ago(minutes(it)) };
+    let lost = || PlacementSeen::Lost { pod: "a/b".to_owned(), because: "no room".to_owned() };
+    let limit = |it: i64| Some((ago(minutes(it)), "a/b".to_owned()));
+    for (what, from, since, seen, to) in [
+        ("asked for", Launching, 1, seen(launching(None)), Launching),
+        ("launched", Launching, 1, seen(SuccessorSeen::Launched), Joining),
+        ("no capacity at all", Launching, 1, seen(launching(Some("ICE"))), Retreating),
+        ("slow", Launching, 15, seen(launching(None)), Launching),
+        ("too slow", Launching, 16, seen(launching(None)), Retreating),
+        ("late, but there", Launching, 60, seen(SuccessorSeen::Launched), Joining),
+        ("user deleted the claim", Launching, 1, seen(SuccessorSeen::Deleting), Retreating),
+        (
+            "user deleted the old node",
+            Launching,
+            1,
+            Seen { old: present(true, false, 3), ..seen(launching(None)) },
+            Draining,
+        ),
+        (
+            "the old node is gone",
+            Launching,
+            1,
+            Seen { old: OldSeen::Gone, ..seen(launching(None)) },
+            Launching,
+        ),
+        (
+            "it matches again",
+            Launching,
+            1,
+            Seen { wanted: Some(false), ..seen(launching(None)) },
+            Retreating,
+        ),
+        (
+            "nobody knows whether it matches",
+            Launching,
+            1,
+            Seen { wanted: None, ..seen(launching(None)) },
+            Launching,
+        ),
+        (
+            "a pause stops no launch",
+            Launching,
+            1,
+            Seen { halted: true, ..seen(SuccessorSeen::Launched) },
+            Joining,
+        ),
+        ("booting", Joining, 15, seen(SuccessorSeen::Launched), Joining),
+        ("never registered", Joining, 16, seen(SuccessorSeen::Launched), Retreating),
+        ("registered", Joining, 16, seen(registered(2)), Joining),
+        ("never ready", Joining, 40, seen(registered(16)), Retreating),
+        ("ready", Joining, 40, seen(ready(0, 0)), Settling),
+        (
+            "ready, the old one gone",
+            Joining,
+            1,
+            Seen { old: OldSeen::Gone, ..seen(ready(0, 0)) },
+            Done,
+        ),
+        ("gone", Joining, 1, seen(SuccessorSeen::Gone), Retreating),
+        ("cannot be asked about", Joining, 900, seen(SuccessorSeen::Unknown), Joining),
+        ("not steady yet", Settling, 0, seen(ready(0, 0)), Settling),
+        ("steady", Settling, 1, seen(ready(1, 0)), Draining),
+        ("flapping", Settling, 15, seen(unready(1, 0)), Settling),
+        ("flapping on", Settling, 16, seen(unready(1, 0)), Retreating),
+        (
+            "placement not decided",
+            Settling,
+            900,
+            Seen { placement: PlacementSeen::NotDecided, ..seen(ready(1, 0)) },
+            Settling,
+        ),
+        ("placement lost", Settling, 1, Seen { placement: lost(), ..seen(ready(1, 0)) }, Settling),
+        (
+            "placement lost for long",
+            Settling,
+            16,
+            Seen { placement: lost(), ..seen(ready(1, 0)) },
+            Retreating,
+        ),
+        ("paused", Settling, 900, Seen { halted: true, ..seen(ready(1, 0)) }, Settling),
+        ("late, but fine", Settling, 900, seen(ready(1, 0)), Draining),
+        (
+            "it matches again",
+            Settling,
+            1,
+            Seen { wanted: Some(false), ..seen(ready(1, 0)) },
+            Retreating,
+        ),
+        ("pods are left", Draining, 1, seen(ready(9, 1)), Draining),
+        (
+            "drained",
+            Draining,
+            1,
+            Seen { old: present(false, true, 0), ..seen(ready(9, 3)) },
+            Terminating,
+        ),
+        (
+            "drained, but its successor is not ready",
+            Draining,
+            1,
+            Seen { old: present(false, true, 0), ..seen(unready(1, 3)) },
+            Draining,
+        ),
+        ("successor lost", Draining, 30, seen(unready(16, 1)), Retreating),
+        ("successor deleted", Draining, 1, seen(SuccessorSeen::Gone), Retreating),
+        (
+            "successor deleted, but the old one goes anyway",
+            Draining,
+            1,
+            Seen { old: present(true, true, 2), ..seen(SuccessorSeen::Gone) },
+            Draining,
+        ),
+        (
+            "limit not reached",
+            Draining,
+            1,
+            Seen { drain_limit: limit(-1), ..seen(ready(9, 1)) },
+            Draining,
+        ),
+        (
+            "limit reached",
+            Draining,
+            1,
+            Seen { drain_limit: limit(0), ..seen(ready(9, 1)) },
+            Retreating,
+        ),
+        (
+            "limit reached, but paused",
+            Draining,
+            1,
+            Seen { drain_limit: limit(0), halted: true, ..seen(ready(9, 1)) },
+            Draining,
+        ),
+        (
+            "limit reached, but it goes anyway",
+            Draining,
+            1,
+            Seen { drain_limit: limit(0), old: present(true, true, 2), ..seen(ready(9, 1)) },
+            Draining,
+        ),
+        (
+            "matches again: too late",
+            Draining,
+            1,
+            Seen { wanted: Some(false), ..seen(ready(9, 1)) },
+            Draining,
+        ),
+        ("died", Draining, 1, Seen { old: OldSeen::Gone, ..seen(ready(9, 1)) }, Done),
+        (
+            "died, successor not ready",
+            Draining,
+            1,
+            Seen { old: OldSeen::Gone, ..seen(unready(1, 1)) },
+            Joining,
+        ),
+        (
+            "going",
+            Terminating,
+            900,
+            Seen { old: present(true, true, 0), ..seen(ready(9, 3)) },
+            Terminating,
+        ),
+        ("gone", Terminating, 1, Seen { old: OldSeen::Gone, ..seen(ready(9, 3)) }, Done),
+        (
+            "a pod came back",
+            Terminating,
+            1,
+            Seen { old: present(false, true, 1), ..seen(ready(9, 3)) },
+            Draining,
+        ),
+        (
+            "its successor is lost: too late",
+            Terminating,
+            1,
+            Seen { old: present(true, true, 0), ..seen(SuccessorSeen::Gone) },
+            Terminating,
+        ),
+        (
+            "still cordoned",
+            Retreating,
+            1,
+            Seen { old: present(false, true, 1), ..seen(SuccessorSeen::Gone) },
+            Retreating,
+        ),
+        ("successor still there", Retreating, 1, seen(ready(9, 0)), Retreating),
+        ("all undone", Retreating, 1, seen(SuccessorSeen::Gone), Failed),
+        ("it runs pods", Retreating, 1, seen(unready(9, 1)), Kept),
+        ("never made", Retreating, 1, seen(SuccessorSeen::Unasked), Failed),
+        (
+            "the old one is gone too",
+            Retreating,
+            1,
+            Seen { old: OldSeen::Gone, ..seen(SuccessorSeen::Gone) },
+            Failed,
+        ),
+    ] {
+        let step = next(&at_phase(from, since), &seen, now());
+        assert_eq!(step.phase, to, "{} {what}: {}", from.as_str(), step.because);
+    }
+    let ends = |because, expected| {
+        let retreating = Replacement { because, ..at_phase(Retreating, 1) };
+        assert_eq!(next(&retreating, &seen(SuccessorSeen::Gone), now()).phase, expected);
+    };
+    ends(Because::DrainLimit { pod: "a/b".to_owned() }, Skipped);
+    ends(Because::NoLongerWanted, Cancelled);
+    ends(Because::Flapping { claim: "new".to_owned() }, Failed);
+}
+
+#[test]
+fn what_ended_it_is_why_it_was_given_up() {
+    let because = Because::NeverRegistered { claim: "new".to_owned() };
+    let retreating = Replacement { because: because.clone(), ..at_phase(Phase::Retreating, 1) };
+    let step = next(&retreating, &seen(SuccessorSeen::Gone), now());
+    let failed = retreating.after(step, now());
+    assert_eq!(failed.because, because);
+    assert_eq!(failed.next_try_at(), Some(now() + minutes(60)));
+    assert!(!failed.holds_grant(&OldSeen::Unknown), "a failed one gives back its grant");
+}
+
+#[test]
+fn a_later_try_opens_the_same_record_again() {
+    let failed = Replacement { phase: Phase::Failed, tries: 3, ..at_phase(Phase::Failed, 60) };
+    let again = failed.again(Cause::Asked, vec!["newer".to_owned()], now());
+    assert_eq!((again.phase, again.tries, again.since), (Phase::Launching, 4, now()));
+    assert_eq!(again.old, failed.old);
+    assert_eq!(again.successors[0].uid, None);
+}
+
+#[test]
+fn the_wait_doubles_up_to_a_day() {
+    let hours: Vec<i64> = [1, 2, 3, 4, 5, 6, 7, 100, u32::MAX]
+        .map(|it| next_try_at(it, now()).duration_since(now()).as_hours())
+        .to_vec();
+    assert_eq!(hours, [1, 2, 4, 8, 16, 24, 24, 24, 24]);
+    assert_eq!(next_try_at(0, Timestamp::MAX), Timestamp::MAX);
+}
+
+#[test]
+fn the_old_node_goes_first_where_there_is_no_room() {
+    let begun = begun(Cause::Drift, Order::DeleteFirst);
+    assert_eq!(begun.phase, Phase::Draining);
+    assert!(!asks(begun.phase, &begun).iter().any(|it| matches!(it, Command::Launch { .. })));
+    let mut seen = seen(SuccessorSeen::Unasked);
+    seen.old = present(false, true, 0);
+    let terminating = begun.after(next(&begun, &seen, now()), now());
+    assert_eq!(terminating.phase, Phase::Terminating);
+    seen.old = OldSeen::Gone;
+    let launching = terminating.after(next(&terminating, &seen, now()), now());
+    assert_eq!(launching.phase, Phase::Launching);
+    assert!(launching.holds_grant(&seen.old), "its room is missing until the successor is there");
+    assert_eq!(asks(launching.phase, &launching), [Command::Launch { claim: "new".to_owned() }]);
+}
+
+#[test]
+fn a_deleted_node_gets_successors_while_it_is_emptied() {
+    let deleted = begun(Cause::Deleted, Order::SuccessorFirst);
+    assert_eq!(deleted.phase, Phase::Draining);
+    assert!(asks(deleted.phase, &deleted).contains(&Command::Launch { claim: "new".to_owned() }));
+    let gone = Seen { old: OldSeen::Gone, ..seen(SuccessorSeen::Launched) };
+    assert_eq!(next(&deleted, &gone, now()).phase, Phase::Joining);
+    assert!(!deleted.holds_grant(&OldSeen::Gone), "given back when the old machine is gone");
+}
+
+#[test]
+fn no_successor_is_needed_where_there_is_room() {
+    use Phase::{Draining, Joining, Launching, Settling};
+    let mut spare = begun(Cause::Expiry, Order::SuccessorFirst);
+    spare.successors.clear();
+    let seen = Seen { successors: BTreeMap::new(), ..seen(SuccessorSeen::Unasked) };
+    let mut phases = vec![spare.phase];
+    for _ in 0..4 {
+        spare = spare.after(next(&spare, &seen, now()), now());
+        phases.push(spare.phase);
+    }
+    assert_eq!(phases, [Launching, Joining, Settling, Draining, Draining]);
+}
+
+// ---- laws ----
+
+fn some_successor() -> impl Strategy<Value = SuccessorSeen> {
+    let since = (0..40_i64).prop_map(|it| ago(minutes(it)));
+    let pods = 0..3_usize;
+    (0..10_usize, since, pods).prop_map(|(which, since, pods)| match which {
+        0 => SuccessorSeen::Unknown,
+        1 => SuccessorSeen::Unasked,
+        2 => SuccessorSeen::Launching { gave_up: None },
+        3 => SuccessorSeen::Launching { gave_up: Some("no capacity".to_owned()) },
+        4 => SuccessorSeen::Launched,
+        5 => SuccessorSeen::Registered { since },
+        6 => SuccessorSeen::Ready { since, pods },
+        7 => SuccessorSeen::NotReady { since, pods },
+        8 => SuccessorSeen::Deleting,
+        _ => SuccessorSeen::Gone,
+    })
+}
+
+fn some_old() -> impl Strategy<Value = OldSeen> {
+    (0..6_usize, any::<bool>(), any::<bool>(), 0..4_usize).prop_map(
+        |(which, deleting, cordoned, pods)| match which {
+            0 => OldSeen::Gone,
+            1 => OldSeen::Unknown,
+            _ => OldSeen::Present { deleting, cordoned, pods },
+        },
+    )
+}
+
+prop_compose! {
+    fn some_replacement()(
+        phase in select(Phase::ALL.to_vec()),
+        since in 0..60_i64,
+        cause in select(vec![Cause::Drift, Cause::Expiry, Cause::Asked, Cause::Deleted, Cause::Interrupted]),
+        delete_first in any::<bool>(),
+        at_limit in select(vec![AtLimit::Skip, AtLimit::Wait, AtLimit::Force]),
+        made in prop::collection::vec(any::<bool>(), 0..3),
+        limit in any::<bool>(),
+    ) -> Replacement {
+        let successors = made.iter().enumerate().map(|(at, made)| Successor {
+            claim: format!("s{at}"),
+            uid: made.then(|| format!("u{at}")),
+        });
+        Replacement {
+            phase,
+            since: ago(minutes(since)),
+            at_limit,
+            order: if delete_first { Order::DeleteFirst } else { Order::SuccessorFirst },
+            successors: successors.collect(),
+            because: if limit { Because::DrainLimit { pod: "a/b".to_owned() } } else { Because::Begun },
+            ..begun(cause, Order::SuccessorFirst)
+        }
+    }
+}
+
+prop_compose! {
+    fn some_seen()(
+        old in some_old(),
+        all in prop::collection::vec(some_successor(), 3),
+        placement in 0..3_usize,
+        limit in prop::option::of(-10..10_i64),
+        wanted in prop::option::of(any::<bool>()),
+        halted in any::<bool>(),
+    ) -> Seen {
+        Seen {
+            old,
+            successors: all.into_iter().enumerate().map(|(at, it)| (format!("s{at}"), it)).collect(),
+            placement: match placement {
+                0 => PlacementSeen::NotDecided,
+                1 => PlacementSeen::Lost { pod: "a/b".to_owned(), because: "no room".to_owned() },
+                _ => PlacementSeen::Holds,
+            },
+            drain_limit: limit.map(|it| (ago(minutes(it)), "a/b".to_owned())),
+            wanted,
+            halted,
+        }
+    }
+}
+
+/// A world without faults: whatever is asked happens, one thing after the other.
+struct Kind {
+    seen: Seen,
+    now: Timestamp,
+}
+
+impl Kind {
+    const TICK: SignedDuration = SignedDuration::from_secs(20);
+
+    /// Faults stop: what could not be found out is found out, and nothing is paused.
+    fn heal(mut seen: Seen, replacement: &Replacement, now: Timestamp) -> Self {
+        seen.halted = false;
+        seen.wanted = seen.wanted.or(Some(true));
+        seen.placement = PlacementSeen::Holds;
+        if seen.old == OldSeen::Unknown {
+            seen.old = present(false, true, 2);
+        }
+        for it in &replacement.successors {
+            let state = seen.successors.entry(it.claim.clone()).or_insert(SuccessorSeen::Unasked);
+            if *state == SuccessorSeen::Unknown
+                || (it.uid.is_some() && *state == SuccessorSeen::Unasked)
+            {
+                *state = SuccessorSeen::Gone;
+            }
+        }
+        Self { seen, now }
+    }
+
+    fn obey(&mut self, command: &Command, replacement: &mut Replacement) {
+        match command {
+            Command::Launch { claim } => {
+                let state = self.seen.successors.get_mut(claim).unwrap();
+                if *state == SuccessorSeen::Unasked {
+                    *state = SuccessorSeen::Launching { gave_up: None };
+                }
+                let made = replacement.successors.iter_mut().find(|it| it.claim == *claim);
+                made.unwrap().uid = Some(format!("uid of {claim}"));
+            }
+            Command::Cordon { .. } => self.change_old(|_, cordoned, _| *cordoned = true),
+            Command::Uncordon { .. } => self.change_old(|_, cordoned, _| *cordoned = false),
+            Command::Evict { .. } => self.change_old(|_, _, pods| *pods = pods.saturating_sub(1)),
+            Command::Terminate { .. } => {
+                let OldSeen::Present { deleting, pods, .. } = self.seen.old else { return };
+                assert!(pods == 0 || deleting, "terminated with {pods} pods on it");
+                self.change_old(|deleting, _, _| *deleting = true);
+            }
+            Command::RemoveSuccessor { claim } => {
+                let state = self.seen.successors.get_mut(claim).unwrap();
+                match state {
+                    SuccessorSeen::Ready { pods, .. } | SuccessorSeen::NotReady { pods, .. }
+                        if *pods > 0 => {}
+                    SuccessorSeen::Unasked | SuccessorSeen::Gone => {}
+                    _ => *state = SuccessorSeen::Deleting,
+                }
+            }
+        }
+    }
+
+    fn change_old(&mut self, change: impl FnOnce(&mut bool, &mut bool, &mut usize)) {
+        if let OldSeen::Present { deleting, cordoned, pods } = &mut self.seen.old {
+            change(deleting, cordoned, pods);
+        }
+    }
+
+    fn pass(&mut self) {
+        self.now += Self::TICK;
+        if self.seen.old == present(true, true, 0) || self.seen.old == present(true, false, 0) {
+            self.seen.old = OldSeen::Gone;
+        }
+        let now = self.now;
+        for state in self.seen.successors.values_mut() {
+            *state = match state.clone() {
+                SuccessorSeen::Launching { gave_up: None } => SuccessorSeen::Launched,
+                SuccessorSeen::Launched => SuccessorSeen::Registered { since: now },
+                SuccessorSeen::Registered { .. } => SuccessorSeen::Ready { since: now, pods: 0 },
+                SuccessorSeen::NotReady { pods, .. } => SuccessorSeen::Ready { since: now, pods },
+                SuccessorSeen::Deleting => SuccessorSeen::Gone,
+                other => other,
+            };
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Law 8, for one replacement: from whatever state, when faults stop it ends, nothing of ours stays
+    /// on the old node, and no successor is left over that nobody uses.
+    #[test]
+    fn when_faults_stop_it_ends(mut replacement in some_replacement(), seen in some_seen()) {
+        if replacement.phase.ended() {
+            replacement.phase = Phase::Launching;
+        }
+        let mut world = Kind::heal(seen, &replacement, now());
+        let voluntary_first =
+            replacement.order == Order::SuccessorFirst && replacement.cause.voluntary();
+        for _ in 0..400 {
+            let before = replacement.phase;
+            let step = next(&replacement, &world.seen, world.now);
+            replacement = replacement.after(step, world.now);
+            if voluntary_first && before != Phase::Draining && replacement.phase == Phase::Draining {
+                // Law 6: to the cordon from a place for every pod, or because somebody else moved.
+                let allowed = matches!(
+                    replacement.because,
+                    Because::PlacementHolds | Because::OldDeleted | Because::PodsCameBack { .. }
+                );
+                prop_assert!(allowed, "{}", replacement.because);
+            }
+            for command in asks(replacement.phase, &replacement.clone()) {
+                world.obey(&command, &mut replacement);
+            }
+            if replacement.phase.ended() {
+                break;
+            }
+            world.pass();
+        }
+        prop_assert!(replacement.phase.ended(), "still {} ({})", replacement.phase.as_str(), replacement.because);
+        if replacement.phase != Phase::Done {
+            let ours = matches!(world.seen.old, OldSeen::Present { deleting: false, cordoned: true, .. });
+            prop_assert!(!ours, "cordoned for ever");
+            for it in &replacement.successors {
+                let left_over = match &world.seen.successors[&it.claim] {
+                    SuccessorSeen::Gone | SuccessorSeen::Unasked => false,
+                    SuccessorSeen::Ready { pods, .. } | SuccessorSeen::NotReady { pods, .. } => *pods == 0,
+                    _ => true,
+                };
+                prop_assert!(!left_over, "{} is left over", it.claim);
+            }
+        }
+    }
+
+    /// Law 4: what could not be found out leads nowhere, however long it takes.
+    #[test]
+    fn unknown_moves_nothing(replacement in some_replacement(), mut seen in some_seen(), later in 0..100_000_i64) {
+        seen.old = OldSeen::Unknown;
+        seen.successors.values_mut().for_each(|it| *it = SuccessorSeen::Unknown);
+        let step = next(&replacement, &seen, now() + minutes(later));
+        prop_assert_eq!(step.phase, replacement.phase);
+    }
+
+    /// Law 3: in a world that does not move a replacement comes to rest, and says the same again.
+    #[test]
+    fn it_comes_to_rest(mut replacement in some_replacement(), seen in some_seen()) {
+        for _ in 0..8 {
+            replacement = replacement.after(next(&replacement, &seen, now()), now());
+        }
+        let step = next(&replacement, &seen, now());
+        prop_assert_eq!(step.phase, replacement.phase);
+        prop_assert_eq!(replacement.after(step, now()), replacement);
+    }
+
+    /// Whoever has ended asks for nothing, and only phases that may touch the old node do.
+    #[test]
+    fn commands_belong_to_phases(replacement in some_replacement()) {
+        let all = asks(replacement.phase, &replacement);
+        prop_assert_eq!(replacement.phase.ended() && !all.is_empty(), false);
+        for command in all {
+            let may = match command {
+                Command::Cordon { .. } => vec![Phase::Draining, Phase::Terminating],
+                Command::Evict { .. } => vec![Phase::Draining],
+                Command::Terminate { .. } => vec![Phase::Terminating],
+                Command::Uncordon { .. } | Command::RemoveSuccessor { .. } => vec![Phase::Retreating],
+                Command::Launch { claim } => {
+                    let made = replacement.successors.iter().any(|it| it.claim == claim && it.uid.is_some());
+                    prop_assert!(!made, "never made twice");
+                    vec![Phase::Launching, Phase::Joining, Phase::Draining]
+                }
+            };
+            prop_assert!(may.contains(&replacement.phase));
+        }
+    }
+}
+
+#[test]
+fn a_step_to_the_same_phase_does_not_restart_its_clock() {
+    let joining = at_phase(Phase::Joining, 7);
+    let waits = Step { phase: Phase::Joining, because: Because::Begun };
+    assert_eq!(joining.after(waits, at("2030-01-01T00:00:00Z")), joining);
+}

@@ -1,0 +1,130 @@
+//! Where do these pods go: on nodes that exist, on new ones, or nowhere?
+//!
+//! `pods × nodes × pools → packing`, and every pod is accounted for
+//!
+//! The most important pods first, then the largest, each on the first node that can take it: greedy,
+//! and therefore fast. When pods are left over, those that were left are tried earlier and the rest
+//! again, a few times, and the best packing is kept. Who may be where is decided as kube-scheduler
+//! decides it; how new nodes come about follows Karpenter. See docs/packing.md.
+
+mod answer;
+mod bits;
+mod measure;
+mod template;
+mod topology;
+mod world;
+mod state;
+mod narrow;
+mod search;
+mod finish;
+mod miss;
+
+use std::cmp::Reverse;
+
+pub use self::answer::{
+    Choice, Home, Miss, NewNode, Obstacle, Packing, Place, Placed, Preference, Unplaced, Why,
+};
+use self::{
+    measure::{CPU_AT, MEMORY_AT},
+    state::{Stage, State},
+    world::{Kind, World},
+};
+use crate::{node::Node, pod::Pod, pool::Pool};
+
+/// In all attempts together about so many pods are placed, so that a large world is not packed more
+/// often than a person would wait for.
+const EFFORT_PODS: usize = 60_000;
+const ATTEMPTS_MAX: usize = 24;
+
+pub fn pack(pods: &[Pod], nodes: &[Node], pools: &[Pool]) -> Packing {
+    let world = World::new(pods, nodes, pools);
+    let start = State::new(&world);
+    let attempts = (EFFORT_PODS / pods.len().max(1)).clamp(2, ATTEMPTS_MAX);
+
+    let mut blame: Vec<u32> = vec![0; world.kinds.len()];
+    let mut best: Option<Attempt<'_, '_>> = None;
+    for _ in 0..attempts {
+        let attempt = attempt(&start, &blame);
+        let mut done = true;
+        for (at, left) in attempt.left.iter().enumerate() {
+            // Who was left over comes earlier next time.
+            if !left.is_empty() && world.kinds[at].demand.placeable() {
+                blame[at] += 1;
+                done = false;
+            }
+        }
+        if best.as_ref().is_none_or(|it| attempt.rank() < it.rank()) {
+            best = Some(attempt);
+        }
+        if done {
+            break;
+        }
+    }
+    best.map(|it| finish::packing(&it.state, &it.left)).unwrap_or_default()
+}
+
+struct Attempt<'w, 'a> {
+    state: State<'w, 'a>,
+    /// Per kind, the pods without a place.
+    left: Vec<Vec<usize>>,
+}
+
+fn attempt<'w, 'a>(begin: &State<'w, 'a>, blame: &[u32]) -> Attempt<'w, 'a> {
+    let mut state = begin.clone();
+    let kinds = &state.world.kinds;
+    let mut order: Vec<usize> =
+        (0..kinds.len()).filter(|at| kinds[*at].demand.placeable()).collect();
+    order.sort_by_cached_key(|at| {
+        (Reverse(kinds[*at].demand.priority), urgency(&kinds[*at], blame[*at]), *at)
+    });
+    let mut left: Vec<Vec<usize>> = kinds.iter().map(|it| it.pods.clone()).collect();
+    for kind in &mut left {
+        kind.reverse(); // The first is taken from the end.
+    }
+    // Placing a pod can make room for another that has to be near it, or level a spread: go round
+    // until nothing moves any more. Only then ask for less.
+    let mut measured_over = Stage::Hopeful;
+    loop {
+        let before = state.placed.len();
+        for kind in &order {
+            while let Some(pod) = left[*kind].last().copied() {
+                if !state.place(*kind, pod, measured_over) {
+                    break;
+                }
+                left[*kind].pop();
+            }
+        }
+        let moved = state.placed.len() > before;
+        let all = order.iter().all(|it| left[*it].is_empty());
+        match (all, moved, measured_over) {
+            (true, _, _) | (false, false, Stage::Real) => break,
+            (false, true, _) => measured_over = Stage::Hopeful,
+            (false, false, Stage::Hopeful) => measured_over = Stage::Real,
+        }
+    }
+    for kind in &mut left {
+        kind.reverse();
+    }
+    Attempt { state, left }
+}
+
+/// Who was blamed most for being left, then who needs most, comes first.
+fn urgency(kind: &Kind<'_>, blame: u32) -> (Reverse<u32>, Reverse<i64>, Reverse<i64>) {
+    let need = |place| {
+        let found = kind.needs.iter().find(|(it, _)| *it == place);
+        Reverse(found.map_or(0, |(_, amount)| *amount))
+    };
+    (Reverse(blame), need(CPU_AT), need(MEMORY_AT))
+}
+
+impl Attempt<'_, '_> {
+    /// Fewer left of the most important; then fewer new nodes.
+    fn rank(&self) -> (Vec<(Reverse<i32>, usize)>, usize) {
+        let mut left: std::collections::BTreeMap<Reverse<i32>, usize> =
+            std::collections::BTreeMap::new();
+        for (kind, pods) in self.state.world.kinds.iter().zip(&self.left) {
+            *left.entry(Reverse(kind.demand.priority)).or_default() += pods.len();
+        }
+        (left.into_iter().collect(), self.state.open.len())
+    }
+}

@@ -1,0 +1,277 @@
+//! What would have to change so that this pod has a place?
+//!
+//! `kind of pod × state → the place with the fewest obstacles`
+//!
+//! Slow and thorough: it runs once per kind of pod that has no place, after everything else.
+
+use super::{
+    answer::{Miss, Obstacle, Place},
+    measure::Scale,
+    narrow::No,
+    search::Sought,
+    state::{Domain, Stage, State},
+    template::{Fit, Template},
+    topology::What,
+    world::Checks,
+};
+use crate::{
+    quantity::Quantity,
+    requirement::Written,
+    selector::{NodeTerm, equal, matches},
+    taint::Taint,
+};
+
+/// So many places are looked at in all; the fewer kinds of pods are left over, the more for each.
+const PLACES_MAX: usize = 1_000_000;
+const PLACES_MIN: usize = 200;
+
+pub(super) fn nearest(state: &State<'_, '_>, kind: usize, kinds: usize) -> Option<Miss> {
+    let world = state.world;
+    let places = (PLACES_MAX / kinds.max(1)).max(PLACES_MIN);
+    let sites = (0..world.sites.len().min(places)).map(|site| Miss {
+        place: Place::Node(world.sites[site].name.clone()),
+        obstacles: at_site(state, kind, site),
+    });
+    let pools = (0..world.pools.len()).map(|pool| Miss {
+        place: Place::Pool(world.pools[pool].pool.name.clone()),
+        obstacles: at_pool(state, kind, pool),
+    });
+    sites.chain(pools).min_by(|left, right| {
+        let key = |it: &Miss| (weight(&it.obstacles), it.obstacles.len(), it.place.clone());
+        key(left).cmp(&key(right))
+    })
+}
+
+/// What somebody can change at once is nearer than what takes another node or another pod.
+fn weight(obstacles: &[Obstacle]) -> u32 {
+    let each = |it: &Obstacle| match it {
+        Obstacle::PoolLimit { .. } => 1,
+        Obstacle::Short { .. }
+        | Obstacle::VolumesFull { .. }
+        | Obstacle::Taint(_)
+        | Obstacle::HostPortTaken(_)
+        | Obstacle::Skewed { .. }
+        | Obstacle::MinValues { .. }
+        | Obstacle::NoCapacity => 2,
+        Obstacle::TooNear { .. }
+        | Obstacle::Unwelcome { .. }
+        | Obstacle::NobodyNear { .. }
+        | Obstacle::LacksTopology { .. }
+        | Obstacle::NoSuchMachine => 3,
+        Obstacle::Label(_) | Obstacle::VolumeElsewhere { .. } => 4,
+    };
+    obstacles.iter().map(each).sum()
+}
+
+fn at_site(state: &State<'_, '_>, kind: usize, site: usize) -> Vec<Obstacle> {
+    let world = state.world;
+    let (node, demand) = (world.sites[site], world.kinds[kind].demand);
+    let mut obstacles = taints(&world.site_taints[site], demand);
+    let have = |it: &Written| node.labels.get(&it.key).map(String::as_str);
+    let selector = demand.node_selector.iter().map(|(key, value)| equal(key, value));
+    obstacles.extend(selector.filter(|it| !matches(it, have(it))).map(Obstacle::Label));
+    if let Some(terms) = &demand.node_terms {
+        obstacles.extend(of_terms(terms, |term| {
+            let fields = term.fields.iter().filter(|it| !matches(it, Some(&node.name)));
+            term.labels.iter().filter(|it| !matches(it, have(it))).chain(fields).cloned().collect()
+        }));
+    }
+    for volume in &demand.volumes {
+        let reach = volume.reach.as_ref();
+        if reach.is_some_and(|it| !it.iter().any(|it| it.admits(&node.name, &node.labels))) {
+            obstacles.push(Obstacle::VolumeElsewhere { handle: volume.handle.clone() });
+        }
+    }
+    let free = state.free(site);
+    for (place, need) in state.needs(kind, Some(site)) {
+        if free[place] < need {
+            obstacles.push(short(&world.scale, place, need.saturating_sub(free[place])));
+        }
+    }
+    obstacles.extend(state.port_taken(kind, site).cloned().map(Obstacle::HostPortTaken));
+    for key in &world.kinds[kind].decides {
+        let domain = state.keys[*key].of[site];
+        obstacles.extend(by_topology(state, &world.kinds[kind].musts, *key, domain));
+    }
+    obstacles
+}
+
+fn taints(taints: &[Taint], demand: &crate::pod::Demand) -> Vec<Obstacle> {
+    let stands = |it: &&Taint| it.effect.binding() && !it.tolerated_by(&demand.tolerations);
+    taints.iter().filter(stands).cloned().map(Obstacle::Taint).collect()
+}
+
+/// Of the term that lacks least, what it lacks.
+fn of_terms(terms: &[NodeTerm], lacks: impl Fn(&NodeTerm) -> Vec<Written>) -> Vec<Obstacle> {
+    let lacking = terms.iter().map(lacks).min_by_key(Vec::len).unwrap_or_default();
+    lacking.into_iter().map(Obstacle::Label).collect()
+}
+
+fn short(scale: &Scale, place: usize, by: i64) -> Obstacle {
+    let name = scale.name(place).to_owned();
+    if scale.counts_volumes(place) {
+        return Obstacle::VolumesFull { driver: name, over: u64::try_from(by).unwrap_or(0) };
+    }
+    Obstacle::Short { resource: name, by: Scale::quantity(place, by) }
+}
+
+fn by_topology(
+    state: &State<'_, '_>,
+    checks: &Checks,
+    key: usize,
+    domain: Domain,
+) -> Vec<Obstacle> {
+    let world = state.world;
+    let text = || world.keys[key].text.clone();
+    let of_key = |at: &&usize| world.counters.all[**at].key == key;
+    let Domain::In(domain) = domain else {
+        let spread = checks.spreads.iter().any(|it| world.counters.all[it.counter].key == key);
+        let needed = spread || checks.near.iter().any(|it| of_key(&it));
+        let lacks = needed && domain == Domain::Lacking;
+        return lacks.then(|| Obstacle::LacksTopology { key: text() }).into_iter().collect();
+    };
+    let mut obstacles = Vec::new();
+    for at in checks.away.iter().filter(of_key) {
+        if state.counts[*at].of(domain) > 0 {
+            obstacles.push(match world.counters.all[*at].what {
+                What::Averse(_) => Obstacle::Unwelcome { key: text() },
+                What::Meant(_) | What::MeantByAll(_) | What::Spread(..) => {
+                    Obstacle::TooNear { key: text() }
+                }
+            });
+        }
+    }
+    if !state.first_of_its_own(checks) {
+        let nobody = |at: &&usize| state.counts[**at].of(domain) == 0;
+        let alone = checks.near.iter().filter(of_key).filter(nobody);
+        obstacles.extend(alone.map(|_| Obstacle::NobodyNear { key: text() }));
+    }
+    for check in checks.spreads.iter().filter(|it| world.counters.all[it.counter].key == key) {
+        let there = state.counts[check.counter].of(domain) + u32::from(check.counts_itself);
+        let skew = there.saturating_sub(state.least(check, Stage::Real));
+        if skew > check.max_skew {
+            obstacles.push(Obstacle::Skewed { key: text(), skew, max: check.max_skew });
+        }
+    }
+    obstacles.sort_unstable();
+    obstacles.dedup();
+    obstacles
+}
+
+/// What keeps one more node of the pool from being opened for this pod. Looked for in the order in
+/// which they can be lifted: as soon as there is an answer it is given.
+fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
+    let world = state.world;
+    let (template, what) = (&world.pools[pool], &world.kinds[kind]);
+    let mut obstacles = taints(&template.pool.taints, what.demand);
+    if world.required[what.required].pools[pool].is_empty() {
+        let labels = asked_in_vain(state, kind, template);
+        obstacles.extend(labels);
+    } else if what.reached.as_ref().is_some_and(|(_, pools)| pools[pool].is_empty()) {
+        let reaching = what.demand.volumes.iter().filter(|it| it.reach.is_some());
+        obstacles
+            .extend(reaching.map(|it| Obstacle::VolumeElsewhere { handle: it.handle.clone() }));
+    }
+    for (place, need) in state.needs(kind, None) {
+        let most = template.most(place);
+        if most < need {
+            obstacles.push(short(&world.scale, place, need.saturating_sub(most)));
+        }
+    }
+    if !obstacles.is_empty() {
+        return obstacles;
+    }
+    obstacles = limits(state, kind, pool);
+    if !obstacles.is_empty() {
+        return obstacles;
+    }
+    let sought = Sought { kind, wishes: &[], stage: Stage::Real };
+    match state.one_more(pool, &sought) {
+        Ok(_) => {}
+        Err(No::Never | No::Full) => obstacles.push(if state.fresh(pool).machines.empty() {
+            Obstacle::NoCapacity
+        } else {
+            Obstacle::NoSuchMachine
+        }),
+        Err(No::NotNow) => {
+            let fit = state.fresh(pool);
+            for key in &what.decides {
+                obstacles.extend(everywhere(state, &what.musts, *key, pool, &fit));
+            }
+            obstacles.extend(template.min_values.iter().filter_map(|it| {
+                let have = template.different(it, &fit.machines, &fit.slots);
+                let obstacle = Obstacle::MinValues { key: it.key.clone(), have, need: it.need };
+                (have < it.need).then_some(obstacle)
+            }));
+        }
+    }
+    if obstacles.is_empty() {
+        obstacles.push(Obstacle::NoSuchMachine);
+    }
+    obstacles
+}
+
+/// Every domain that a new node could be in has something in the way: what, in the first.
+fn everywhere(
+    state: &State<'_, '_>,
+    checks: &Checks,
+    key: usize,
+    pool: usize,
+    fit: &Fit,
+) -> Vec<Obstacle> {
+    let place = state.places();
+    let domain = state.domain(key, pool, fit, place);
+    if domain != Domain::Undecided {
+        return by_topology(state, checks, key, domain);
+    }
+    let options = state.options(key, pool, fit);
+    let each = options.iter().map(|it| by_topology(state, checks, key, Domain::In(*it)));
+    each.min_by_key(Vec::len).unwrap_or_default()
+}
+
+fn asked_in_vain(state: &State<'_, '_>, kind: usize, template: &Template<'_>) -> Vec<Obstacle> {
+    let demand = state.world.kinds[kind].demand;
+    let vocabulary = &state.world.vocabulary;
+    let vain = |it: &Written| {
+        let term = NodeTerm::labels(vec![it.clone()]);
+        template.term(&template.base, &term, vocabulary).is_none()
+    };
+    let selector = demand.node_selector.iter().map(|(key, value)| equal(key, value));
+    let mut obstacles: Vec<Obstacle> = selector.filter(vain).map(Obstacle::Label).collect();
+    if let Some(terms) = &demand.node_terms {
+        obstacles.extend(of_terms(terms, |term| {
+            let fields = term.fields.iter();
+            term.labels.iter().filter(|it| vain(it)).chain(fields).cloned().collect()
+        }));
+    }
+    if obstacles.is_empty() {
+        obstacles.push(Obstacle::NoSuchMachine);
+    }
+    obstacles
+}
+
+fn limits(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
+    let template = &state.world.pools[pool];
+    let Some(left) = &state.left[pool] else { return Vec::new() };
+    let mut obstacles = Vec::new();
+    if left.nodes.is_some_and(|it| it < 1) {
+        let by = Quantity::from_units(1 - left.nodes.unwrap_or(0));
+        obstacles.push(Obstacle::PoolLimit { resource: crate::pool::NODES.to_owned(), by });
+    }
+    let needs = state.needs(kind, None);
+    let roomy = |machine: &usize| {
+        needs.iter().all(|(place, need)| {
+            template.at_least(*place, *need).is_some_and(|it| it.has(*machine))
+        })
+    };
+    let Some(least) = template.by_size.iter().find(|it| roomy(it)) else { return obstacles };
+    for (at, takes) in template.takes[*least].iter().enumerate() {
+        if *takes > left.room[at] {
+            let resource = template.limited[at].clone();
+            let place = state.world.scale.place(&resource);
+            let by = Scale::quantity(place.unwrap_or(usize::MAX), takes - left.room[at]);
+            obstacles.push(Obstacle::PoolLimit { resource, by });
+        }
+    }
+    obstacles
+}

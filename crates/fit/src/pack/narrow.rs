@@ -1,0 +1,288 @@
+//! Could this new node take one more pod, and what would it become?
+//!
+//! `machines and slots it can be × what the pod asks → those it could still be`
+//!
+//! A label by which somebody is spread, gathered or kept apart has to be known once a pod is there
+//! that is counted by it: only then are the counts right whatever the cloud launches in the end.
+
+use smallvec::SmallVec;
+
+use super::{
+    bits::Bits,
+    measure::{Needs, Room},
+    search::Sought,
+    state::{Became, Domain, OpenNode, State, within},
+    template::{Fit, Template},
+    topology::{PoolKey, What},
+    world::Wished,
+};
+use crate::requirement::Requirement;
+
+/// Why not, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum No {
+    /// There is no such room here any more.
+    Full,
+    /// This kind of pod cannot come here any more.
+    Never,
+    /// Not as things stand.
+    NotNow,
+}
+
+type Decided = SmallVec<[usize; 4]>;
+
+impl State<'_, '_> {
+    /// What one more node of the pool would become.
+    pub(super) fn one_more(&self, pool: usize, sought: &Sought<'_>) -> Result<Became, No> {
+        if self.left[pool].as_ref().is_some_and(|it| it.nodes.is_some_and(|it| it < 1)) {
+            return Err(No::NotNow);
+        }
+        let template = &self.world.pools[pool];
+        let node = OpenNode {
+            pool,
+            fit: self.fresh(pool),
+            used: SmallVec::from_elem(0, self.world.scale.len()),
+            pods: Vec::new(),
+            floor: None,
+            held: SmallVec::from_elem(0, template.limited.len()),
+        };
+        self.becomes(&node, self.places(), self.needs(sought.kind, None), sought)
+    }
+
+    /// What the open node at this place would become.
+    pub(super) fn grown(&self, place: usize, sought: &Sought<'_>) -> Result<Became, No> {
+        let node = self.opened(place).ok_or(No::Never)?;
+        if self.port_taken(sought.kind, place).is_some() {
+            return Err(No::Never);
+        }
+        self.becomes(node, place, self.needs(sought.kind, Some(place)), sought)
+    }
+
+    fn becomes(
+        &self,
+        node: &OpenNode,
+        place: usize,
+        needs: Needs,
+        sought: &Sought<'_>,
+    ) -> Result<Became, No> {
+        let kind = &self.world.kinds[sought.kind];
+        let template = &self.world.pools[node.pool];
+        if !self.world.tolerances[kind.tolerance].pools.has(node.pool) {
+            return Err(No::Never);
+        }
+        let mut roomy = node.fit.machines.clone();
+        for (resource, amount) in needs {
+            let total = node.used[resource].saturating_add(amount);
+            roomy.and(template.at_least(resource, total).ok_or(No::Full)?);
+        }
+        if roomy.empty() {
+            return Err(No::Full);
+        }
+        if let Some(barred) = kind.barred.get(node.pool).filter(|it| !it.empty()) {
+            roomy = roomy.iter().filter(|it| !barred.has(*it)).collect();
+        }
+        if let Some(left) = &self.left[node.pool]
+            && !template.takes_most().iter().zip(&left.room).all(|(most, left)| most <= left)
+        {
+            let affordable = |machine: &usize| {
+                let takes = template.takes[*machine].iter();
+                let rest = left.room.iter().zip(&node.held);
+                takes.zip(rest).all(|(it, (left, had))| *it <= left + had)
+            };
+            roomy = roomy.iter().filter(affordable).collect();
+        }
+        let ways = match &kind.reached {
+            None => &self.world.required[kind.required].pools[node.pool],
+            Some((_, pools)) => &pools[node.pool],
+        };
+        let mut no = No::Never;
+        for way in ways {
+            let Some(fit) = self.within_way(node, &roomy, way, template) else { continue };
+            // From here on it may be otherwise another time.
+            no = No::NotNow;
+            let Some(fit) = self.with_wishes(fit, node.pool, sought) else { continue };
+            let mut decided = Decided::new();
+            let found = self.decide(fit, node.pool, place, sought, &mut decided);
+            let Some(fit) = found else { continue };
+            let fit = self.clear_filters(fit, node.pool, sought);
+            if let Some(became) = self.afford(fit, node) {
+                return Ok(became);
+            }
+        }
+        Err(no)
+    }
+
+    fn within_way(
+        &self,
+        node: &OpenNode,
+        roomy: &Bits,
+        way: &Fit,
+        template: &Template<'_>,
+    ) -> Option<Fit> {
+        let mut fit = Fit {
+            machines: roomy.clone(),
+            slots: node.fit.slots.clone(),
+            custom: node.fit.custom.clone(),
+        };
+        self.intersect(&mut fit, way, template).then_some(fit)
+    }
+
+    /// Narrow to what both can be. Whether anything remains.
+    fn intersect(&self, fit: &mut Fit, way: &Fit, template: &Template<'_>) -> bool {
+        fit.machines.and(&way.machines);
+        fit.slots.and(&way.slots);
+        if way.custom == template.base.custom || way.custom == fit.custom {
+            return template.tidy_slots(&mut fit.machines, &mut fit.slots);
+        }
+        fit.custom = fit.custom.intersect(&way.custom);
+        !fit.custom.nothing() && template.tidy(fit, &self.world.vocabulary)
+    }
+
+    fn with_wishes(&self, mut fit: Fit, pool: usize, sought: &Sought<'_>) -> Option<Fit> {
+        let kind = &self.world.kinds[sought.kind];
+        for wish in sought.wishes.iter().map(|at| &kind.wishes[*at]) {
+            let met = match &wish.what {
+                Wished::Untainted => self.world.tolerances[kind.tolerance].pools_gladly.has(pool),
+                Wished::Checks(_) => true,
+                Wished::Nodes { sites: _, pools } => pools[pool]
+                    .as_ref()
+                    .is_some_and(|way| self.intersect(&mut fit, way, &self.world.pools[pool])),
+            };
+            if !met {
+                return None;
+            }
+        }
+        Some(fit)
+    }
+
+    /// Choose a domain for every label that has to be known, the emptiest first.
+    fn decide(
+        &self,
+        fit: Fit,
+        pool: usize,
+        place: usize,
+        sought: &Sought<'_>,
+        decided: &mut Decided,
+    ) -> Option<Fit> {
+        let open = |key: &usize| !decided.contains(key);
+        let Some(key) = sought.keys(self.world).find(open) else { return Some(fit) };
+        let allowed =
+            |domain| sought.checks(self.world).all(|it| self.allows(it, key, domain, sought.stage));
+        let domain = self.domain(key, pool, &fit, place);
+        if domain != Domain::Undecided {
+            if !allowed(domain) {
+                return None;
+            }
+            decided.push(key);
+            let found = self.decide(fit, pool, place, sought, decided);
+            decided.pop();
+            return found;
+        }
+        let mut options = self.options(key, pool, &fit);
+        if options.is_empty() {
+            // Nobody can say what it will be, so it is no place for who has to know.
+            if !allowed(Domain::Lacking) {
+                return None;
+            }
+            decided.push(key);
+            let found = self.decide(fit, pool, place, sought, decided);
+            decided.pop();
+            return found;
+        }
+        options.retain(|it| allowed(Domain::In(*it)));
+        options.sort_by_cached_key(|domain| (self.crowd(key, *domain, sought), *domain));
+        decided.push(key);
+        for domain in options {
+            let found = self
+                .pin(&fit, key, domain, pool)
+                .and_then(|it| self.decide(it, pool, place, sought, decided));
+            if found.is_some() {
+                return found;
+            }
+        }
+        decided.pop();
+        None
+    }
+
+    /// How many are there already, of those among whom the pod wants to be spread; then of those
+    /// who are spread and count it.
+    fn crowd(&self, key: usize, domain: usize, sought: &Sought<'_>) -> (u32, u32) {
+        let of_key = |at: &usize| self.world.counters.all[*at].key == key;
+        let spreads = sought.checks(self.world).flat_map(|it| &it.spreads).map(|it| it.counter);
+        let own = spreads.filter(of_key).map(|it| self.counts[it].of(domain)).sum();
+        let counted_by = &self.world.kinds[sought.kind].counted_by;
+        let spread = |at: &usize| matches!(self.world.counters.all[*at].what, What::Spread(..));
+        let others = counted_by.iter().copied().filter(of_key).filter(spread);
+        (own, others.map(|it| self.counts[it].of(domain)).sum())
+    }
+
+    fn pin(&self, fit: &Fit, key: usize, domain: usize, pool: usize) -> Option<Fit> {
+        let template = &self.world.pools[pool];
+        let mut fit = fit.clone();
+        match &self.world.keys[key].by_pool[pool] {
+            PoolKey::EachItsOwn | PoolKey::Absent | PoolKey::Fixed(_) => return Some(fit),
+            PoolKey::BySlot(domains) => {
+                fit.slots = fit.slots.iter().filter(|at| domains[*at] == Some(domain)).collect();
+            }
+            PoolKey::ByMachine(domains) => {
+                fit.machines =
+                    fit.machines.iter().filter(|at| domains[*at] == Some(domain)).collect();
+            }
+            PoolKey::Custom { key, values } => {
+                let (value, _) = values.iter().find(|(_, it)| *it == domain)?;
+                fit.custom.add(*key, &Requirement::exactly(*value));
+                return template.tidy(&mut fit, &self.world.vocabulary).then_some(fit);
+            }
+        }
+        template.tidy_slots(&mut fit.machines, &mut fit.slots).then_some(fit)
+    }
+
+    /// Whether the node counts for those who are spread must not stay open either: make it so, or let
+    /// it be known that it cannot be.
+    fn clear_filters(&self, mut fit: Fit, pool: usize, sought: &Sought<'_>) -> Fit {
+        let kind = &self.world.kinds[sought.kind];
+        for at in &kind.counted_by {
+            let counter = &self.world.counters.all[*at];
+            let What::Spread(_, filter) = &counter.what else { continue };
+            let Some(required) = filter.required.filter(|it| *it != kind.required) else {
+                continue;
+            };
+            if !counter.hard || !counter.domains.pools.has(pool) {
+                continue;
+            }
+            let ways = &self.world.required[required].pools[pool];
+            if ways.iter().any(|way| within(&fit, way)) {
+                continue;
+            }
+            for way in ways {
+                let mut narrower = fit.clone();
+                if self.intersect(&mut narrower, way, &self.world.pools[pool]) {
+                    fit = narrower;
+                    break;
+                }
+            }
+        }
+        fit
+    }
+
+    /// What it takes of the pool's limits, if as many different machines remain as the pool demands.
+    fn afford(&self, fit: Fit, node: &OpenNode) -> Option<Became> {
+        let template = &self.world.pools[node.pool];
+        let (mut floor, mut held) = (None, Room::new());
+        if self.left[node.pool].is_some() {
+            if template.min_values.is_empty() {
+                let same = node.floor.filter(|it| fit.machines.has(*it));
+                let least = || template.by_size.iter().copied().find(|it| fit.machines.has(*it));
+                floor = same.or_else(least);
+                held = floor.map(|it| template.takes[it].clone())?;
+            } else {
+                held = template.most_taken(&fit.machines);
+            }
+        }
+        let short = |it: &_| template.different(it, &fit.machines, &fit.slots) < it.need;
+        if template.min_values.iter().any(short) {
+            return None;
+        }
+        Some(Became { pool: node.pool, fit, floor, held })
+    }
+}

@@ -1,0 +1,613 @@
+//! What is known before the first pod is placed?
+//!
+//! `pods × nodes × pools → kinds of pods, places, counters`, and nothing of it changes any more
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    answer::Preference,
+    bits::Bits,
+    measure::{Needs, Scale},
+    template::{Fit, Reservations, Template},
+    topology::{Concerning, Counters, Filter, Reach, TopologyKey, What},
+};
+use crate::{
+    label,
+    node::Node,
+    pod::{Demand, HostPort, Namespace, Pod, PodTerm, Spread},
+    pool::Pool,
+    selector::{Labels, NodeTerm},
+    taint::{Taint, Toleration},
+    vocabulary::Vocabulary,
+};
+
+/// More ways than these to combine the topologies of several volumes are not looked at.
+const COMBINATIONS_MAX: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct World<'a> {
+    pub(super) vocabulary: Vocabulary,
+    pub(super) scale: Scale,
+    pub(super) pods: &'a [Pod],
+    /// Nodes that stay: those that are set up first, then by name.
+    pub(super) sites: Vec<&'a Node>,
+    pub(super) site_taints: Vec<Vec<Taint>>,
+    pub(super) pools: Vec<Template<'a>>,
+    pub(super) reservations: Reservations,
+    pub(super) kinds: Vec<Kind<'a>>,
+    pub(super) keys: Vec<TopologyKey>,
+    pub(super) counters: Counters,
+    pub(super) required: Vec<RequiredNodes>,
+    pub(super) tolerances: Vec<Tolerance>,
+    pub(super) ports: Vec<&'a HostPort>,
+    /// How many different needs there are.
+    pub(super) needs: usize,
+}
+
+/// Pods that differ in nothing but their names.
+#[derive(Debug)]
+pub(super) struct Kind<'a> {
+    pub(super) namespace: &'a Namespace,
+    pub(super) demand: &'a Demand,
+    /// Places in the list of pods, in the order of their ids.
+    pub(super) pods: Vec<usize>,
+    pub(super) needs: Needs,
+    pub(super) needs_at: usize,
+    pub(super) required: usize,
+    pub(super) tolerance: usize,
+    pub(super) ports: Vec<usize>,
+    /// Per pool, the machines on which a daemon has one of its ports.
+    pub(super) barred: Vec<Bits>,
+    pub(super) volumes: Vec<(usize, Option<usize>)>,
+    /// Where its volumes can be reached, by site; and if that is not everywhere, its ways per pool.
+    pub(super) reached: Option<(Bits, Vec<Vec<Fit>>)>,
+    pub(super) musts: Checks,
+    /// The most important first.
+    pub(super) wishes: Vec<Wish>,
+    pub(super) counted_by: Vec<usize>,
+    /// Labels that must be known of a node when such a pod is put there.
+    pub(super) decides: Vec<usize>,
+}
+
+/// What must hold of the domains of the node that a pod is put on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Checks {
+    /// None of those counted may be there.
+    pub(super) away: Vec<usize>,
+    /// Some of those counted must be there, by each of these.
+    pub(super) near: Vec<usize>,
+    /// It may be the first of its own.
+    pub(super) first_of_its_own: bool,
+    pub(super) spreads: Vec<SpreadCheck>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SpreadCheck {
+    pub(super) counter: usize,
+    pub(super) max_skew: u32,
+    pub(super) domains_min: usize,
+    pub(super) counts_itself: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Wish {
+    pub(super) preference: Preference,
+    pub(super) what: Wished,
+    /// Whether it is worth another machine: one per domain may be, one per pod is not.
+    pub(super) worth_a_node: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Wished {
+    Untainted,
+    Checks(Checks),
+    Nodes { sites: Bits, pools: Vec<Option<Fit>> },
+}
+
+/// A node selector and required affinity.
+#[derive(Debug)]
+pub(super) struct RequiredNodes {
+    pub(super) sites: Bits,
+    /// Per pool, the ways to meet it.
+    pub(super) pools: Vec<Vec<Fit>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Tolerance {
+    pub(super) sites: Bits,
+    pub(super) pools: Bits,
+    /// Those where not even a preference is hurt.
+    pub(super) sites_gladly: Bits,
+    pub(super) pools_gladly: Bits,
+}
+
+type VolumeNumbers<'a> = BTreeMap<(Option<&'a str>, &'a str), usize>;
+type Asked<'a> = (&'a Labels, Option<&'a [NodeTerm]>);
+
+impl<'a> World<'a> {
+    pub(super) fn new(pods: &'a [Pod], nodes: &'a [Node], pools: &'a [Pool]) -> Self {
+        let vocabulary = Vocabulary::new();
+        let scale = Scale::new(pods, nodes, pools);
+        let mut sites: Vec<&Node> = nodes.iter().filter(|it| !it.leaving).collect();
+        sites.sort_by(|left, right| {
+            (!left.initialised, &left.name).cmp(&(!right.initialised, &right.name))
+        });
+        let mut ordered: Vec<&Pool> = pools.iter().collect();
+        ordered.sort_by(|left, right| (right.weight, &left.name).cmp(&(left.weight, &right.name)));
+        let mut reservations = Reservations::default();
+        let pools: Vec<Template<'_>> = ordered
+            .into_iter()
+            .map(|it| Template::new(it, &scale, &mut reservations, &vocabulary))
+            .filter(Template::offers)
+            .collect();
+        let site_taints = sites.iter().map(|it| it.standing_taints()).collect();
+        let mut world = Self {
+            vocabulary,
+            scale,
+            pods,
+            sites,
+            site_taints,
+            pools,
+            reservations,
+            kinds: Vec::new(),
+            keys: Vec::new(),
+            counters: Counters::default(),
+            required: Vec::new(),
+            tolerances: Vec::new(),
+            ports: Vec::new(),
+            needs: 0,
+        };
+        world.gather_kinds();
+        world.gather_counters();
+        world.gather_domains();
+        world
+    }
+
+    /// Sort the pods by what they demand, and look at each demand once.
+    fn gather_kinds(&mut self) {
+        let mut by_content: BTreeMap<(&'a Namespace, &'a Demand), Vec<usize>> = BTreeMap::new();
+        let mut by_pointer: BTreeMap<(*const Namespace, *const Demand), Vec<usize>> =
+            BTreeMap::new();
+        for (at, pod) in self.pods.iter().enumerate() {
+            let pointers = (Arc::as_ptr(&pod.namespace), Arc::as_ptr(&pod.demand));
+            by_pointer.entry(pointers).or_default().push(at);
+        }
+        // Pointers only save comparing; the order of kinds is that of their content.
+        for pods in by_pointer.into_values() {
+            let Some(first) = pods.first().map(|at| &self.pods[*at]) else { continue };
+            by_content.entry((&first.namespace, &first.demand)).or_default().extend(pods);
+        }
+        let mut required: BTreeMap<Asked<'a>, usize> = BTreeMap::new();
+        let mut tolerated: BTreeMap<&'a [Toleration], usize> = BTreeMap::new();
+        let mut needed: BTreeMap<Needs, usize> = BTreeMap::new();
+        let mut ports: BTreeMap<&'a HostPort, usize> = BTreeMap::new();
+        let volumes = self.volume_numbers();
+        for ((namespace, demand), mut pods) in by_content {
+            pods.sort_by_key(|at| (&self.pods[*at].name, *at));
+            let asked: Asked<'a> = (&demand.node_selector, demand.node_terms.as_deref());
+            let required = *required.entry(asked).or_insert_with(|| {
+                self.required.push(self.look_for(asked));
+                self.required.len() - 1
+            });
+            let tolerance = *tolerated.entry(&demand.tolerations).or_insert_with(|| {
+                self.tolerances.push(self.tolerance(&demand.tolerations));
+                self.tolerances.len() - 1
+            });
+            let needs = self.scale.needs(demand);
+            let count = needed.len();
+            let needs_at = *needed.entry(needs.clone()).or_insert(count);
+            let ports = demand
+                .host_ports
+                .iter()
+                .map(|port| {
+                    *ports.entry(port).or_insert_with(|| {
+                        self.ports.push(port);
+                        self.ports.len() - 1
+                    })
+                })
+                .collect();
+            let barred = self.barred(demand);
+            let reached = self.reached(demand, required);
+            let volumes = self.attached(demand, &volumes);
+            self.kinds.push(Kind {
+                namespace,
+                demand,
+                pods,
+                needs,
+                needs_at,
+                required,
+                tolerance,
+                ports,
+                barred,
+                volumes,
+                reached,
+                musts: Checks::default(),
+                wishes: Vec::new(),
+                counted_by: Vec::new(),
+                decides: Vec::new(),
+            });
+        }
+        self.needs = needed.len();
+    }
+
+    fn barred(&self, demand: &Demand) -> Vec<Bits> {
+        let conflict = |daemon: &Demand| {
+            let ports = &daemon.host_ports;
+            demand.host_ports.iter().any(|port| ports.iter().any(|it| it.conflicts(port)))
+        };
+        let of_pool = |pool: &Template<'_>| {
+            let mut barred = Bits::default();
+            for daemon in pool.pool.daemons.iter().filter(|it| conflict(it)) {
+                barred.or(&pool.hosts(daemon, &self.vocabulary));
+            }
+            barred
+        };
+        if demand.host_ports.is_empty() {
+            return Vec::new();
+        }
+        self.pools.iter().map(of_pool).collect()
+    }
+
+    /// A volume is known by its driver and its handle.
+    fn volume_numbers(&self) -> VolumeNumbers<'a> {
+        let running = self.sites.iter().flat_map(|it| &it.pods);
+        let volumes: BTreeSet<(Option<&str>, &str)> = self
+            .pods
+            .iter()
+            .chain(running)
+            .flat_map(|it| it.demand.volumes.iter().map(|it| (it.driver.as_deref(), &*it.handle)))
+            .collect();
+        volumes.into_iter().zip(0..).collect()
+    }
+
+    /// Each volume once, with the place where its driver's attachments are counted.
+    fn attached(
+        &self,
+        demand: &Demand,
+        numbers: &VolumeNumbers<'a>,
+    ) -> Vec<(usize, Option<usize>)> {
+        let place =
+            |driver: &Option<String>| driver.as_deref().and_then(|it| self.scale.driver(it));
+        let mut all: Vec<(usize, Option<usize>)> = demand
+            .volumes
+            .iter()
+            .filter_map(|it| {
+                let number = numbers.get(&(it.driver.as_deref(), &*it.handle))?;
+                Some((*number, place(&it.driver)))
+            })
+            .collect();
+        all.sort_unstable();
+        all.dedup_by_key(|(number, _)| *number);
+        all
+    }
+
+    /// The volumes that running pods have attached, by site. Kept apart: only the state needs it.
+    pub(super) fn attached_already(&self) -> Vec<Vec<(usize, Option<usize>)>> {
+        let numbers = self.volume_numbers();
+        let on = |node: &&Node| {
+            let mut all: Vec<_> =
+                node.pods.iter().flat_map(|it| self.attached(&it.demand, &numbers)).collect();
+            all.sort_unstable();
+            all.dedup_by_key(|(number, _)| *number);
+            all
+        };
+        self.sites.iter().map(on).collect()
+    }
+
+    fn look_for(&self, (selector, terms): Asked<'a>) -> RequiredNodes {
+        let selects = |node: &Node| {
+            selector.iter().all(|(key, value)| node.labels.get(key) == Some(value))
+                && terms.is_none_or(|all| all.iter().any(|it| it.admits(&node.name, &node.labels)))
+        };
+        RequiredNodes {
+            sites: self.sites_where(selects),
+            pools: self.pools.iter().map(|it| it.fits(selector, terms, &self.vocabulary)).collect(),
+        }
+    }
+
+    fn sites_where(&self, holds: impl Fn(&Node) -> bool) -> Bits {
+        self.sites.iter().enumerate().filter(|(_, it)| holds(it)).map(|(at, _)| at).collect()
+    }
+
+    fn tolerance(&self, tolerations: &[Toleration]) -> Tolerance {
+        let all = |taints: &[Taint], gladly: bool| {
+            taints
+                .iter()
+                .all(|it| (!gladly && !it.effect.binding()) || it.tolerated_by(tolerations))
+        };
+        let sites = |gladly| {
+            let taints = self.site_taints.iter().enumerate();
+            taints.filter(|(_, it)| all(it, gladly)).map(|(at, _)| at).collect()
+        };
+        let pools = |gladly| {
+            let pools = self.pools.iter().enumerate();
+            pools.filter(|(_, it)| all(&it.pool.taints, gladly)).map(|(at, _)| at).collect()
+        };
+        Tolerance {
+            sites: sites(false),
+            pools: pools(false),
+            sites_gladly: sites(true),
+            pools_gladly: pools(true),
+        }
+    }
+
+    /// Where all volumes can be reached, if that is not everywhere.
+    fn reached(&self, demand: &Demand, required: usize) -> Option<(Bits, Vec<Vec<Fit>>)> {
+        let reaches: BTreeSet<&[NodeTerm]> =
+            demand.volumes.iter().filter_map(|it| it.reach.as_deref()).collect();
+        if reaches.is_empty() {
+            return None;
+        }
+        let sites = self.sites_where(|node| {
+            reaches.iter().all(|terms| terms.iter().any(|it| reaches_node(it, node)))
+        });
+        let pools = self.pools.iter().enumerate().map(|(at, pool)| {
+            let mut ways = self.required[required].pools[at].clone();
+            for terms in &reaches {
+                let mut next = Vec::new();
+                for way in &ways {
+                    next.extend(terms.iter().filter_map(|it| pool.term(way, it, &self.vocabulary)));
+                }
+                next.truncate(COMBINATIONS_MAX);
+                ways = next;
+            }
+            ways
+        });
+        Some((sites, pools.collect()))
+    }
+
+    fn key(&mut self, text: &str) -> usize {
+        if let Some(at) = self.keys.iter().position(|it| it.text == text) {
+            return at;
+        }
+        self.keys.push(TopologyKey::new(text, &self.sites, &self.pools, &self.vocabulary));
+        self.keys.len() - 1
+    }
+
+    /// Every question that a pod asks about others.
+    fn gather_counters(&mut self) {
+        for at in 0..self.kinds.len() {
+            let (namespace, demand) = (self.kinds[at].namespace, self.kinds[at].demand);
+            let (required, tolerance) = (self.kinds[at].required, self.kinds[at].tolerance);
+            if !demand.placeable() {
+                continue;
+            }
+            let mut musts = self.near(&demand.affinity, namespace, demand, true);
+            for term in &demand.anti_affinity {
+                let key = self.key(&term.topology_key);
+                let reach = Reach::of_term(term, namespace, &demand.labels);
+                musts.away.push(self.counters.find(key, What::Meant(reach.clone()), true));
+                let averse = self.counters.find(key, What::Averse(reach), true);
+                self.kinds[at].counted_by.push(averse);
+            }
+            // A node counts only if it has the labels of all required spreads.
+            let mut keys: Vec<usize> = Vec::new();
+            for it in demand.spread.iter().filter(|it| it.required) {
+                keys.push(self.key(&it.topology_key));
+            }
+            keys.sort_unstable();
+            keys.dedup();
+            for spread in demand.spread.iter().filter(|it| it.required) {
+                let check = self.spread(spread, namespace, demand, &keys, (required, tolerance));
+                musts.spreads.push(check);
+            }
+            self.kinds[at].wishes = self.wishes(at);
+            self.kinds[at].musts = musts;
+        }
+        for site in self.sites.clone() {
+            for pod in &site.pods {
+                for term in &pod.demand.anti_affinity {
+                    let key = self.key(&term.topology_key);
+                    let reach = Reach::of_term(term, &pod.namespace, &pod.demand.labels);
+                    self.counters.find(key, What::Averse(reach), true);
+                }
+            }
+        }
+        let mut looks: BTreeMap<(&Namespace, &Labels), Concerning> = BTreeMap::new();
+        for at in 0..self.kinds.len() {
+            let kind = &self.kinds[at];
+            let concerning = looks
+                .entry((kind.namespace, &kind.demand.labels))
+                .or_insert_with(|| self.counters.concerning(kind.namespace, &kind.demand.labels));
+            let kind = &mut self.kinds[at];
+            kind.musts.away.extend(&concerning.shunned_by);
+            kind.musts.away.sort_unstable();
+            kind.musts.away.dedup();
+            kind.counted_by.extend(&concerning.counted_by);
+            kind.counted_by.sort_unstable();
+            kind.counted_by.dedup();
+            let spreads = kind.musts.spreads.iter().map(|it| it.counter);
+            let own = kind.musts.away.iter().chain(&kind.musts.near).copied().chain(spreads);
+            let counting = kind.counted_by.iter().copied().filter(|it| self.counters.all[*it].hard);
+            let keys: BTreeSet<usize> =
+                own.chain(counting).map(|it| self.counters.all[it].key).collect();
+            kind.decides = keys.into_iter().collect();
+        }
+    }
+
+    fn near(
+        &mut self,
+        terms: &[PodTerm],
+        namespace: &Namespace,
+        demand: &Demand,
+        hard: bool,
+    ) -> Checks {
+        let mut reaches: Vec<Reach> =
+            terms.iter().map(|it| Reach::of_term(it, namespace, &demand.labels)).collect();
+        reaches.sort_unstable();
+        reaches.dedup();
+        let mut near = Vec::new();
+        for term in terms {
+            let key = self.key(&term.topology_key);
+            near.push(self.counters.find(key, What::MeantByAll(reaches.clone()), hard));
+        }
+        near.sort_unstable();
+        near.dedup();
+        let first_of_its_own = reaches.iter().all(|it| it.means(namespace, &demand.labels));
+        Checks { near, first_of_its_own, ..Checks::default() }
+    }
+
+    fn spread(
+        &mut self,
+        spread: &Spread,
+        namespace: &Namespace,
+        demand: &Demand,
+        keys: &[usize],
+        (required, tolerance): (usize, usize),
+    ) -> SpreadCheck {
+        let key = self.key(&spread.topology_key);
+        let reach = Reach::of_spread(spread, namespace, &demand.labels);
+        let filter = Filter {
+            keys: keys.to_vec(),
+            required: spread.honour_node_affinity.then_some(required),
+            tolerations: spread.honour_taints.then_some(tolerance),
+        };
+        let counts_itself = reach.means(namespace, &demand.labels);
+        SpreadCheck {
+            counter: self.counters.find(key, What::Spread(reach, filter), spread.required),
+            max_skew: spread.max_skew,
+            domains_min: spread.min_domains.and_then(|it| usize::try_from(it).ok()).unwrap_or(1),
+            counts_itself,
+        }
+    }
+
+    /// What the pod would like. The most important first: the reverse of the order in which
+    /// preferences are given up.
+    fn wishes(&mut self, at: usize) -> Vec<Wish> {
+        let (namespace, demand) = (self.kinds[at].namespace, self.kinds[at].demand);
+        let (required, tolerance) = (self.kinds[at].required, self.kinds[at].tolerance);
+        let mut wishes = Vec::new();
+        let here = &self.tolerances[tolerance];
+        if here.sites != here.sites_gladly || here.pools != here.pools_gladly {
+            let preference = Preference::UntaintedNode;
+            wishes.push(Wish { preference, what: Wished::Untainted, worth_a_node: true });
+        }
+        for (at, spread) in demand.spread.iter().enumerate().filter(|(_, it)| !it.required) {
+            let keys = [self.key(&spread.topology_key)];
+            let check = self.spread(spread, namespace, demand, &keys, (required, tolerance));
+            let checks = Checks { spreads: vec![check], ..Checks::default() };
+            wishes.push(Wish {
+                preference: Preference::Spread { at },
+                what: Wished::Checks(checks),
+                worth_a_node: coarse(&spread.topology_key),
+            });
+        }
+        for at in heaviest_first(demand.preferred_nodes.iter().map(|it| it.weight)) {
+            let term = &demand.preferred_nodes[at].term;
+            let sites = self.sites_where(|it| term.admits(&it.name, &it.labels));
+            let base = |it: &Template<'_>| it.term(&it.base, term, &self.vocabulary);
+            let pools = self.pools.iter().map(base).collect();
+            let what = Wished::Nodes { sites, pools };
+            let preference = Preference::NodeAffinity { at };
+            wishes.push(Wish { preference, what, worth_a_node: true });
+        }
+        for at in heaviest_first(demand.preferred_anti_affinity.iter().map(|it| it.weight)) {
+            let term = &demand.preferred_anti_affinity[at].term;
+            let key = self.key(&term.topology_key);
+            let reach = Reach::of_term(term, namespace, &demand.labels);
+            let away = vec![self.counters.find(key, What::Meant(reach), false)];
+            wishes.push(Wish {
+                preference: Preference::PodAntiAffinity { at },
+                what: Wished::Checks(Checks { away, ..Checks::default() }),
+                worth_a_node: coarse(&term.topology_key),
+            });
+        }
+        for at in heaviest_first(demand.preferred_affinity.iter().map(|it| it.weight)) {
+            let term = &demand.preferred_affinity[at].term;
+            let checks = self.near(std::slice::from_ref(term), namespace, demand, false);
+            wishes.push(Wish {
+                preference: Preference::PodAffinity { at },
+                what: Wished::Checks(checks),
+                worth_a_node: coarse(&term.topology_key),
+            });
+        }
+        wishes
+    }
+
+    /// Over which domains each spread is measured.
+    fn gather_domains(&mut self) {
+        for at in 0..self.counters.all.len() {
+            let counter = &self.counters.all[at];
+            let What::Spread(_, filter) = &counter.what else { continue };
+            let key = &self.keys[counter.key];
+            let mut sites = Bits::below(self.sites.len());
+            if let Some(required) = filter.required {
+                sites.and(&self.required[required].sites);
+            }
+            if let Some(tolerance) = filter.tolerations {
+                sites.and(&self.tolerances[tolerance].sites);
+            }
+            let labelled = |site: &usize| {
+                filter.keys.iter().all(|key| self.keys[*key].by_site[*site].is_some())
+            };
+            let sites: Bits = sites.iter().filter(labelled).collect();
+            let existing: Bits = sites.iter().filter_map(|it| key.by_site[it]).collect();
+            let mut possible = existing.clone();
+            let (mut endless, mut pools) = (false, Bits::default());
+            for (at, pool) in self.pools.iter().enumerate() {
+                let labelled = filter.keys.iter().all(|it| {
+                    !matches!(self.keys[*it].by_pool[at], super::topology::PoolKey::Absent)
+                });
+                let tolerated =
+                    filter.tolerations.is_none_or(|it| self.tolerances[it].pools.has(at));
+                let everything = [pool.base.clone()];
+                let ways =
+                    filter.required.map_or(&everything[..], |it| &self.required[it].pools[at]);
+                if !labelled || !tolerated || ways.is_empty() {
+                    continue;
+                }
+                pools.insert(at);
+                endless |= key.fine();
+                for way in ways {
+                    let values = pool.values_within(way, &key.text, &self.vocabulary);
+                    possible.or(&values.iter().filter_map(|it| key.find(it)).collect());
+                }
+            }
+            self.counters.all[at].domains =
+                super::topology::Domains { sites, existing, possible, endless, pools };
+        }
+    }
+}
+
+/// A volume's terms are about labels that a driver writes once the node is set up.
+fn reaches_node(term: &NodeTerm, node: &Node) -> bool {
+    if node.initialised || term.admits(&node.name, &node.labels) {
+        return term.admits(&node.name, &node.labels);
+    }
+    let mut labels = node.labels.clone();
+    for it in &term.labels {
+        if let Some(value) = node.labels.get(label::normalise(&it.key)) {
+            labels.entry(it.key.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    term.admits(&node.name, &labels)
+}
+
+fn coarse(key: &str) -> bool {
+    label::normalise(key) != label::HOSTNAME
+}
+
+fn heaviest_first(weights: impl Iterator<Item = i32>) -> Vec<usize> {
+    let mut all: Vec<(std::cmp::Reverse<i32>, usize)> =
+        weights.map(std::cmp::Reverse).zip(0..).collect();
+    all.sort_unstable();
+    all.into_iter().map(|(_, at)| at).collect()
+}
+
+impl World<'_> {
+    /// The counters that count a pod that runs already.
+    pub(super) fn counting(&self, pod: &Pod) -> Vec<usize> {
+        let mut counting = self.counters.concerning(&pod.namespace, &pod.demand.labels).counted_by;
+        for term in &pod.demand.anti_affinity {
+            let reach = Reach::of_term(term, &pod.namespace, &pod.demand.labels);
+            let key = self.keys.iter().position(|it| it.text == term.topology_key);
+            counting.extend(key.and_then(|it| self.counters.known(it, What::Averse(reach))));
+        }
+        counting.sort_unstable();
+        counting.dedup();
+        counting
+    }
+}

@@ -1,0 +1,89 @@
+//! Which nodes could be launched?
+//!
+//! `pool = what its nodes look like + the machines they can be + how much of it all may exist`
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use crate::{
+    capacity::Amounts, label, pod::Demand, requirement::Written, selector::Labels, taint::Taint,
+};
+
+/// Nodes that do not exist yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pool {
+    pub name: String,
+    /// The heaviest pool is tried first.
+    pub weight: u32,
+    /// Labels of the template. Every node has them.
+    pub labels: Labels,
+    pub taints: Vec<Taint>,
+    /// Removed when a node is set up: they keep nobody away here.
+    pub startup_taints: Vec<Taint>,
+    /// With `min_values` where the pool writes them.
+    pub requirements: Vec<Written>,
+    /// How much may exist in all: `cpu`, `memory`, … and `nodes`. What is not listed is unlimited.
+    pub limits: Amounts,
+    /// How much exists, in the same words: all of the pool's nodes, those that leave included.
+    pub used: Amounts,
+    /// Pods that every node gets which they tolerate and select.
+    pub daemons: Vec<Arc<Demand>>,
+    pub machines: Arc<Vec<Machine>>,
+}
+
+/// The resource under which `limits` and `used` count nodes.
+pub const NODES: &str = "nodes";
+
+/// An instance type as this pool would launch it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Machine {
+    pub name: String,
+    /// What the type decides, by label. Usually one value each; a label that is not here is absent.
+    pub labels: BTreeMap<String, Vec<String>>,
+    /// What counts against the limits of the pool.
+    pub capacity: Amounts,
+    /// With `pods`, the number of pods it admits.
+    pub allocatable: Amounts,
+    /// How many volumes a CSI driver can attach. A driver that is not listed has no limit.
+    pub volume_limits: BTreeMap<String, u32>,
+    pub offerings: Vec<Offering>,
+}
+
+/// One way to buy a machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Offering {
+    /// Zone, capacity type, and what else is decided by the purchase.
+    pub labels: Labels,
+    pub price: Option<Price>,
+    /// No, if there is no capacity just now.
+    pub available: bool,
+    /// For reserved capacity: how many more can be launched. `None`: no such number.
+    pub remaining: Option<u32>,
+}
+
+/// Billionths of a dollar per hour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Price(pub u64);
+
+const NANODOLLARS: u64 = 1_000_000_000;
+
+impl Offering {
+    pub fn new(zone: &str, capacity_type: &str, price: Option<Price>) -> Self {
+        let labels = [(label::ZONE, zone), (label::CAPACITY_TYPE, capacity_type)];
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        Self { labels: labels.into(), price, available: true, remaining: None }
+    }
+
+    /// Whether a machine can be had this way now.
+    pub fn open(&self) -> bool {
+        self.available && self.remaining != Some(0)
+    }
+}
+
+impl fmt::Display for Price {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0 / NANODOLLARS, self.0 % NANODOLLARS);
+        let digits = format!("{rest:09}");
+        let digits = digits.trim_end_matches('0');
+        write!(f, "${whole}.{digits:0<4}")
+    }
+}

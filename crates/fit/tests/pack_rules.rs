@@ -1,0 +1,476 @@
+//! Which rules does packing follow, one at a time?
+#![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nodemolt_fit::node::Node;
+use nodemolt_fit::pack::{Home, Packing, Preference, Why, pack};
+use nodemolt_fit::pod::{
+    Demand, HostPort, InitContainer, Namespace, Pod, PodTerm, Spread, Volume, Weighted, requests,
+};
+use nodemolt_fit::pool::{Machine, Offering, Pool, Price};
+use nodemolt_fit::requirement::{Operator, Written};
+use nodemolt_fit::selector::{Labels, NodeTerm, Selector};
+use nodemolt_fit::taint::{Effect, Taint};
+use nodemolt_fit::{Quantity, label};
+
+fn written(key: &str, operator: Operator, values: &[&str]) -> Written {
+    let values = values.iter().map(|it| (*it).to_owned()).collect();
+    Written { key: key.to_owned(), operator, values, min_values: None }
+}
+
+fn labels(pairs: &[(&str, &str)]) -> Labels {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+fn amounts(text: &str) -> BTreeMap<String, Quantity> {
+    let pair = |it: &str| {
+        let (name, amount) = it.split_once('=').unwrap();
+        (name.to_owned(), amount.parse().unwrap())
+    };
+    text.split_whitespace().map(pair).collect()
+}
+
+fn demand(text: &str) -> Demand {
+    Demand { labels: labels(&[("app", "web")]), requests: amounts(text), ..Demand::default() }
+}
+
+fn pods(demand: Demand, count: usize) -> Vec<Pod> {
+    let (namespace, demand) = (Arc::new(Namespace::named("shop")), Arc::new(demand));
+    (0..count).map(|at| Pod::new(&namespace, &format!("web-{at}"), &demand)).collect()
+}
+
+fn node(name: &str, zone: &str, room: &str) -> Node {
+    Node {
+        name: name.to_owned(),
+        labels: labels(&[(label::HOSTNAME, name), (label::ZONE, zone)]),
+        allocatable: amounts(room),
+        initialised: true,
+        ..Node::default()
+    }
+}
+
+fn machine(name: &str, room: &str, zones: &[&str], price: Option<u64>) -> Machine {
+    let capacity = amounts(room);
+    Machine {
+        name: name.to_owned(),
+        labels: BTreeMap::from([(label::INSTANCE_TYPE.to_owned(), vec![name.to_owned()])]),
+        allocatable: capacity.clone(),
+        capacity,
+        offerings: zones.iter().map(|it| Offering::new(it, "spot", price.map(Price))).collect(),
+        ..Machine::default()
+    }
+}
+
+fn pool(machines: Vec<Machine>) -> Pool {
+    Pool { name: "default".to_owned(), machines: Arc::new(machines), ..Pool::default() }
+}
+
+fn three_zones() -> Pool {
+    let zones = ["a", "b", "c"];
+    pool(vec![
+        machine("small", "cpu=2 memory=4Gi pods=10", &zones, Some(2)),
+        machine("large", "cpu=8 memory=16Gi pods=40", &zones, Some(8)),
+    ])
+}
+
+fn term(key: &str, app: &str) -> PodTerm {
+    PodTerm {
+        topology_key: key.to_owned(),
+        selector: Selector::labels([("app", app)]),
+        ..PodTerm::default()
+    }
+}
+
+fn spread(key: &str) -> Spread {
+    Spread {
+        topology_key: key.to_owned(),
+        selector: Selector::labels([("app", "web")]),
+        ..Spread::default()
+    }
+}
+
+fn on(packing: &Packing) -> Vec<String> {
+    let name = |it: &Home| match it {
+        Home::Node(name) => name.clone(),
+        Home::New(at) => format!("new {at}"),
+    };
+    packing.placed.iter().map(|it| name(&it.home)).collect()
+}
+
+/// Why the only pod has no place on the only node.
+fn refused(demand: Demand, node: &Node) -> String {
+    let packing = pack(&pods(demand, 1), std::slice::from_ref(node), &[]);
+    packing.unplaced.first().map_or("placed".to_owned(), |it| it.why.to_string())
+}
+
+#[test]
+fn what_is_in_the_way_is_said_in_words() {
+    let usual = || node("n", "a", "cpu=1 memory=1Gi pods=2");
+    let with = |pod: Pod| Node { pods: vec![pod], ..usual() };
+    let other = |demand: Demand| pods(demand, 1).remove(0);
+    let one = || demand("cpu=1");
+    let port = HostPort { address: String::new(), protocol: String::new(), port: 80 };
+    let ports = || Demand { host_ports: vec![port.clone()], ..demand("cpu=100m") };
+    let averse = |key| Demand { anti_affinity: vec![term(key, "web")], ..demand("cpu=100m") };
+    let elsewhere = vec![NodeTerm::labels(vec![written(label::ZONE, Operator::In, &["b"])])];
+    let volume = |reach, driver: Option<&str>| Demand {
+        volumes: vec![Volume {
+            handle: "vol-1".to_owned(),
+            driver: driver.map(str::to_owned),
+            reach,
+        }],
+        ..demand("cpu=100m")
+    };
+    let no_driver = Node { volume_limits: BTreeMap::from([("ebs".to_owned(), 0)]), ..usual() };
+    let tainted = Node { taints: vec![Taint::new("gpu", "yes", Effect::NoExecute)], ..usual() };
+    let cases: Vec<(Demand, Node, &str)> = vec![
+        (one(), usual(), "placed"),
+        (demand("cpu=1500m"), usual(), "500m more cpu needed"),
+        (demand("memory=1536Mi"), usual(), "512Mi more memory needed"),
+        (demand("example.com/gpu=2"), usual(), "2 more example.com/gpu needed"),
+        (one(), Node { allocatable: amounts("cpu=9"), ..usual() }, "1 more pods needed"),
+        (one(), Node { set_aside: amounts("cpu=200m"), ..usual() }, "200m more cpu needed"),
+        (one(), tainted, "taint gpu=yes:NoExecute is not tolerated"),
+        (
+            one(),
+            Node { unschedulable: true, ..usual() },
+            "taint node.kubernetes.io/unschedulable:NoSchedule is not tolerated",
+        ),
+        (
+            Demand { node_selector: labels(&[("disk", "ssd")]), ..one() },
+            usual(),
+            "it asks for disk In [ssd]",
+        ),
+        (
+            Demand { node_terms: Some(elsewhere.clone()), ..one() },
+            usual(),
+            "it asks for topology.kubernetes.io/zone In [b]",
+        ),
+        (volume(Some(elsewhere), None), usual(), "volume vol-1 is elsewhere"),
+        (volume(None, Some("ebs")), no_driver, "ebs can attach 1 volumes too few"),
+        (ports(), with(other(ports())), "host port 80 is taken"),
+        (
+            averse(label::HOSTNAME),
+            with(other(demand("cpu=100m"))),
+            "a pod that it must avoid is in this kubernetes.io/hostname",
+        ),
+        (
+            demand("cpu=100m"),
+            with(other(averse(label::ZONE))),
+            "a pod in this topology.kubernetes.io/zone must avoid it",
+        ),
+        (
+            Demand { affinity: vec![term(label::ZONE, "db")], ..one() },
+            usual(),
+            "no pod that it must be near is in this topology.kubernetes.io/zone",
+        ),
+        (Demand { spread: vec![spread("rack")], ..one() }, usual(), "there is no label rack"),
+        (
+            Demand {
+                spread: vec![Spread { min_domains: Some(2), ..spread(label::ZONE) }],
+                ..demand("cpu=100m")
+            },
+            with(other(demand("cpu=100m"))),
+            "the skew over topology.kubernetes.io/zone would be 2, at most 1 is allowed",
+        ),
+        (
+            Demand { gates: vec!["quota".to_owned()], ..one() },
+            usual(),
+            "waits for scheduling gates: quota",
+        ),
+        (
+            Demand { unmodelled: vec!["a claim".to_owned()], ..one() },
+            usual(),
+            "asks for what is not modelled: a claim",
+        ),
+    ];
+    for (demand, node, expected) in cases {
+        let of_itself =
+            ["placed", "waits for", "asks for what"].iter().any(|it| expected.starts_with(it));
+        let at = if of_itself { "" } else { "nearest is node n: " };
+        assert_eq!(refused(demand, &node), format!("{at}{expected}"));
+    }
+    let nothing = pack(&pods(one(), 1), &[], &[]);
+    assert_eq!(nothing.unplaced[0].why, Why::NoPlace { nearest: None });
+}
+
+#[test]
+fn a_pod_requests_what_it_needs_at_its_worst_moment() {
+    let init = |text: &str, sidecar| InitContainer { requests: amounts(text), sidecar };
+    let cases = [
+        ("cpu=1", vec![], "", "", "cpu=1"),
+        ("cpu=1", vec![init("cpu=3", false)], "", "", "cpu=3"),
+        // A sidecar that started before adds to the init container that follows, and to the pod.
+        ("cpu=1", vec![init("cpu=1", true), init("cpu=3", false)], "", "", "cpu=4"),
+        ("cpu=3", vec![init("cpu=2", false), init("cpu=1", true)], "", "", "cpu=4"),
+        (
+            "cpu=1 memory=1Gi",
+            vec![init("memory=2Gi", false)],
+            "",
+            "cpu=250m",
+            "cpu=1250m memory=2Gi",
+        ),
+        // What the pod says itself stands for its containers; extended resources it cannot say.
+        ("cpu=1 x.com/y=1", vec![], "cpu=5 x.com/y=7", "cpu=1", "cpu=6 x.com/y=1"),
+    ];
+    for (container, init, pod, overhead, expected) in cases {
+        let found = requests(&[amounts(container)], &init, &amounts(pod), &amounts(overhead));
+        assert_eq!(found, amounts(expected), "{container} with {init:?}");
+    }
+}
+
+#[test]
+fn startup_taints_keep_nobody_away_until_the_node_is_set_up() {
+    let taint = Taint::new("cni", "", Effect::NoSchedule);
+    let mut starting = node("n", "a", "cpu=1 pods=9");
+    starting.taints =
+        vec![taint.clone(), Taint::new("node.kubernetes.io/not-ready", "", Effect::NoExecute)];
+    starting.startup_taints = vec![taint];
+    starting.initialised = false;
+    assert_eq!(refused(demand("cpu=1"), &starting), "placed");
+    starting.initialised = true;
+    assert_ne!(refused(demand("cpu=1"), &starting), "placed");
+}
+
+#[test]
+fn the_first_of_a_group_may_start_it_and_the_others_follow() {
+    let nodes = [node("n1", "a", "cpu=2 pods=9"), node("n2", "b", "cpu=9 pods=9")];
+    let gather = Demand { affinity: vec![term(label::ZONE, "web")], ..demand("cpu=1") };
+    let packing = pack(&pods(gather, 4), &nodes, &[]);
+    assert_eq!(on(&packing), ["n1", "n1"], "the other two would have to be in another zone");
+    assert_eq!(packing.unplaced.len(), 2);
+}
+
+#[test]
+fn pods_are_spread_over_zones_that_have_no_node_yet() {
+    let spreading = Demand { spread: vec![spread(label::ZONE)], ..demand("cpu=500m") };
+    let packing = pack(&pods(spreading, 9), &[], &[three_zones()]);
+    let zones: Vec<&Written> = packing
+        .new_nodes
+        .iter()
+        .flat_map(|it| it.requirements.iter().filter(|it| it.key == label::ZONE))
+        .collect();
+    assert_eq!(zones.iter().map(|it| it.values[0].as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert!(packing.new_nodes.iter().all(|it| it.pods.len() == 3));
+}
+
+#[test]
+fn where_a_zone_cannot_be_had_the_others_are_filled_as_the_scheduler_would() {
+    // No machine of zone c is large enough, so it can never hold one.
+    let zones = pool(vec![
+        machine("small", "cpu=1 pods=9", &["c"], None),
+        machine("large", "cpu=8 pods=9", &["a", "b"], None),
+    ]);
+    let spreading = Demand { spread: vec![spread(label::ZONE)], ..demand("cpu=2") };
+    let packing = pack(&pods(spreading, 6), &[], &[zones]);
+    assert!(packing.unplaced.is_empty());
+    assert_eq!(packing.new_nodes.iter().map(|it| it.pods.len()).collect::<Vec<_>>(), [3, 3]);
+}
+
+#[test]
+fn a_preference_chooses_between_nodes_and_buys_none_for_each_pod() {
+    let apart = |key| Demand {
+        preferred_anti_affinity: vec![Weighted { weight: 1, term: term(key, "web") }],
+        ..demand("cpu=1")
+    };
+    let nodes = [node("n1", "a", "cpu=4 pods=9"), node("n2", "a", "cpu=4 pods=9")];
+    let packing = pack(&pods(apart(label::HOSTNAME), 4), &nodes, &[three_zones()]);
+    assert_eq!(on(&packing), ["n1", "n2", "n1", "n1"]);
+    let relaxed: Vec<usize> = packing.placed.iter().map(|it| it.relaxed.len()).collect();
+    assert_eq!(relaxed, [0, 0, 1, 1]);
+    assert_eq!(packing.placed[2].relaxed, [Preference::PodAntiAffinity { at: 0 }]);
+    // Without nodes: a machine per zone is worth it, a machine per pod is not.
+    assert_eq!(pack(&pods(apart(label::ZONE), 4), &[], &[three_zones()]).new_nodes.len(), 3);
+    assert_eq!(pack(&pods(apart(label::HOSTNAME), 4), &[], &[three_zones()]).new_nodes.len(), 1);
+}
+
+#[test]
+fn a_light_preference_is_kept_where_a_heavy_one_cannot_be_had() {
+    let prefer = |weight, zone| Weighted {
+        weight,
+        term: NodeTerm::labels(vec![written(label::ZONE, Operator::In, &[zone])]),
+    };
+    let preferred_nodes = vec![prefer(1, "b"), prefer(50, "nowhere")];
+    let packing =
+        pack(&pods(Demand { preferred_nodes, ..demand("cpu=1") }, 1), &[], &[three_zones()]);
+    assert_eq!(packing.placed[0].relaxed, [Preference::NodeAffinity { at: 1 }]);
+    let zone = packing.new_nodes[0].requirements.iter().find(|it| it.key == label::ZONE).unwrap();
+    assert_eq!(zone.values, ["b"]);
+}
+
+#[test]
+fn the_cheapest_machine_comes_first_and_the_unpriced_last() {
+    let zones = ["a"];
+    let machines = vec![
+        machine("cheap-but-small", "cpu=1 pods=9", &zones, Some(1)),
+        machine("dear", "cpu=8 pods=9", &zones, Some(9)),
+        machine("unpriced", "cpu=8 pods=9", &zones, None),
+        machine("fair", "cpu=4 pods=9", &zones, Some(4)),
+    ];
+    let packing = pack(&pods(demand("cpu=2"), 2), &[], &[pool(machines)]);
+    let names: Vec<&str> = packing.new_nodes[0].machines.iter().map(|it| &*it.machine).collect();
+    assert_eq!(names, ["fair", "dear", "unpriced"]);
+    assert_eq!(packing.new_nodes[0].requests, amounts("cpu=4"));
+}
+
+#[test]
+fn limits_hold_whichever_machine_is_launched() {
+    let mut limited = three_zones();
+    limited.limits = amounts("cpu=12");
+    limited.used = amounts("cpu=2");
+    // Two nodes of 2 CPUs, or one of 8 and one of 2: 10 are left.
+    let packing = pack(&pods(demand("cpu=1500m"), 3), &[], &[limited.clone()]);
+    assert!(packing.unplaced.is_empty());
+    let largest = |it: &nodemolt_fit::pack::NewNode| {
+        if it.machines.iter().any(|it| it.machine == "large") { 8 } else { 2 }
+    };
+    assert!(packing.new_nodes.iter().map(largest).sum::<i64>() <= 10, "{:?}", packing.new_nodes);
+    limited.limits = amounts("cpu=3");
+    let packing = pack(&pods(demand("cpu=1500m"), 1), &[], &[limited]);
+    assert_eq!(
+        packing.unplaced[0].why.to_string(),
+        "nearest is a new node of pool default: the pool's limit of cpu would have to be 1 higher"
+    );
+}
+
+#[test]
+fn reserved_capacity_is_promised_once() {
+    let mut reserved = machine("r", "cpu=2 pods=9", &[], None);
+    let mut offering = Offering::new("a", "reserved", Some(Price(0)));
+    offering.labels.insert(label::CAPACITY_RESERVATION_ID.to_owned(), "cr-1".to_owned());
+    offering.remaining = Some(1);
+    reserved.offerings = vec![offering];
+    let packing = pack(&pods(demand("cpu=2"), 2), &[], &[pool(vec![reserved])]);
+    assert_eq!((packing.new_nodes.len(), packing.unplaced.len()), (1, 1));
+}
+
+#[test]
+fn the_important_come_first_and_the_heavy_pool_too() {
+    let namespace = Arc::new(Namespace::named("shop"));
+    let vip = Arc::new(Demand { priority: 10, ..demand("cpu=1") });
+    let all = [pods(demand("cpu=2"), 1), vec![Pod::new(&namespace, "vip", &vip)]].concat();
+    let packing = pack(&all, &[node("n", "a", "cpu=2 pods=9")], &[]);
+    assert_eq!(&*packing.placed[0].pod.name, "vip");
+    let heavy = Pool { name: "heavy".to_owned(), weight: 5, ..three_zones() };
+    let packing = pack(&all, &[], &[three_zones(), heavy]);
+    assert!(packing.new_nodes.iter().all(|it| it.pool == "heavy"));
+}
+
+/// Nothing that an object can say makes it stumble; every pod is still accounted for.
+#[test]
+fn no_object_is_too_strange() {
+    let huge: Quantity = "9e40".parse().unwrap();
+    let odd_amounts = |amount: Quantity| {
+        ["cpu", "memory", "pods", "", "nodes"].map(|it| (it.to_owned(), amount)).into()
+    };
+    let empty = written("", Operator::In, &[]);
+    let junk = written(label::HOSTNAME, Operator::Gt, &["x", "y"]);
+    let mut strange = Vec::new();
+    for amount in [huge, Quantity::from_units(-5), Quantity::ZERO] {
+        for (skew, domains) in [(0, None), (u32::MAX, Some(u32::MAX)), (1, Some(0))] {
+            strange.push(Demand {
+                requests: odd_amounts(amount),
+                node_terms: Some(vec![NodeTerm::default(), NodeTerm::labels(vec![junk.clone()])]),
+                ..Demand::default()
+            });
+            strange.push(Demand {
+                requests: odd_amounts(amount),
+                spread: vec![
+                    Spread { max_skew: skew, min_domains: domains, ..spread("") },
+                    Spread { max_skew: skew, min_domains: domains, ..spread(label::HOSTNAME) },
+                ],
+                affinity: vec![PodTerm::default()],
+                anti_affinity: vec![PodTerm { selector: Selector::everything(), ..term("", "") }],
+                host_ports: vec![HostPort {
+                    address: "::".to_owned(),
+                    protocol: "?".to_owned(),
+                    port: 0,
+                }],
+                volumes: vec![Volume {
+                    handle: String::new(),
+                    driver: Some(String::new()),
+                    reach: Some(vec![]),
+                }],
+                preferred_nodes: vec![Weighted {
+                    weight: i32::MIN,
+                    term: NodeTerm::labels(vec![empty.clone()]),
+                }],
+                priority: i32::MIN,
+                ..Demand::default()
+            });
+            strange.push(Demand {
+                spread: vec![Spread { max_skew: skew, ..spread(label::ZONE) }],
+                labels: labels(&[("app", "web")]),
+                priority: i32::MAX,
+                ..Demand::default()
+            });
+        }
+    }
+    let all: Vec<Pod> = strange.into_iter().flat_map(|it| pods(it, 3)).collect();
+    for amount in [huge, Quantity::from_units(-5), Quantity::from_units(4)] {
+        let nodes: Vec<Node> = (0..3)
+            .map(|_| Node {
+                allocatable: odd_amounts(amount),
+                set_aside: odd_amounts(huge),
+                pods: all.iter().take(4).cloned().collect(),
+                ..Node::default()
+            })
+            .chain([Node { allocatable: odd_amounts(huge), ..node("n", "", "pods=9") }])
+            .collect();
+        let bare = Machine {
+            allocatable: odd_amounts(amount),
+            capacity: odd_amounts(amount),
+            ..Machine::default()
+        };
+        let twice = Machine {
+            offerings: vec![
+                Offering::new("", "", None),
+                Offering::new("", "", Some(Price(u64::MAX))),
+            ],
+            labels: BTreeMap::from([
+                (String::new(), vec![]),
+                ("k".to_owned(), vec!["1".to_owned(), "2".to_owned()]),
+            ]),
+            ..bare.clone()
+        };
+        let mut demanding = empty.clone();
+        demanding.min_values = Some(u32::MAX);
+        let pools = [
+            Pool {
+                machines: Arc::new(vec![bare.clone(), twice.clone(), twice.clone()]),
+                ..Pool::default()
+            },
+            Pool {
+                limits: odd_amounts(amount),
+                used: odd_amounts(huge),
+                ..pool(vec![twice.clone()])
+            },
+            Pool {
+                limits: odd_amounts(huge),
+                requirements: vec![demanding],
+                ..pool(vec![twice.clone()])
+            },
+            Pool {
+                limits: odd_amounts(huge),
+                requirements: vec![written("k", Operator::Lt, &["-1"])],
+                ..pool(vec![twice])
+            },
+        ];
+        let packing = pack(&all, &nodes, &pools);
+        assert_eq!(packing.placed.len() + packing.unplaced.len(), all.len());
+    }
+}
+
+#[test]
+fn a_node_that_exists_is_used_as_the_scheduler_would_use_it() {
+    // A third zone could be opened, but the scheduler only sees the two that have nodes.
+    let mut nodes = [node("n1", "a", "cpu=2 pods=9"), node("n2", "b", "cpu=2 pods=9")];
+    for node in &mut nodes {
+        node.pods = pods(demand("cpu=1"), 1);
+    }
+    let spreading = Demand { spread: vec![spread(label::ZONE)], ..demand("cpu=1") };
+    let packing = pack(&pods(spreading, 3), &nodes, &[three_zones()]);
+    assert_eq!(on(&packing), ["n1", "n2", "new 0"]);
+}

@@ -1,0 +1,244 @@
+//! How do we compare with who does the same elsewhere?
+//!
+//! `cargo xtask bench pack`: Karpenter's own scheduling benchmark, built here from its Go module, and our
+//! packing of the very same pods, one after the other in one run; then ours alone, up to 100,000 pods.
+//!
+//! What is measured is the call alone: neither the making of pods nor of instance types. Karpenter runs in
+//! as many threads as it likes, so its time on the processor is more than that on the wall; ours has one.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
+use serde::Deserialize;
+
+use crate::cargo;
+
+const MODULE: &str = "sigs.k8s.io/karpenter";
+const VERSION: &str = "v1.14.1";
+const PACKAGE: &str = "pkg/controllers/provisioning/scheduling";
+/// What we put beside Karpenter's benchmark, in this repository and there.
+const OUR_FILE: &str = "xtask/go/bench-pack/nodemolt_peer_test.go";
+const CASES: [(usize, &str); 5] = [
+    (500, "diverse"),
+    (1_000, "diverse"),
+    (2_000, "diverse"),
+    (5_000, "diverse"),
+    (4_000, "preferences"),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum What {
+    /// Packing pods, beside Karpenter's own benchmark; needs Go
+    Pack,
+}
+
+/// What either side says of one case.
+#[derive(Debug, Clone, Copy)]
+struct Measured {
+    pods: usize,
+    nodes: usize,
+    unplaced: usize,
+    wall: f64,
+    cpu: f64,
+    peak_mib: f64,
+}
+
+pub(crate) fn bench(root: &Path, what: What) -> Result<()> {
+    match what {
+        What::Pack => pack(root),
+    }
+}
+
+fn pack(root: &Path) -> Result<()> {
+    let folder = root.join("target/bench-pack");
+    fs::create_dir_all(&folder).context("could not make room below target")?;
+    let ours = build_ours(root)?;
+    let peer = build_peer(root, &folder)?;
+    println!("{MODULE} {VERSION} and nodemolt, one run; {}\n", load());
+    println!(
+        "{:<18} {:>7} {:>7} | {:>9} {:>9} {:>5} | {:>9} {:>9} {:>5} | {:>7} {:>8}",
+        "", "nodes", "nodes", "wall s", "CPU s", "MiB", "wall s", "CPU s", "MiB", "CPU", "memory"
+    );
+    println!(
+        "{:<18} {:>7} {:>7} | {:>25} | {:>25} | {:>7} {:>8}",
+        "pods", "theirs", "ours", "theirs", "ours", "ratio", "ratio"
+    );
+    for (pods, mix) in CASES {
+        let file = folder.join(format!("{mix}-{pods}.pods"));
+        let theirs = run(
+            Command::new(&peer)
+                .args([
+                    "-test.run",
+                    "^TestNodemoltPeer$",
+                    "-test.count",
+                    "1",
+                    "-test.timeout",
+                    "30m",
+                ])
+                .current_dir(peer_package(&folder))
+                .env("PEER_PODS", pods.to_string())
+                .env("PEER_MIX", mix)
+                .env("PEER_FILE", &file),
+            "peer ",
+        )?;
+        let ours = run(Command::new(&ours).arg(&file), "ours ")?;
+        ensure!(theirs.pods == pods && ours.pods == pods, "both should have packed {pods} pods");
+        print_row(&format!("{pods} {mix}"), theirs, ours);
+    }
+    println!("\nours alone ({})\n", load());
+    let status = cargo::cargo(root)
+        .args(["bench", "--quiet", "--locked", "-p", "nodemolt-fit", "--bench", "pack"])
+        .status()
+        .context("could not start cargo")?;
+    ensure!(status.success(), "the benchmark of packing ended with {status}");
+    Ok(())
+}
+
+fn print_row(name: &str, theirs: Measured, ours: Measured) {
+    println!(
+        "{name:<18} {:>7} {:>7} | {:>9.3} {:>9.3} {:>5.0} | {:>9.4} {:>9.4} {:>5.0} | {:>6.0}× {:>7.1}×{}",
+        theirs.nodes,
+        ours.nodes,
+        theirs.wall,
+        theirs.cpu,
+        theirs.peak_mib,
+        ours.wall,
+        ours.cpu,
+        ours.peak_mib,
+        theirs.cpu / ours.cpu.max(1e-6),
+        theirs.peak_mib / ours.peak_mib.max(1.0),
+        match (theirs.unplaced, ours.unplaced) {
+            (0, 0) => String::new(),
+            (theirs, ours) => format!("   without a place: {theirs} there, {ours} here"),
+        }
+    );
+}
+
+/// How busy the machine is: what others do only ever adds to what is measured.
+fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZeroUsize::get);
+    match text.split(' ').next() {
+        Some(load) if !load.is_empty() => format!("{cores} cores, load {load}"),
+        _ => format!("{cores} cores"),
+    }
+}
+
+/// A line `WHO pods=… nodes=… …` of the program's answer.
+fn run(command: &mut Command, who: &str) -> Result<Measured> {
+    let output = command.output().with_context(|| format!("could not start {command:?}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        bail!(
+            "{command:?} ended with {}: {said}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    let line = said.lines().find_map(|it| it.strip_prefix(who));
+    let line = line.with_context(|| format!("{command:?} did not say what it measured: {said}"))?;
+    let words: BTreeMap<&str, f64> = line
+        .split(' ')
+        .filter_map(|it| it.split_once('='))
+        .filter_map(|(name, value)| Some((name, value.parse().ok()?)))
+        .collect();
+    let number = |name: &str| {
+        words.get(name).copied().with_context(|| format!("`{name}` is missing in `{line}`"))
+    };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts of pods")]
+    let count = |name: &str| number(name).map(|it| it as usize);
+    Ok(Measured {
+        pods: count("pods")?,
+        nodes: count("nodes")?,
+        unplaced: count("unplaced")?,
+        wall: number("wall")?,
+        cpu: number("cpu")?,
+        peak_mib: number("peak")?,
+    })
+}
+
+/// The program, built as it would be shipped.
+fn build_ours(root: &Path) -> Result<PathBuf> {
+    #[derive(Deserialize)]
+    struct Message {
+        #[serde(default)]
+        executable: Option<PathBuf>,
+    }
+
+    let output = cargo::cargo(root)
+        .args(["bench", "--no-run", "--locked", "-p", "nodemolt-fit", "--bench", "peer"])
+        .args(["--message-format", "json"])
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .context("could not start cargo")?;
+    ensure!(output.status.success(), "our half could not be built");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let messages = text.lines().filter_map(|it| serde_json::from_str::<Message>(it).ok());
+    messages.filter_map(|it| it.executable).next_back().context("cargo did not say what it built")
+}
+
+fn peer_package(folder: &Path) -> PathBuf {
+    folder.join("karpenter").join(PACKAGE)
+}
+
+/// Karpenter's benchmark, from a copy of its module in which our file stands beside it.
+fn build_peer(root: &Path, folder: &Path) -> Result<PathBuf> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Module {
+        dir: PathBuf,
+    }
+
+    let copy = folder.join("karpenter");
+    if !copy.join("go.mod").is_file() {
+        let output = Command::new("go")
+            .args(["mod", "download", "-json", &format!("{MODULE}@{VERSION}")])
+            .output()
+            .context("could not start `go`, of which 1.26 or newer is needed")?;
+        ensure!(
+            output.status.success(),
+            "could not download {MODULE}@{VERSION}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let module: Module =
+            serde_json::from_slice(&output.stdout).context("cannot understand what `go` said")?;
+        copy_folder(&module.dir, &copy)?;
+    }
+    let beside = peer_package(folder).join("nodemolt_peer_test.go");
+    fs::copy(root.join(OUR_FILE), &beside)
+        .context("could not put our file beside the benchmark")?;
+    let program = folder.join("peer.test");
+    eprintln!("building Karpenter's benchmark; minutes at first");
+    let status = Command::new("go")
+        .args(["test", "-c", "-tags", "test_performance", "-o"])
+        .arg(&program)
+        .arg(format!("./{PACKAGE}"))
+        .current_dir(&copy)
+        .status()
+        .context("could not start `go`")?;
+    ensure!(status.success(), "Karpenter's benchmark could not be built");
+    Ok(program)
+}
+
+/// Without the permissions: those of Go's cache forbid to write.
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("could not make {}", to.display()))?;
+    for entry in fs::read_dir(from).with_context(|| format!("could not list {}", from.display()))? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else {
+            let bytes = fs::read(entry.path())?;
+            fs::write(&target, bytes)
+                .with_context(|| format!("could not write {}", target.display()))?;
+        }
+    }
+    Ok(())
+}
