@@ -260,7 +260,7 @@ fn user_and_password(rest: &str) -> bool {
 fn random(value: &str) -> bool {
     const CHARS_MIN: usize = 24;
     const DIFFERENT_MIN: usize = 10;
-    let base64 = |it: &char| it.is_ascii_alphanumeric() || matches!(it, '+' | '/' | '_' | '-');
+    let base64 = |it: &char| it.is_ascii_alphanumeric() || matches!(it, '+' | '/');
     let word: String = value.chars().take_while(base64).collect();
     let different = word.chars().collect::<std::collections::BTreeSet<_>>().len();
     word.len() >= CHARS_MIN

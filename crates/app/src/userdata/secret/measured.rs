@@ -150,7 +150,7 @@ fn more_secrets() -> Vec<String> {
     ]
 }
 
-const MORE_HARMLESS: [&str; 26] = [
+const MORE_HARMLESS: [&str; 28] = [
     "export KUBELET_EXTRA_ARGS='--node-labels=team=secret-ops'",
     "passwordless_sudo: yes",
     "sed -i 's/^#PasswordAuthentication.*/PasswordAuthentication no/' /etc/ssh/sshd_config",
@@ -176,6 +176,8 @@ const MORE_HARMLESS: [&str; 26] = [
     "mysqldump --port=3306 -proto tcp",
     "kms_key: alias/ebs-default-encryption-key",
     "sort_key: created_at_then_name_then_id",
+    "partition_key: user_id_and_timestamp_2025",
+    "cache-key: build-2025-11-16-linux-amd64-v3",
     "cd $PWD && OLDPWD=/root",
 ];
 
