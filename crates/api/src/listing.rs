@@ -7,6 +7,7 @@
 //! A manifest was written by a person: defaults are still to be applied, and a field that nobody knows
 //! is misspelt. An object that has a uid is of the first kind.
 
+mod doubt;
 mod node;
 mod pod;
 mod pool;
@@ -141,6 +142,11 @@ impl Listing {
         let mut names: Vec<&str> = names.collect();
         names.sort_unstable();
         names
+    }
+
+    /// Whether it is known how many volumes the node can attach.
+    pub fn knows_volume_limits(&self, node: &str) -> bool {
+        self.csi_nodes.contains_key(node)
     }
 
     /// Whether there is anything that could be packed.

@@ -262,6 +262,113 @@ fn a_bound_volume_is_where_its_labels_and_affinity_say() {
     }
 }
 
+const WAITS: &str = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: gp3}\nprovisioner: ebs.csi.aws.com\nvolumeBindingMode: WaitForFirstConsumer\n---\n";
+
+fn waiting_claim(annotations: &str) -> String {
+    format!(
+        "{WAITS}apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: c, annotations: {{{annotations}}}}}\nspec: {{storageClassName: gp3}}\n---\n"
+    )
+}
+
+#[test]
+fn a_volume_that_is_still_to_be_made_cannot_be_in_two_places() {
+    let mounts = "volumes: [{name: v, persistentVolumeClaim: {claimName: c}}, {name: again, persistentVolumeClaim: {claimName: c}}]";
+    let pod = |name: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{containers: [{{name: c}}], {mounts}}}\n---\n"
+        )
+    };
+    let deployment = |replicas: usize| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: w}}\nspec:\n  replicas: {replicas}\n  template: {{spec: {{containers: [{{name: c}}], {mounts}}}}}\n---\n"
+        )
+    };
+    let shared = "the unbound claim `c`, which it shares with other pods";
+    for (text, foreseen) in [
+        (pod("p0"), true),
+        (deployment(1), true),
+        (pod("p0") + &pod("p1"), false),
+        (deployment(2), false),
+        (pod("p0") + &deployment(1), false),
+    ] {
+        for pod in world(&(waiting_claim("") + &text), &[]).pods {
+            let expected: &[&str] = if foreseen { &[] } else { &[shared] };
+            assert_eq!(pod.demand.unmodelled, expected, "{text}");
+        }
+    }
+    // Where the scheduler has decided, all of them are sent there.
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: b}\nstatus: {allocatable: {cpu: 4, pods: 10}}\n---\n";
+    let chosen = waiting_claim("volume.kubernetes.io/selected-node: b") + &pod("p0") + &pod("p1");
+    for pod in world(&format!("{chosen}{node}"), &[]).pods {
+        let terms = pod.demand.volumes[0].reach.as_deref().unwrap();
+        assert!(
+            terms[0].admits("b", &pod.demand.labels) && !terms[0].admits("a", &pod.demand.labels)
+        );
+    }
+    for pod in world(&chosen, &[]).pods {
+        assert_eq!(
+            pod.demand.unmodelled,
+            ["the claim `c`, whose volume is being made for node `b`, which is not in the files"]
+        );
+    }
+}
+
+#[test]
+fn the_labels_of_a_namespace_are_not_guessed() {
+    let there = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: q, namespace: o, labels: {a: b}}\nspec: {nodeName: one, containers: [{name: c}]}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: one}\nstatus: {allocatable: {cpu: 4, pods: 10}}\n";
+    let namespace = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: o, labels: {t: x}}\n";
+    let avoids = |label: &str, selector: &str, names: &str| {
+        written(&format!(
+            "  affinity: {{podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: kubernetes.io/hostname, labelSelector: {{matchLabels: {{a: {label}}}}}, namespaceSelector: {selector}{names}}}]}}}}\n{PLAIN}"
+        ))
+    };
+    let missing = "the labels of the namespace `o`, which is not in the files";
+    for (pod, around, expected) in [
+        (avoids("b", "{matchLabels: {t: x}}", ""), there.to_owned(), vec![missing]),
+        // Known, not asked, or nobody there whom the term could mean.
+        (avoids("b", "{matchLabels: {t: x}}", ""), format!("{there}{namespace}"), vec![]),
+        (avoids("b", "{}", ""), there.to_owned(), vec![]),
+        (avoids("b", "{matchLabels: {t: x}}", ", namespaces: [o]"), there.to_owned(), vec![]),
+        (
+            avoids("b", "{matchLabels: {kubernetes.io/metadata.name: o}}", ""),
+            there.to_owned(),
+            vec![],
+        ),
+        (avoids("z", "{matchLabels: {t: x}}", ""), there.to_owned(), vec![]),
+    ] {
+        let world = world(&(pod.clone() + &around), &[]);
+        assert_eq!(world.pods[0].demand.unmodelled, expected, "{pod}{around}");
+        assert_eq!(world.notes.len(), expected.len(), "{:?}", world.notes);
+    }
+    // The other way round: one that stays may have to be away from the one that comes.
+    let shuns =
+        avoids("b", "{matchLabels: {t: x}}", "").replace("spec:\n", "spec:\n  nodeName: one\n");
+    let comes = there.replace("nodeName: one, ", "");
+    let world = world(&(shuns + &comes), &[]);
+    assert_eq!(world.pods[0].demand.unmodelled, [missing]);
+}
+
+#[test]
+fn who_must_avoid_a_daemon_is_not_sent_where_it_will_come() {
+    let set = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec:\n  selector: {}\n  template: {metadata: {labels: {a: d}}, spec: {containers: [{name: c}]}}\n";
+    let node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: one}\nstatus: {allocatable: {cpu: 4, pods: 10}}\n";
+    for (avoided, expected) in [
+        (
+            "d",
+            vec![
+                "the pods of the DaemonSet `default/d`, which it must avoid, on nodes that have none yet",
+            ],
+        ),
+        ("e", vec![]),
+    ] {
+        let pod = written(&format!(
+            "  affinity: {{podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: kubernetes.io/hostname, labelSelector: {{matchLabels: {{a: {avoided}}}}}}}]}}}}\n{PLAIN}"
+        ));
+        let demand = only(&(pod + set + node));
+        assert_eq!(demand.unmodelled, expected);
+    }
+}
+
 #[test]
 fn what_a_person_misspells_is_an_error_and_what_a_newer_kubernetes_says_is_not() {
     let (_, errors) = listing(&written(&format!("  nodeSelectr: {{a: b}}\n{PLAIN}")));

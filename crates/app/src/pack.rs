@@ -16,7 +16,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use nodemolt_api::listing::World;
-use nodemolt_fit::pack::pack;
+use nodemolt_fit::pack::{Home, Packing, pack};
+use nodemolt_fit::pod::{Pod, PodId};
 
 use crate::cli::{self, Format, PackFormat};
 use crate::input;
@@ -28,7 +29,9 @@ use story::Story;
 pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     let mut talk = Talk::default();
     let files = Files::read(&verb.files, &mut talk)?;
-    if files.listing.without_pods() {
+    let leaving = leaving(&verb.leaving, &files)?;
+    // A node that has no pods may be asked about: it is spare.
+    if files.listing.without_pods() && leaving.is_empty() {
         return Err(Failure::usage(
             "the files hold neither pods nor anything that stands for pods",
         )
@@ -36,18 +39,18 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
             "add what `kubectl get pods -A -o yaml` prints, or a Deployment, StatefulSet or Job",
         ));
     }
-    let leaving = leaving(&verb.leaving, &files)?;
     let types = input::read_types(&verb.types, &mut talk.warnings)?;
     let mut world = World::new(&files.listing, &leaving, &files.bare_pools())
         .map_err(|problems| files.failure(&problems))?;
     talk.notes.append(&mut world.notes);
     let market = Market::read(verb, &files, &world, &mut talk)?;
     let pools = machines::pools(verb, &files, &types, &market, &world, &mut talk);
-    if pools.is_empty() && world.nodes.iter().all(|it| it.leaving) {
+    if !world.pods.is_empty() && pools.is_empty() && world.nodes.iter().all(|it| it.leaving) {
         talk.warnings
             .push("there are neither nodes that stay nor pools: nothing can be placed".to_owned());
     }
     let packing = pack(&world.pods, &world.nodes, &pools);
+    talk.notes.extend(attach_limits(&packing, &world, &files));
     let story = Story::new(&world, &pools, packing, &types, market);
     let exit = if story.unplaced.is_empty() { Exit::Done } else { Exit::Failed };
     let data = match (&verb.explain, verb.output) {
@@ -73,6 +76,40 @@ fn render(verb: &cli::Pack, story: &Story, look: Look) -> Result<String, Failure
         PackFormat::Json => serialize(Format::Json, &data::packing(story))?,
         PackFormat::Yaml => serialize(Format::Yaml, &data::packing(story))?,
     })
+}
+
+/// How many volumes a node can attach is often not told, and then nothing is held back.
+fn attach_limits(packing: &Packing, world: &World, files: &Files) -> Vec<String> {
+    let attach: BTreeSet<PodId> = world
+        .pods
+        .iter()
+        .filter(|it| it.demand.volumes.iter().any(|it| it.driver.is_some()))
+        .map(Pod::id)
+        .collect();
+    let homes = packing.placed.iter().filter(|it| attach.contains(&it.pod)).map(|it| &it.home);
+    let (mut nodes, mut any_new) = (BTreeSet::new(), false);
+    for home in homes {
+        match home {
+            Home::Node(name) if !files.listing.knows_volume_limits(name) => {
+                nodes.insert(name.as_str());
+            }
+            Home::Node(_) => {}
+            Home::New(_) => any_new = true,
+        }
+    }
+    let mut notes = Vec::new();
+    if let Some(first) = nodes.first() {
+        notes.push(format!(
+            "how many volumes a node can attach is not known where its CSINode is not in the files, such as of {first}: add what `kubectl get csinodes -o yaml` prints"
+        ));
+    }
+    if any_new {
+        notes.push(
+            "how many volumes a new node can attach is not known: no limit is reckoned with"
+                .to_owned(),
+        );
+    }
+    notes
 }
 
 /// All of them are in the files, or it was a typing mistake.

@@ -54,11 +54,8 @@ pub fn place(leaving: &BTreeSet<String>, fleet: &Fleet) -> Placements {
     let mut moving: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
     for node in fleet.nodes.iter().filter(|it| it.leaving || leaving.contains(&it.name)) {
         let pods: Vec<&Pod> = node.pods.iter().filter(|it| !it.tied).collect();
-        let unmodelled = pods.iter().filter(|it| !it.demand.unmodelled.is_empty());
-        match unmodelled.min_by_key(|it| it.id()) {
-            Some(pod) => {
-                let what = pod.demand.unmodelled.clone();
-                let placement = Placement::Unmodelled { pod: pod.id(), what };
+        match unmodelled(&pods) {
+            Some(placement) => {
                 placements.of.insert(node.name.clone(), placement);
             }
             None => {
@@ -85,6 +82,17 @@ pub fn place(leaving: &BTreeSet<String>, fleet: &Fleet) -> Placements {
     placements.homes = packing.placed.into_iter().map(|it| (it.pod, it.home)).collect();
     placements.new_nodes = packing.new_nodes;
     placements
+}
+
+/// What a packing of all pods says of the node that these leave.
+pub fn outcome(pods: &[&Pod], packing: &Packing) -> Placement {
+    unmodelled(pods).unwrap_or_else(|| placement(pods, packing))
+}
+
+fn unmodelled(pods: &[&Pod]) -> Option<Placement> {
+    let strange = pods.iter().filter(|it| !it.demand.unmodelled.is_empty());
+    let pod = strange.min_by_key(|it| it.id())?;
+    Some(Placement::Unmodelled { pod: pod.id(), what: pod.demand.unmodelled.clone() })
 }
 
 fn placement(pods: &[&Pod], packing: &Packing) -> Placement {

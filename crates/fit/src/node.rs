@@ -25,7 +25,8 @@ pub struct Node {
     pub initialised: bool,
     /// A person has cordoned it.
     pub unschedulable: bool,
-    /// It will not be there: neither its room nor its pods count.
+    /// It will not be there: neither its room nor its pods count. Until it is gone its zone, and
+    /// whatever else pods are spread over, counts as a domain without them.
     pub leaving: bool,
     /// With `pods`, the number of pods it admits.
     pub allocatable: Amounts,

@@ -123,7 +123,8 @@ pub fn read(text: &str) -> Result<Prices, ReadPricesError> {
                 return Err(error(what.to_owned()));
             };
             if rest.len() > regions.len() || first.is_empty() {
-                return Err(error(format!("expected a type and {} prices", regions.len())));
+                let noun = if regions.len() == 1 { "price" } else { "prices" };
+                return Err(error(format!("expected a type and {} {noun}", regions.len())));
             }
             for (region, cell) in regions.iter().zip(rest).filter(|(_, cell)| !cell.is_empty()) {
                 let price =

@@ -244,6 +244,27 @@ fn the_first_of_a_group_may_start_it_and_the_others_follow() {
 }
 
 #[test]
+fn the_zone_of_a_node_that_leaves_is_there_until_it_is_gone() {
+    let spreading = Demand { spread: vec![spread(label::ZONE)], ..demand("cpu=500m") };
+    let mut stays = node("b", "b", "cpu=8 memory=16Gi pods=40");
+    stays.pods = pods(spreading.clone(), 2);
+    let leaves = Node { leaving: true, ..node("a", "a", "cpu=8 memory=16Gi pods=40") };
+    let moving: Vec<Pod> = pods(spreading.clone(), 4).split_off(2);
+    let zones = pool(vec![machine("large", "cpu=8 memory=16Gi pods=40", &["a", "b"], Some(8))]);
+    // Both would make four in one zone and none in the other, which the scheduler still sees.
+    let packing = pack(&moving, &[stays.clone(), leaves.clone()], &[zones]);
+    let on_new = packing.placed.iter().filter(|it| matches!(it.home, Home::New(_))).count();
+    assert!(packing.unplaced.is_empty() && on_new == 2, "{packing:?}");
+    let packing = pack(&moving, &[stays.clone(), leaves.clone()], &[]);
+    assert_eq!(packing.unplaced.len(), 2, "{packing:?}");
+    // Whoever looks at taints does not see a node that is cordoned.
+    let looks =
+        Demand { spread: vec![Spread { honour_taints: true, ..spread(label::ZONE) }], ..spreading };
+    let packing = pack(&pods(looks, 4).split_off(2), &[stays, leaves], &[]);
+    assert!(packing.unplaced.is_empty(), "{packing:?}");
+}
+
+#[test]
 fn pods_are_spread_over_zones_that_have_no_node_yet() {
     let spreading = Demand { spread: vec![spread(label::ZONE)], ..demand("cpu=500m") };
     let packing = pack(&pods(spreading, 9), &[], &[three_zones()]);

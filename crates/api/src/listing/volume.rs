@@ -9,21 +9,23 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
-    PersistentVolume, PersistentVolumeClaim, Pod, Volume as WireVolume,
+    PersistentVolume, PersistentVolumeClaim, PodSpec, Volume as WireVolume,
 };
 use k8s_openapi::api::storage::v1::StorageClass;
 use nodemolt_fit::{
     Operator, Written, label,
     pod::{Demand, Volume},
-    selector::NodeTerm,
+    selector::{NODE_NAME_FIELD, NodeTerm},
 };
 
-use super::{Listing, name, namespace, pod::Asked, reader::Reader};
+use super::{Listing, name, namespace, pod::Asked, reader::Reader, world::Owners};
 use crate::problem::quoted;
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 const WAIT: &str = "WaitForFirstConsumer";
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
+/// Where the scheduler has sent the pod for which the volume is being made.
+const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const ONE_POD: &str = "ReadWriteOncePod";
 /// Volumes from before CSI are attached by the driver that took over.
 const IN_TREE_EBS: &str = "kubernetes.io/aws-ebs";
@@ -34,7 +36,7 @@ const SEPARATOR: &str = "__";
 pub(super) struct Volumes<'l> {
     listing: &'l Listing,
     default_class: Option<&'l StorageClass>,
-    /// Pods that use a claim and have not ended.
+    /// Pods that use a claim and have not ended, and those that workloads still stand for.
     users: BTreeMap<(&'l str, &'l str), usize>,
 }
 
@@ -42,7 +44,7 @@ pub(super) struct Volumes<'l> {
 type Unforeseen = String;
 
 impl<'l> Volumes<'l> {
-    pub(super) fn new(listing: &'l Listing) -> Self {
+    pub(super) fn new(listing: &'l Listing, owners: &Owners<'l>) -> Self {
         let default = |it: &&StorageClass| {
             let annotations = it.metadata.annotations.as_ref();
             annotations.and_then(|it| it.get(DEFAULT_CLASS)).is_some_and(|it| it == "true")
@@ -52,11 +54,18 @@ impl<'l> Volumes<'l> {
         let default_class = classes
             .filter(default)
             .max_by_key(|it| (it.metadata.creation_timestamp.clone(), name(&it.metadata)));
-        let mut users = BTreeMap::new();
+        let mut users: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         for pod in listing.pods.iter().map(|it| &it.value.pod).filter(|it| !super::world::ended(it))
         {
-            for claim in claims_of(pod) {
+            for claim in claims_of(pod.spec.as_ref()) {
                 *users.entry((namespace(&pod.metadata), claim)).or_default() += 1;
+            }
+        }
+        for workload in listing.workloads.iter().map(|it| &it.value) {
+            let to_come = owners.copies_to_come(workload);
+            for claim in claims_of(workload.template.spec.as_ref()) {
+                let users = users.entry((namespace(&workload.meta), claim)).or_default();
+                *users = users.saturating_add(to_come);
             }
         }
         Self { listing, default_class, users }
@@ -124,7 +133,7 @@ impl<'l> Volumes<'l> {
                     quoted(called)
                 )),
             },
-            (None, _) => self.unbound(namespace, called, claim),
+            (None, _) => self.unbound(namespace, called, claim, users),
         }
     }
 
@@ -133,6 +142,7 @@ impl<'l> Volumes<'l> {
         namespace: &str,
         called: &str,
         claim: &PersistentVolumeClaim,
+        users: usize,
     ) -> Result<Volume, Unforeseen> {
         let written = claim.spec.as_ref().and_then(|it| it.storage_class_name.as_deref());
         let class = match written {
@@ -162,7 +172,31 @@ impl<'l> Volumes<'l> {
             let labels = it.match_label_expressions.iter().flatten();
             NodeTerm::labels(labels.map(|it| within(&it.key, it.values.clone())).collect())
         });
-        let terms: Vec<NodeTerm> = terms.filter(|it| !it.labels.is_empty()).collect();
+        let mut terms: Vec<NodeTerm> = terms.filter(|it| !it.labels.is_empty()).collect();
+        let annotations = claim.metadata.annotations.as_ref();
+        let selected = annotations.and_then(|it| it.get(SELECTED_NODE)).filter(|it| !it.is_empty());
+        if let Some(node) = selected {
+            if !self.listing.nodes.iter().any(|it| name(&it.value.metadata) == node) {
+                return Err(format!(
+                    "the claim {}, whose volume is being made for node {}, which is not in the files",
+                    quoted(called),
+                    quoted(node)
+                ));
+            }
+            // The scheduler has decided, and sends no pod of this claim anywhere else.
+            if terms.is_empty() {
+                terms.push(NodeTerm::default());
+            }
+            for term in &mut terms {
+                term.fields.push(within(NODE_NAME_FIELD, vec![node.clone()]));
+            }
+        } else if users > 1 {
+            // The volume is made where the first of them goes, and the others have to follow it.
+            return Err(format!(
+                "the unbound claim {}, which it shares with other pods",
+                quoted(called)
+            ));
+        }
         Ok(Volume {
             handle: format!("{namespace}/{called}"),
             driver: Some(driver(&class.provisioner).to_owned()),
@@ -171,11 +205,15 @@ impl<'l> Volumes<'l> {
     }
 }
 
-/// Names of the claims that a pod mounts, also of those made for it alone.
-fn claims_of(pod: &Pod) -> Vec<&str> {
-    let volumes = pod.spec.iter().flat_map(|it| it.volumes.iter().flatten());
+/// Names of the claims that a pod mounts by name.
+fn claims_of(spec: Option<&PodSpec>) -> Vec<&str> {
+    let volumes = spec.into_iter().flat_map(|it| it.volumes.iter().flatten());
     let claims = volumes.filter_map(|it| it.persistent_volume_claim.as_ref());
-    claims.map(|it| it.claim_name.as_str()).collect()
+    let mut claims: Vec<&str> = claims.map(|it| it.claim_name.as_str()).collect();
+    // A pod may mount one claim twice and is one user still.
+    claims.sort_unstable();
+    claims.dedup();
+    claims
 }
 
 fn driver(provisioner: &str) -> &str {

@@ -22,7 +22,9 @@ use nodemolt_fit::{
 };
 
 use super::{
-    Copies, Listing, Workload, name, namespace,
+    Copies, Listing, Workload,
+    doubt::Doubts,
+    name, namespace,
     node::{self, about_to_leave},
     pod::{Asked, demand, exists, with_labels},
     reader::Reader,
@@ -64,6 +66,7 @@ pub struct World {
 #[derive(Debug, Clone)]
 pub struct Daemon {
     pub name: String,
+    pub namespace: Arc<Namespace>,
     pub demand: Arc<Demand>,
 }
 
@@ -82,10 +85,11 @@ impl World {
         leaving: &BTreeSet<String>,
         pools: &[Pool],
     ) -> Result<Self, Vec<Problem>> {
+        let owners = Owners::new(listing);
         let mut builder = Builder {
             listing,
-            volumes: Volumes::new(listing),
-            owners: Owners::new(listing),
+            volumes: Volumes::new(listing, &owners),
+            owners,
             namespaces: BTreeMap::new(),
             demands: BTreeSet::new(),
             leaving: leaving.clone(),
@@ -96,7 +100,8 @@ impl World {
         builder.nodes(pools);
         builder.pods();
         builder.copies();
-        builder.set_aside();
+        let daemons_to_come = builder.set_aside();
+        builder.doubts(daemons_to_come || !pools.is_empty());
         if builder.problems.is_empty() { Ok(builder.world) } else { Err(builder.problems) }
     }
 }
@@ -155,7 +160,8 @@ impl<'l> Builder<'l> {
             demand.tolerations.extend(more);
             let demand = self.shared(demand);
             let name = format!("{}/{}", namespace(&set.meta), name(&set.meta));
-            self.world.daemons.push(Daemon { name, demand });
+            let namespace = self.namespace(namespace(&set.meta));
+            self.world.daemons.push(Daemon { name, namespace, demand });
         }
     }
 
@@ -371,8 +377,9 @@ impl<'l> Builder<'l> {
         demand
     }
 
-    /// Room for daemons that have not come to a node yet.
-    fn set_aside(&mut self) {
+    /// Room for daemons that have not come to a node yet, and whether there are any.
+    fn set_aside(&mut self) -> bool {
+        let mut some_to_come = false;
         let sets = self.listing.workloads.iter();
         let sets: Vec<&Workload> =
             sets.map(|it| &it.value).filter(|it| it.copies == Copies::OnEveryNode).collect();
@@ -382,6 +389,7 @@ impl<'l> Builder<'l> {
                 !it.leaving && !there.contains(it.name.as_str()) && may_run(&daemon.demand, it)
             });
             for node in to_come {
+                some_to_come = true;
                 add(&mut node.set_aside, &daemon.demand.requests);
                 add(
                     &mut node.set_aside,
@@ -389,6 +397,31 @@ impl<'l> Builder<'l> {
                 );
             }
         }
+        some_to_come
+    }
+
+    /// Pods whose terms ask what the files do not tell are not placed by guess.
+    fn doubts(&mut self, daemons_come: bool) {
+        let mut doubts = Doubts::new(self.listing, &self.world, daemons_come);
+        let mut known: BTreeMap<(Arc<str>, *const Demand), Arc<Demand>> = BTreeMap::new();
+        let mut pods = std::mem::take(&mut self.world.pods);
+        for pod in &mut pods {
+            let key = (Arc::clone(&pod.namespace.name), Arc::as_ptr(&pod.demand));
+            let judged = known.entry(key).or_insert_with(|| {
+                let what = doubts.about(pod);
+                if what.is_empty() {
+                    return Arc::clone(&pod.demand);
+                }
+                let mut demand = Demand::clone(&pod.demand);
+                demand.unmodelled.extend(what);
+                demand.unmodelled.sort();
+                demand.unmodelled.dedup();
+                self.shared(demand)
+            });
+            pod.demand = Arc::clone(judged);
+        }
+        self.world.pods = pods;
+        self.world.notes.extend(doubts.note());
     }
 }
 
@@ -445,7 +478,7 @@ impl Workload {
 type Key<'l> = (&'l str, &'l str, &'l str);
 
 /// Who owns whom: kind, namespace and name.
-struct Owners<'l> {
+pub(super) struct Owners<'l> {
     listing: &'l Listing,
     workloads: BTreeMap<Key<'l>, &'l Workload>,
     /// Pods by the workload in the files that answers for them.
@@ -495,6 +528,18 @@ impl<'l> Owners<'l> {
     /// Whether another workload in the files speaks for this one.
     fn spoken_for(&self, workload: &'l Workload) -> bool {
         self.of(&workload.meta).is_some()
+    }
+
+    /// How many pods of it the files do not show. Of daemons, always several.
+    pub(super) fn copies_to_come(&self, workload: &'l Workload) -> usize {
+        let count = match &workload.copies {
+            Copies::OnEveryNode => return 2,
+            Copies::Alike(count) | Copies::Numbered { count, .. } => *count,
+        };
+        if self.spoken_for(workload) {
+            return 0;
+        }
+        count.saturating_sub(self.pods_of(workload).len())
     }
 
     fn pods_of(&self, workload: &'l Workload) -> BTreeSet<&'l str> {

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use nodemolt_fit::pack::{Place, Why};
+use nodemolt_core::place::Placement;
+use nodemolt_fit::pack::{Home, Place, Why};
 use nodemolt_fit::prices::decimal;
 use nodemolt_fit::{Quantity, Written};
 use serde::Serialize;
 
 use super::market::Known;
 use super::remedy;
-use super::story::{PodSaid, Story};
+use super::story::{self, PodSaid, Story};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -20,6 +21,8 @@ pub(super) struct Packing<'s> {
     region: Option<&'s str>,
     summary: Summary<'s>,
     leaving: &'s [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    placements: Vec<Leaves<'s>>,
     unplaced: Vec<Unplaced<'s>>,
     new_nodes: Vec<New<'s>>,
     placed: Vec<Placed<'s>>,
@@ -39,6 +42,27 @@ struct Summary<'s> {
     currency: Option<&'static str>,
     /// Whence the prices are, or why there are none.
     prices: &'s str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Leaves<'s> {
+    node: &'s str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pool: Option<&'s str>,
+    pods: usize,
+    /// `Spare`, `Successors`, `Unplaced` or `Unmodelled`.
+    answer: &'static str,
+    /// How many nodes have to come before it may go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    successors: Option<usize>,
+    /// Where its pods go, new nodes among them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nodes: Vec<String>,
+    /// The pod that stands in the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pod: Option<String>,
+    message: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -137,6 +161,7 @@ pub(super) fn packing(story: &Story) -> Packing<'_> {
             prices,
         },
         leaving: &story.leaving,
+        placements: story.placements.iter().map(|it| leaves(story, it)).collect(),
         unplaced: story.pods.iter().filter_map(|it| Some(unplaced(it, it.why.as_ref()?))).collect(),
         new_nodes: story
             .new_nodes
@@ -168,6 +193,28 @@ pub(super) fn packing(story: &Story) -> Packing<'_> {
                 })
             })
             .collect(),
+    }
+}
+
+fn leaves<'s>(story: &'s Story, said: &'s story::Leaves) -> Leaves<'s> {
+    let (nodes, pod) = match &said.placement {
+        Placement::Spare { on } => (on.iter().cloned().collect(), None),
+        Placement::Successors { new } => {
+            (new.iter().map(|it| story.home(&Home::New(*it))).collect(), None)
+        }
+        Placement::Unplaced { pod, .. } | Placement::Unmodelled { pod, .. } => {
+            (Vec::new(), Some(pod.to_string()))
+        }
+    };
+    Leaves {
+        node: &said.node,
+        pool: said.pool.as_deref(),
+        pods: said.pods,
+        answer: said.answer(),
+        successors: said.successors(),
+        nodes,
+        pod,
+        message: said.sentence(story),
     }
 }
 

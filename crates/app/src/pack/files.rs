@@ -8,6 +8,7 @@ use nodemolt_api::ec2nodeclass::EC2NodeClass;
 use nodemolt_api::file::{Object, Source};
 use nodemolt_api::into_bootstrap::offered;
 use nodemolt_api::listing::{Listing, pool};
+use nodemolt_api::nodeclaim::NodeClaim;
 use nodemolt_api::nodepool::NodePool;
 use nodemolt_api::problem::{Finding, Problem, Severity};
 use nodemolt_fit::capacity::NodeSettings;
@@ -22,6 +23,7 @@ pub(super) struct Files {
     pub listing: Listing,
     pub pools: Vec<PoolFile>,
     pub classes: BTreeMap<String, ClassFile>,
+    pub claims: Vec<NodeClaim>,
     /// By the file's name, to show the line of a problem.
     texts: BTreeMap<String, String>,
 }
@@ -97,9 +99,9 @@ impl Files {
                 }
                 return told;
             }
+            Object::Claim(wire) => self.claims.push(wire.clone()),
             // Which image boots, and when nodes may go, does not decide what fits.
-            Object::Claim(_)
-            | Object::Policy(_)
+            Object::Policy(_)
             | Object::Quarantine(_)
             | Object::Budget(_)
             | Object::Replacement(_)

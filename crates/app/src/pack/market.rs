@@ -29,6 +29,8 @@ pub(super) struct Market {
     pub region: Option<String>,
     /// Known from anywhere, where a class does not have its own.
     zones: BTreeSet<String>,
+    /// `use1-az2` of `us-east-1a`, where a class's subnets tell.
+    zone_ids: BTreeMap<String, String>,
     offered: Option<BTreeMap<String, BTreeSet<String>>>,
     on_demand: OfRegion,
     spot: BTreeMap<(String, String), Price>,
@@ -70,8 +72,10 @@ impl Market {
             }
         }
         market.find_zones(verb, files, world);
+        market.zone_ids =
+            files.classes.values().flat_map(|it| zone_ids_of_class(&it.wire)).collect();
         market.region = match &verb.region {
-            Some(typed) => Some(typed.clone()),
+            Some(typed) => Some(market.agreed(typed, world)?),
             None => market.find_region(world, talk),
         };
         market.find_prices(verb, talk)?;
@@ -102,11 +106,27 @@ impl Market {
         self.zones.extend(named.flat_map(|it| it.values.iter().cloned()));
     }
 
-    fn find_region(&self, world: &World, talk: &mut Talk) -> Option<String> {
+    /// All that nodes and zones speak of.
+    fn regions<'m>(&'m self, world: &'m World) -> BTreeSet<&'m str> {
         let labels = world.nodes.iter().filter_map(|it| it.labels.get(label::REGION));
         let of_zones = self.zones.iter().filter_map(|it| region_of_zone(it));
-        let all: BTreeSet<&str> = labels.map(String::as_str).chain(of_zones).collect();
-        let mut all = all.into_iter();
+        labels.map(String::as_str).chain(of_zones).collect()
+    }
+
+    /// A claim for one region and the zones of another could never be launched.
+    fn agreed(&self, typed: &str, world: &World) -> Result<String, Failure> {
+        let known = self.regions(world);
+        match known.first() {
+            Some(other) if !known.contains(typed) => Err(Failure::usage(format!(
+                "--region is `{typed}`, but nodes and zones are of `{other}`"
+            ))
+            .hint("leave --region out: nodes and zones tell it")),
+            Some(_) | None => Ok(typed.to_owned()),
+        }
+    }
+
+    fn find_region(&self, world: &World, talk: &mut Talk) -> Option<String> {
+        let mut all = self.regions(world).into_iter();
         match (all.next(), all.next()) {
             (Some(only), None) => Some(only.to_owned()),
             (Some(one), Some(other)) => {
@@ -142,6 +162,13 @@ impl Market {
         };
         let shipped = Prices::shipped().regions.get(&region);
         let own = brought.regions.remove(&region);
+        if own.is_none() && !brought.regions.is_empty() {
+            let others: Vec<&str> = brought.regions.keys().map(String::as_str).collect();
+            talk.warnings.push(format!(
+                "--prices has none of {region}, only of {}: they are not used",
+                others.join(", ")
+            ));
+        }
         let currency = Currency::of_region(&region);
         let zones_priced = !self.spot.is_empty();
         self.prices = match (shipped, own) {
@@ -170,6 +197,11 @@ impl Market {
         Ok(())
     }
 
+    /// Whether the zone is one in which new nodes are looked for.
+    pub(super) fn knows_zone(&self, zone: &str) -> bool {
+        self.zones.is_empty() || self.zones.contains(zone) || self.zone_ids.contains_key(zone)
+    }
+
     pub(super) fn without_spot_prices(&self) -> bool {
         self.spot.is_empty()
     }
@@ -188,6 +220,12 @@ impl Market {
             None if zones.is_empty() => vec![None],
             None => zones.iter().map(|it| Some(it.as_str())).collect(),
         };
+        // Where several regions are spoken of, new nodes are launched in the one that is meant.
+        let here = |zone: Option<&str>| match (&self.region, zone.and_then(region_of_zone)) {
+            (Some(region), Some(of_zone)) => region == of_zone,
+            (Some(_) | None, Some(_) | None) => true,
+        };
+        let zones: Vec<Option<&str>> = zones.into_iter().filter(|it| here(*it)).collect();
         let ways = zones.iter().flat_map(|zone| CAPACITY_TYPES.map(|it| (*zone, it)));
         ways.map(|(zone, capacity_type)| {
             let price = match (capacity_type, zone) {
@@ -199,6 +237,9 @@ impl Market {
                 Offering::new(zone.unwrap_or_default(), capacity_type, price.copied());
             if zone.is_none() {
                 offering.labels.remove(label::ZONE);
+            }
+            if let Some(id) = zone.and_then(|it| self.zone_ids.get(it)) {
+                offering.labels.insert(label::ZONE_ID.to_owned(), id.clone());
             }
             let region = self.region.as_deref().or(zone.and_then(region_of_zone));
             if let Some(region) = region {
@@ -216,6 +257,16 @@ pub(super) fn zones_of_class(class: &nodemolt_api::ec2nodeclass::EC2NodeClass) -
     let status = serde_json::to_value(&class.status).unwrap_or_default();
     let subnets = status["subnets"].as_array().cloned().unwrap_or_default();
     subnets.iter().filter_map(|it| it["zone"].as_str()).map(str::to_owned).collect()
+}
+
+fn zone_ids_of_class(class: &nodemolt_api::ec2nodeclass::EC2NodeClass) -> BTreeMap<String, String> {
+    let status = serde_json::to_value(&class.status).unwrap_or_default();
+    let subnets = status["subnets"].as_array().cloned().unwrap_or_default();
+    let pairs = subnets.iter().filter_map(|it| {
+        let id = it["zoneID"].as_str().filter(|it| !it.is_empty())?;
+        Some((it["zone"].as_str()?.to_owned(), id.to_owned()))
+    });
+    pairs.collect()
 }
 
 fn incomplete(path: &std::path::Path) -> String {

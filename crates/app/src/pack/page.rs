@@ -42,6 +42,11 @@ pub(super) fn page(story: &Story, look: Look, wide: bool, headers: bool) -> Stri
         };
         let _ = writeln!(text, "{}\n", look.mark(Mark::Good, &line));
     }
+    if !story.placements.is_empty() {
+        let _ = writeln!(text, "nodes that leave");
+        text.push_str(&leaves(story, headers));
+        text.push('\n');
+    }
     if !story.new_nodes.is_empty() {
         let _ = writeln!(text, "new nodes");
         text.push_str(&new_nodes(story, wide, headers));
@@ -80,6 +85,20 @@ fn unplaced(story: &Story, wide: bool, headers: bool) -> String {
         } else if let Some(first) = group.pods.first() {
             row(&group.pods, &story.pods[*first]);
         }
+    }
+    table.print(headers)
+}
+
+fn leaves(story: &Story, headers: bool) -> String {
+    let mut table = Table::new(&["NODE", "PODS", "ANSWER", "SUCCESSORS", "WHY"]);
+    for it in &story.placements {
+        table.row(vec![
+            printable(&it.node),
+            it.pods.to_string(),
+            it.answer().to_owned(),
+            it.successors().map_or("-".to_owned(), |it| it.to_string()),
+            printable(&it.sentence(story)),
+        ]);
     }
     table.print(headers)
 }

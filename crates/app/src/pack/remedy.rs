@@ -1,6 +1,11 @@
 //! What would have to change for a pod to have a place?
 
+use nodemolt_fit::Quantity;
+use nodemolt_fit::capacity::PODS;
 use nodemolt_fit::pack::{Miss, Obstacle, Place, Why};
+
+/// No machine is that large; sums of this size are no longer exact.
+const FAR_TOO_MUCH_UNITS: i64 = 1 << 50;
 
 /// In one sentence.
 pub(super) fn sentence(why: &Why) -> String {
@@ -9,7 +14,13 @@ pub(super) fn sentence(why: &Why) -> String {
             format!("it waits for whoever set the scheduling gates {}", gates.join(", "))
         }
         Why::Unmodelled(what) => format!("nobody here can foresee {}", what.join("; ")),
-        Why::NoPlace { nearest: None } => "there is neither a node nor a pool".to_owned(),
+        Why::NoPlace { nearest: None } => {
+            "there is neither a node that stays nor a pool that could launch one".to_owned()
+        }
+        Why::NoPlace { nearest: Some(miss) } if miss.obstacles.is_empty() => {
+            "no node will ever do: a term of node affinity without expressions admits none"
+                .to_owned()
+        }
         Why::NoPlace { nearest: Some(miss) } => {
             format!("would fit on {} if {}", place(&miss.place), changes(miss).join(" and "))
         }
@@ -44,6 +55,14 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
         Obstacle::Label(asked) => format!("the pool allowed {asked}"),
         Obstacle::VolumeElsewhere { handle } => format!("its volume {handle} were not elsewhere"),
         Obstacle::VolumesFull { driver, over } => format!("{driver} could attach {over} more"),
+        Obstacle::Short { resource, by } if *by >= Quantity::from_units(FAR_TOO_MUCH_UNITS) => {
+            format!("it asked for far less {resource}")
+        }
+        Obstacle::Short { resource, by } if resource == PODS => {
+            let noun = if *by == Quantity::from_units(1) { "pod" } else { "pods" };
+            let room = if on_node { "there were" } else { "a machine had" };
+            format!("{room} room for {by} more {noun}")
+        }
         Obstacle::Short { resource, by } if on_node => format!("{by} more {resource} were free"),
         Obstacle::Short { resource, by } => format!("a machine had {by} more {resource}"),
         Obstacle::HostPortTaken(port) => format!("host port {port} were free"),

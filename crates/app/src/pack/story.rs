@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nodemolt_api::listing::{Origin, World};
+use nodemolt_core::place::{self, Placement};
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::pack::{Choice, Home, NewNode, Packing, Why};
-use nodemolt_fit::pod::PodId;
+use nodemolt_fit::pod::{Pod, PodId};
 use nodemolt_fit::pool::{Pool, Price};
 use nodemolt_fit::{InstanceType, Operator, Types, Written, label};
 
@@ -28,6 +29,8 @@ pub(super) struct Story {
     /// Nodes that stay and get pods.
     pub stays: Vec<Stays>,
     pub leaving: Vec<String>,
+    /// What becomes of each node that leaves.
+    pub placements: Vec<Leaves>,
     pub region: Option<String>,
     pub prices: Known,
     /// Of all new nodes, if each has a price.
@@ -70,6 +73,82 @@ pub(super) struct New {
 }
 
 #[derive(Debug)]
+pub(super) struct Leaves {
+    pub node: String,
+    pub pool: Option<String>,
+    pub pods: usize,
+    pub placement: Placement,
+}
+
+impl Leaves {
+    fn all(world: &World, packing: &Packing) -> Vec<Self> {
+        let mut pods: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+        for pod in &world.pods {
+            let origin = world.origins.get(&pod.id());
+            if let Some(node) = origin.and_then(|it| it.leaves.as_deref()) {
+                pods.entry(node).or_default().push(pod);
+            }
+        }
+        let leaving = world.nodes.iter().filter(|it| it.leaving);
+        let all = leaving.map(|node| {
+            let pods = pods.remove(node.name.as_str()).unwrap_or_default();
+            Self {
+                node: node.name.clone(),
+                pool: node.pool.clone(),
+                pods: pods.len(),
+                placement: place::outcome(&pods, packing),
+            }
+        });
+        all.collect()
+    }
+
+    /// One word for programs.
+    pub(super) fn answer(&self) -> &'static str {
+        match self.placement {
+            Placement::Spare { .. } => "Spare",
+            Placement::Successors { .. } => "Successors",
+            Placement::Unplaced { .. } => "Unplaced",
+            Placement::Unmodelled { .. } => "Unmodelled",
+        }
+    }
+
+    /// How many nodes have to come before it may go. `None`: that would not help its pods.
+    pub(super) fn successors(&self) -> Option<usize> {
+        match &self.placement {
+            Placement::Spare { .. } => Some(0),
+            Placement::Successors { new } => Some(new.len()),
+            // One of its own kind: what ran there runs there again.
+            Placement::Unmodelled { .. } => Some(1),
+            Placement::Unplaced { .. } => None,
+        }
+    }
+
+    pub(super) fn sentence(&self, story: &Story) -> String {
+        match &self.placement {
+            Placement::Spare { on } if on.is_empty() => {
+                "it has no pods that have to move".to_owned()
+            }
+            Placement::Spare { on } => {
+                let on: Vec<&str> = on.iter().map(String::as_str).collect();
+                format!("its pods fit on {}", on.join(", "))
+            }
+            Placement::Successors { new } => {
+                let new: Vec<String> = new.iter().map(|it| story.home(&Home::New(*it))).collect();
+                format!("its pods need {}", new.join(", "))
+            }
+            Placement::Unplaced { pod, .. } => format!("{pod} would have no place"),
+            Placement::Unmodelled { pod, .. } => {
+                let kind = match &self.pool {
+                    Some(pool) => format!("a node of pool {pool} like it"),
+                    None => "a node like it".to_owned(),
+                };
+                format!("nobody can foresee {pod}: it needs {kind}")
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
 pub(super) struct Stays {
     pub name: String,
     pub pods: Vec<PodId>,
@@ -83,6 +162,7 @@ impl Story {
         types: &Types,
         market: Market,
     ) -> Self {
+        let placements = Leaves::all(world, &packing);
         let Packing { placed, new_nodes, unplaced } = packing;
         let mut stays: BTreeMap<String, Vec<PodId>> = BTreeMap::new();
         let mut pods = Vec::new();
@@ -132,6 +212,7 @@ impl Story {
             new_nodes,
             stays: stays.into_iter().map(|(name, pods)| Stays { name, pods }).collect(),
             leaving: world.nodes.iter().filter(|it| it.leaving).map(|it| it.name.clone()).collect(),
+            placements,
             region: market.region.clone(),
             prices: market.prices,
             total,

@@ -211,10 +211,11 @@ impl TopologyKey {
     pub(super) fn new(
         text: &str,
         sites: &[&Node],
+        leaving: &[&Node],
         pools: &[Template<'_>],
         vocabulary: &Vocabulary,
     ) -> Self {
-        let of_sites = sites.iter().filter_map(|it| it.labels.get(text).cloned());
+        let of_sites = sites.iter().chain(leaving).filter_map(|it| it.labels.get(text).cloned());
         let of_pools = pools.iter().flat_map(|it| it.values(text, vocabulary));
         let domains: Vec<String> =
             of_sites.chain(of_pools).collect::<BTreeSet<_>>().into_iter().collect();

@@ -35,6 +35,8 @@ pub(super) struct World<'a> {
     /// Nodes that stay: those that are set up first, then by name.
     pub(super) sites: Vec<&'a Node>,
     pub(super) site_taints: Vec<Vec<Taint>>,
+    /// Nodes that leave. Nobody goes there, but while they stand their domains are there to be spread over.
+    pub(super) leaving: Vec<&'a Node>,
     pub(super) pools: Vec<Template<'a>>,
     pub(super) reservations: Reservations,
     pub(super) kinds: Vec<Kind<'a>>,
@@ -111,6 +113,7 @@ pub(super) enum Wished {
 #[derive(Debug)]
 pub(super) struct RequiredNodes {
     pub(super) sites: Bits,
+    pub(super) leaving: Bits,
     /// Per pool, the ways to meet it.
     pub(super) pools: Vec<Vec<Fit>>,
 }
@@ -118,6 +121,7 @@ pub(super) struct RequiredNodes {
 #[derive(Debug)]
 pub(super) struct Tolerance {
     pub(super) sites: Bits,
+    pub(super) leaving: Bits,
     pub(super) pools: Bits,
     /// Those where not even a preference is hurt.
     pub(super) sites_gladly: Bits,
@@ -135,6 +139,7 @@ impl<'a> World<'a> {
         sites.sort_by(|left, right| {
             (!left.initialised, &left.name).cmp(&(!right.initialised, &right.name))
         });
+        let leaving = nodes.iter().filter(|it| it.leaving).collect();
         let mut ordered: Vec<&Pool> = pools.iter().collect();
         ordered.sort_by(|left, right| (right.weight, &left.name).cmp(&(left.weight, &right.name)));
         let mut reservations = Reservations::default();
@@ -150,6 +155,7 @@ impl<'a> World<'a> {
             pods,
             sites,
             site_taints,
+            leaving,
             pools,
             reservations,
             kinds: Vec::new(),
@@ -304,12 +310,17 @@ impl<'a> World<'a> {
         };
         RequiredNodes {
             sites: self.sites_where(selects),
+            leaving: self.leaving_where(selects),
             pools: self.pools.iter().map(|it| it.fits(selector, terms, &self.vocabulary)).collect(),
         }
     }
 
     fn sites_where(&self, holds: impl Fn(&Node) -> bool) -> Bits {
         self.sites.iter().enumerate().filter(|(_, it)| holds(it)).map(|(at, _)| at).collect()
+    }
+
+    fn leaving_where(&self, holds: impl Fn(&Node) -> bool) -> Bits {
+        self.leaving.iter().enumerate().filter(|(_, it)| holds(it)).map(|(at, _)| at).collect()
     }
 
     fn tolerance(&self, tolerations: &[Toleration]) -> Tolerance {
@@ -328,6 +339,11 @@ impl<'a> World<'a> {
         };
         Tolerance {
             sites: sites(false),
+            leaving: self.leaving_where(|it| {
+                // Whoever drains it has cordoned it.
+                let cordoned = Node { unschedulable: true, ..it.clone() };
+                all(&cordoned.standing_taints(), false)
+            }),
             pools: pools(false),
             sites_gladly: sites(true),
             pools_gladly: pools(true),
@@ -363,7 +379,13 @@ impl<'a> World<'a> {
         if let Some(at) = self.keys.iter().position(|it| it.text == text) {
             return at;
         }
-        self.keys.push(TopologyKey::new(text, &self.sites, &self.pools, &self.vocabulary));
+        self.keys.push(TopologyKey::new(
+            text,
+            &self.sites,
+            &self.leaving,
+            &self.pools,
+            &self.vocabulary,
+        ));
         self.keys.len() - 1
     }
 
@@ -527,6 +549,23 @@ impl<'a> World<'a> {
         wishes
     }
 
+    /// Domains of nodes that leave. The scheduler sees them for as long as the nodes stand.
+    fn domains_left(&self, filter: &Filter, key: &TopologyKey) -> Bits {
+        let mut leaving = Bits::below(self.leaving.len());
+        if let Some(required) = filter.required {
+            leaving.and(&self.required[required].leaving);
+        }
+        if let Some(tolerance) = filter.tolerations {
+            leaving.and(&self.tolerances[tolerance].leaving);
+        }
+        let labels = |at: usize| &self.leaving[at].labels;
+        let labelled = |at: &usize| {
+            filter.keys.iter().all(|it| labels(*at).contains_key(&self.keys[*it].text))
+        };
+        let domains = leaving.iter().filter(labelled).filter_map(|at| labels(at).get(&key.text));
+        domains.filter_map(|it| key.find(it)).collect()
+    }
+
     /// Over which domains each spread is measured.
     fn gather_domains(&mut self) {
         for at in 0..self.counters.all.len() {
@@ -544,7 +583,8 @@ impl<'a> World<'a> {
                 filter.keys.iter().all(|key| self.keys[*key].by_site[*site].is_some())
             };
             let sites: Bits = sites.iter().filter(labelled).collect();
-            let existing: Bits = sites.iter().filter_map(|it| key.by_site[it]).collect();
+            let mut existing: Bits = sites.iter().filter_map(|it| key.by_site[it]).collect();
+            existing.or(&self.domains_left(filter, key));
             let mut possible = existing.clone();
             let (mut endless, mut pools) = (false, Bits::default());
             for (at, pool) in self.pools.iter().enumerate() {

@@ -28,6 +28,17 @@ pub(crate) struct Standing<'a> {
     pub(crate) set_up: bool,
 }
 
+/// A node that is drained: it stands, nobody is on it any more, and nobody may go there.
+pub(crate) fn cordoned(node: &Node) -> Standing<'_> {
+    let mut it = standing(node);
+    it.pods.clear();
+    let cordon = Taint::new("node.kubernetes.io/unschedulable", "", Effect::NoSchedule);
+    if !it.taints.contains(&cordon) {
+        it.taints.push(cordon);
+    }
+    it
+}
+
 pub(crate) fn standing(node: &Node) -> Standing<'_> {
     let mut taints: Vec<Taint> = node.taints.clone();
     if !node.initialised {
@@ -450,6 +461,8 @@ pub(crate) fn faults(
     for roll in rolls {
         let mut standing: Vec<Standing<'_>> =
             nodes.iter().filter(|it| !it.leaving).map(standing).collect();
+        let leaving = nodes.iter().filter(|it| it.leaving).map(cordoned);
+        standing.extend(leaving);
         let existing = standing.len();
         let mut opened: BTreeMap<usize, usize> = BTreeMap::new();
         for it in &packing.placed {
