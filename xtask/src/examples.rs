@@ -130,7 +130,7 @@ mod tests {
                 objects_read += objects.len();
             }
         }
-        assert_eq!(objects_read, 6 + 2 + 4, "classes, pools, one policy and three quarantines");
+        assert_eq!(objects_read, 6 + 2 + 5, "classes, pools, two policies and three quarantines");
     }
 
     #[test]

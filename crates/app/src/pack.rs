@@ -87,18 +87,18 @@ fn attach_limits(packing: &Packing, world: &World, files: &Files) -> Vec<String>
         .map(Pod::id)
         .collect();
     let homes = packing.placed.iter().filter(|it| attach.contains(&it.pod)).map(|it| &it.home);
-    let (mut nodes, mut any_new) = (BTreeSet::new(), false);
+    let (mut unlimited, mut any_new) = (BTreeSet::new(), false);
     for home in homes {
         match home {
             Home::Node(name) if !files.listing.knows_volume_limits(name) => {
-                nodes.insert(name.as_str());
+                unlimited.insert(name.as_str());
             }
             Home::Node(_) => {}
             Home::New(_) => any_new = true,
         }
     }
     let mut notes = Vec::new();
-    if let Some(first) = nodes.first() {
+    if let Some(first) = unlimited.first() {
         notes.push(format!(
             "how many volumes a node can attach is not known where its CSINode is not in the files, such as of {first}: add what `kubectl get csinodes -o yaml` prints"
         ));
