@@ -92,7 +92,7 @@ fn a_users_table_may_have_commas_and_gaps() {
     for (text, line, what) in [
         ("m5.large,0.1", 1, "expected a row `type`"),
         ("type,eu-west-1\nm5.large,cheap", 2, "`cheap` is not a price"),
-        ("type,eu-west-1\nm5.large,1,2", 2, "expected a type and 1 prices"),
+        ("type,eu-west-1\nm5.large,1,2", 2, "expected a type and 1 price"),
         ("type,eu-west-1,\nm5.large,1", 1, "is not a region"),
     ] {
         let error = read(text).unwrap_err();
