@@ -22,10 +22,8 @@ use super::{
     standalone, yaml_files,
 };
 
-/// The examples that no server takes, each with its reason: they are the proposals' own, as printed.
-const NOT_APPLIED: [(&str, &str); 2] = [
-    // Lacks subnets, security groups and a role; files can answer without them.
-    ("classes/ml.yaml", "spec.subnetSelectorTerms"),
+/// The examples that no server takes, each with its reason.
+const NOT_APPLIED: [(&str, &str); 1] = [
     // A version of the class that nobody serves any more; the file door shows it as v1.
     ("classes/seed-0.yaml", "v1beta1"),
 ];
