@@ -44,7 +44,7 @@ fn secrets() -> Vec<String> {
         format!("curl -H 'X-Vault-Token: {}{mixed}' https://vault:8200", "hvs."),
         format!("token: eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlIn0.{mixed}"),
         "kubeadm join 10.0.0.1:6443 --token 9a08jv.c0izixklcxtmnze7".to_owned(),
-        format!("echo {}{} > /home/app/.npmrc", "npm_", &mixed[..36]),
+        format!("echo {}{} > /etc/npmrc", "npm_", &mixed[..36]),
         format!("//registry.npmjs.org/:_authToken={hex}"),
         format!("GITHUB_TOKEN={}{}", "ghp_", &mixed[..36]),
         format!("x={}{}", "github_pat_", &mixed[..30]),
