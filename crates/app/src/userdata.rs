@@ -14,11 +14,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use nodemolt_api::file::{Located, Object};
-use nodemolt_api::into_bootstrap::{OfClass, OfPool, settings};
 use nodemolt_core::bootstrap::{
     self, MergeConflict, Place, Remark, Settings, Source, UserData, UserPart,
     effective_reservations, user_part,
 };
+use nodemolt_core::bootstrap::{OfClass, OfPool, settings};
 use nodemolt_fit::Family;
 use nodemolt_fit::capacity::{NodeSettings, offer};
 

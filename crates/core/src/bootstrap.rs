@@ -5,6 +5,7 @@
 //! The user's own part is merged with ours, one file per family, and nothing of theirs is lost. The same
 //! input gives the same bytes. What cannot be merged is refused before anything launches, with its line.
 
+mod said;
 pub mod identity;
 pub mod kubelet;
 mod remark;
@@ -30,6 +31,8 @@ use std::net::IpAddr;
 
 use nodemolt_fit::Family;
 use sha2::{Digest, Sha256};
+
+pub use said::{OfClass, OfPool, settings};
 
 /// EC2's limit on user data, before base64.
 pub const USER_DATA_BYTES_MAX: usize = 16_384;

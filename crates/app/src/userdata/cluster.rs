@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use nodemolt_api::answers::cluster::{self, ClusterAnswer};
-use nodemolt_api::into_bootstrap::OfClass;
+use nodemolt_core::bootstrap::OfClass;
 use nodemolt_core::bootstrap::{Cluster, IpFamily, Remark};
 use nodemolt_fit::Family;
 

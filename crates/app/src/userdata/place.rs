@@ -10,7 +10,7 @@ use std::fmt;
 
 use nodemolt_api::answers::cluster;
 use nodemolt_api::file::{Located, Object};
-use nodemolt_api::into_bootstrap::OfPool;
+use nodemolt_core::bootstrap::OfPool;
 use nodemolt_core::bootstrap::Place;
 use serde::Serialize;
 
