@@ -15,8 +15,8 @@ const EDGES: [(&str, &[&str]); 11] = [
     ("api", &["core", "fit"]),
     ("engine", &["core", "fit"]),
     ("aws", &["engine"]),
-    ("cluster", &["api", "engine"]),
-    ("sim", &["api", "engine"]),
+    ("cluster", &["api", "engine", "core", "fit"]),
+    ("sim", &["api", "engine", "cluster", "core", "fit"]),
     ("app", &["fit", "core", "api", "engine", "aws", "cluster", "sim"]),
     ("rig", &["sim"]),
     // Nothing but tests, which may reach everywhere.

@@ -11,6 +11,7 @@ pub mod policy;
 pub mod resolve;
 pub mod bootstrap;
 pub mod launch;
+pub mod seen;
 pub mod node;
 pub mod wanted;
 pub mod drift;

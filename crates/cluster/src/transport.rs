@@ -1,0 +1,107 @@
+//! How does a request reach an API server?
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+/// One API server.
+///
+/// Sends a request once, and never again by itself: a 429 from the eviction API is an answer, and an
+/// eviction that is tried again behind our back may come after a halt.
+#[expect(async_fn_in_trait, reason = "the engine runs on one thread; its futures are never sent")]
+pub trait Transport {
+    async fn send(&self, request: &Request) -> Result<Answer, Refusal>;
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    pub verb: Verb,
+    pub resource: Resource,
+    pub subresource: Option<Subresource>,
+    /// `None` for what belongs to the whole cluster.
+    pub namespace: Option<String>,
+    /// `None` only for [`Verb::List`] and [`Verb::Create`].
+    pub name: Option<String>,
+    /// The object, the patch, or `DeleteOptions`.
+    pub body: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verb {
+    Get,
+    /// All of it, in one consistent answer.
+    List,
+    Create,
+    /// The whole object, against the `resourceVersion` that it holds.
+    Replace,
+    /// `application/merge-patch+json`; with a `resourceVersion` in it, against that.
+    MergePatch,
+    Delete,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subresource {
+    Status,
+    /// Of a pod, to be created.
+    Eviction,
+}
+
+/// A kind, as it stands in a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Resource {
+    /// Empty for the core group.
+    pub group: &'static str,
+    pub version: &'static str,
+    pub kind: &'static str,
+    pub plural: &'static str,
+    pub namespaced: bool,
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.group.is_empty() {
+            write!(out, "{}", self.plural)
+        } else {
+            write!(out, "{}.{}", self.plural, self.group)
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    pub code: u16,
+    pub body: Value,
+    /// The server's clock.
+    pub date: Option<Timestamp>,
+}
+
+/// Why there is no answer to use.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Refusal {
+    /// A `Status`: it was not done.
+    Status {
+        code: u16,
+        /// `Conflict`, `NotFound`, `AlreadyExists`, `Invalid`, …
+        reason: String,
+        message: String,
+        /// `details.causes[].reason`, such as `NamespaceTerminating`.
+        causes: Vec<String>,
+        retry_after: Option<SignedDuration>,
+    },
+    /// It may have been done.
+    NoAnswer(String),
+}
+
+/// What a watch tells of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heard {
+    /// A whole list: what is not in it is not there. Also after the watch was lost.
+    Listed(Vec<Value>),
+    /// Made or changed.
+    Applied(Value),
+    /// Gone. As it was last.
+    Deleted(Value),
+    /// Nothing new up to now.
+    Current,
+}

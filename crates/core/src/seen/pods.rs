@@ -1,0 +1,103 @@
+//! Which pods are there, and where?
+//!
+//! Found by name, by node, and by not having a node, without looking at all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use nodemolt_fit as fit;
+
+use crate::drain;
+
+/// Namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodKey {
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+}
+
+/// A pod, as far as it decides where it may be and when it may leave.
+#[derive(Debug, Clone)]
+pub struct Pod {
+    pub drain: Arc<drain::Pod>,
+    pub fit: fit::pod::Pod,
+    pub node: Option<String>,
+    pub created_at: Timestamp,
+    /// The UID of whoever would start it again.
+    pub owner_uid: Option<String>,
+}
+
+impl Pod {
+    pub fn key(&self) -> PodKey {
+        PodKey { namespace: Arc::clone(&self.fit.namespace.name), name: Arc::clone(&self.fit.name) }
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Pods {
+    all: BTreeMap<PodKey, Pod>,
+    on: BTreeMap<String, BTreeSet<PodKey>>,
+    nowhere: BTreeSet<PodKey>,
+}
+
+impl Pods {
+    /// In place of one of the same name, if there is one.
+    pub fn insert(&mut self, pod: Pod) {
+        let key = pod.key();
+        self.remove(&key);
+        match &pod.node {
+            Some(node) => {
+                self.on.entry(node.clone()).or_default().insert(key.clone());
+            }
+            None => {
+                self.nowhere.insert(key.clone());
+            }
+        }
+        self.all.insert(key, pod);
+    }
+
+    pub fn remove(&mut self, key: &PodKey) -> Option<Pod> {
+        let pod = self.all.remove(key)?;
+        match &pod.node {
+            Some(node) => {
+                if let Some(there) = self.on.get_mut(node) {
+                    there.remove(key);
+                    if there.is_empty() {
+                        self.on.remove(node);
+                    }
+                }
+            }
+            None => {
+                self.nowhere.remove(key);
+            }
+        }
+        Some(pod)
+    }
+
+    pub fn get(&self, key: &PodKey) -> Option<&Pod> {
+        self.all.get(key)
+    }
+
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Pod> {
+        self.all.values()
+    }
+
+    /// By name.
+    pub fn on(&self, node: &str) -> impl Iterator<Item = &Pod> {
+        self.on.get(node).into_iter().flatten().filter_map(|it| self.all.get(it))
+    }
+
+    /// Those that no node has.
+    pub fn nowhere(&self) -> impl Iterator<Item = &Pod> {
+        self.nowhere.iter().filter_map(|it| self.all.get(it))
+    }
+}

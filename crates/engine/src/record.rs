@@ -1,0 +1,103 @@
+//! What is written down before it is done?
+//!
+//! Ledger, replacements and attempts. Each record carries the revision that it was read at: a write
+//! against any other is a conflict, and whoever lost reads again and decides again.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use nodemolt_core::budget::{Closed, GrantKind};
+use nodemolt_core::drain::PodId;
+use nodemolt_core::drift::Divergence;
+use nodemolt_core::image::ImageId;
+use nodemolt_core::replace::Replacement;
+use nodemolt_core::seen::Revision;
+
+/// The one ledger.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// `None`: there is none yet.
+    pub revision: Option<Revision>,
+    /// Counts leaders, and never goes back.
+    pub epoch: u64,
+    /// By holder: the UID of the old node's claim, which is the name of its Replacement.
+    pub grants: BTreeMap<String, Granted>,
+    /// What has ended lately, for cooldowns.
+    pub closed: Vec<Closed>,
+    /// What a person wrote: why everything is paused.
+    pub pause: Option<Pause>,
+    pub lock: Option<Lock>,
+    /// What a person wrote: the lock that they have looked at.
+    pub released_lock: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    pub node: String,
+    pub pool: Option<String>,
+    pub kind: GrantKind,
+    /// Of the leader that granted it.
+    pub epoch: u64,
+    pub since: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pause {
+    pub reason: String,
+    pub by: Option<String>,
+}
+
+/// Our own records contradict each other; a person has to look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lock {
+    /// Tells one lock from the next.
+    pub id: String,
+    pub reason: String,
+    pub since: Timestamp,
+}
+
+impl Ledger {
+    /// The lock that holds: one that a person has released does not.
+    pub fn locked(&self) -> Option<&Lock> {
+        self.lock.as_ref().filter(|it| Some(&it.id) != self.released_lock.as_ref())
+    }
+}
+
+/// A Replacement as it is recorded: what core decides on, and what people read beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// The old claim's UID.
+    pub name: String,
+    /// `None`: it is not written yet, and writing it creates it.
+    pub revision: Option<Revision>,
+    pub pool: Option<String>,
+    pub replacement: Replacement,
+    /// The epoch that its grant was taken in, and when; `None` once given back.
+    pub grant: Option<(u64, Timestamp)>,
+    pub drain: Option<DrainRecord>,
+    pub told: Told,
+}
+
+/// How far a drain is, in so far as it must be remembered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DrainRecord {
+    pub cordoned_at: Option<Timestamp>,
+    pub last_left_at: Option<Timestamp>,
+    pub pods: usize,
+    pub pods_left: usize,
+    /// Recorded before a pod is deleted past its budget or its protection.
+    pub forced: Vec<(PodId, String)>,
+    /// For people: who may not leave yet, and why.
+    pub held: Vec<(PodId, String)>,
+}
+
+/// For people only; nothing is decided by it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    pub divergences: Vec<Divergence>,
+    pub running_image: Option<ImageId>,
+    pub wanted_image: Option<ImageId>,
+    pub started_at: Option<Timestamp>,
+    /// What it waits for now, in a sentence.
+    pub waits_for: Option<String>,
+}

@@ -1,0 +1,148 @@
+//! What has happened?
+//!
+//! Everything that changes the simulated world leaves one fact, in order, and nothing else does: who reads
+//! the facts knows the world. Laws are checked on them, the hash of a life is made of them, and the last
+//! twenty are printed when a law is broken.
+
+use std::rc::Rc;
+
+use jiff::Timestamp;
+use nodemolt_cluster::transport::Resource;
+use serde_json::Value;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    pub at: Timestamp,
+    pub by: Actor,
+    pub fact: Fact,
+}
+
+/// Who did it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Actor {
+    /// nodemolt, by the number of the replica.
+    Operator(u8),
+    Person,
+    /// The kubelet, and whatever else runs on a node.
+    Kubelet,
+    Scheduler,
+    /// Controllers of workloads, of `PodDisruptionBudgets`, of nodes; garbage collection.
+    Controllers,
+    Cloud,
+    /// Whoever publishes images.
+    Publisher,
+    /// The simulator itself: faults, and the end of faults.
+    Fate,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fact {
+    /// An object is stored in the API server, new or changed.
+    Stored {
+        resource: Resource,
+        object: Rc<Value>,
+        old: Option<Rc<Value>>,
+    },
+    /// An object is gone from it.
+    Removed {
+        resource: Resource,
+        last: Rc<Value>,
+    },
+    /// The eviction API was asked.
+    Evicted {
+        namespace: String,
+        pod: String,
+        /// The precondition, if there was one.
+        uid: Option<String>,
+        grace_seconds: Option<i64>,
+        /// 201, 404, 409, 429, 500, 403, 504.
+        code: u16,
+    },
+    /// A pod was deleted, and not through the eviction API.
+    PodDeleted {
+        namespace: String,
+        pod: String,
+        uid: Option<String>,
+        grace_seconds: Option<i64>,
+    },
+    /// EC2 was asked for a machine, and answered (whether or not the answer arrives).
+    LaunchAsked {
+        token: String,
+        /// The machine that there is with this token now; `None` for an empty fleet or an error.
+        machine: Option<String>,
+        /// Whether this call made it.
+        made: bool,
+        error: Option<String>,
+    },
+    TerminateAsked {
+        machine: String,
+    },
+    /// A machine, new or changed.
+    Machine(Machine),
+    /// An image or a parameter was published, moved, deprecated, disabled, unshared or deregistered.
+    Published {
+        what: String,
+    },
+    /// A replica has turned: what it decided about whom.
+    Turned(Turned),
+    /// A replica began or ended; it leads or does not.
+    Replica {
+        number: u8,
+        state: ReplicaState,
+    },
+    /// A fault was switched on, in words that `nodemolt sim fault` takes.
+    Fault {
+        what: String,
+    },
+    /// From here on nothing more goes wrong.
+    FaultsEnd,
+    /// A person did something, in the words of the command line.
+    Act {
+        what: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    pub id: String,
+    pub token: String,
+    /// `pending`, `running`, `shutting-down`, `terminated`.
+    pub state: &'static str,
+    pub image: String,
+    pub instance_type: String,
+    pub zone: String,
+    /// With our cluster, the claim and its UID.
+    pub tags: std::collections::BTreeMap<String, String>,
+    pub node: Option<String>,
+}
+
+/// For the laws that look at decisions: names of nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Turned {
+    /// Drifted, expired or asked for.
+    pub wished: Vec<String>,
+    pub starts: Vec<String>,
+    pub under_way: Vec<String>,
+    /// Each with what it waits for: kind, namespace and name where it has them, and the sentence.
+    pub waits: Vec<(String, Vec<WaitsFor>)>,
+    /// Of which we do not know whether they match.
+    pub unknown: Vec<String>,
+    pub writes: u32,
+    pub commands: u32,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WaitsFor {
+    pub kind: String,
+    pub namespace: Option<String>,
+    pub name: Option<String>,
+    pub sentence: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReplicaState {
+    Started,
+    Leads,
+    Follows,
+    Crashed,
+}
