@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use kube::{CustomResource, CustomResourceExt as _, KubeSchema};
+use nodemolt_core::budget::Amount;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -220,17 +221,10 @@ pub fn check(budget: &NodeDisruptionBudget) -> Vec<Finding> {
 
 /// A number or a share, never negative.
 pub(crate) fn amount(field: &str, written: Option<&IntOrString>) -> Option<Finding> {
-    let wrong = match written? {
-        IntOrString::Int(number) => (*number < 0).then(|| number.to_string()),
-        IntOrString::String(text) => (!number_or_percent(text)).then(|| text.clone()),
-    }?;
-    let message = format!("{} is neither a number nor a percentage", quoted(&wrong));
+    let text = written?.to_string();
+    if text.parse::<Amount>().is_ok() {
+        return None;
+    }
+    let message = format!("{} is neither a number nor a percentage", quoted(&text));
     Some(Finding::error(field, message).hint("write a number such as 3, or a share such as 10%"))
-}
-
-fn number_or_percent(text: &str) -> bool {
-    let digits = text.strip_suffix('%').unwrap_or(text);
-    let most = if digits.len() < text.len() { 100 } else { 999_999_999 };
-    let plain = digits.bytes().all(|it| it.is_ascii_digit()) && digits.len() <= 9;
-    plain && digits.parse::<u32>().is_ok_and(|it| it <= most)
 }

@@ -4,6 +4,7 @@
 //! dates, schedules.
 
 use jiff::{civil, tz};
+use nodemolt_core::budget::{Cron, ParseCronError};
 
 use crate::{
     meta::IntOrString,
@@ -141,10 +142,10 @@ fn time_of_day(field: &str, text: &str, midnight: bool) -> Option<Finding> {
 
 /// Nothing, where it is a schedule.
 pub(crate) fn cron(field: &str, text: &str) -> Option<Finding> {
-    const WORDS: [&str; 7] =
-        ["@annually", "@yearly", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
-    if WORDS.contains(&text) || cronexpr::parse_crontab(&format!("{text} UTC")).is_ok() {
-        return None;
+    let Err(error) = text.parse::<Cron>() else { return None };
+    if let ParseCronError::NeverComes { .. } = error {
+        let message = format!("{} names a date that never comes", quoted(text));
+        return Some(Finding::error(field, message).hint("mind how many days that month has"));
     }
     let message = format!("{} is not a schedule", quoted(text));
     Some(Finding::error(field, message).hint("write cron's five fields, such as `0 22 * * 1-5`"))
