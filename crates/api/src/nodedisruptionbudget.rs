@@ -210,8 +210,11 @@ pub fn check(budget: &NodeDisruptionBudget) -> Vec<Finding> {
             found.push(finding.hint("write `karpenter.sh/nodepool`, which nodes carry today"));
         }
     }
-    found.extend(amount("spec.minAvailable", min_available.as_ref()));
-    found.extend(amount("spec.maxUnavailable", max_unavailable.as_ref()));
+    for (field, written) in
+        [("spec.minAvailable", min_available), ("spec.maxUnavailable", max_unavailable)]
+    {
+        found.extend(written.as_ref().and_then(|it| amount(field, it).err()));
+    }
     if gates.as_ref().is_some_and(Vec::is_empty) {
         let finding = Finding::error("spec.gates", "holds nobody back");
         found.push(finding.hint("write `[Controller]` or `[Controller, People]`"));
@@ -220,11 +223,10 @@ pub fn check(budget: &NodeDisruptionBudget) -> Vec<Finding> {
 }
 
 /// A number or a share, never negative.
-pub(crate) fn amount(field: &str, written: Option<&IntOrString>) -> Option<Finding> {
-    let text = written?.to_string();
-    if text.parse::<Amount>().is_ok() {
-        return None;
-    }
-    let message = format!("{} is neither a number nor a percentage", quoted(&text));
-    Some(Finding::error(field, message).hint("write a number such as 3, or a share such as 10%"))
+pub(crate) fn amount(field: &str, written: &IntOrString) -> Result<Amount, Finding> {
+    let text = written.to_string();
+    text.parse().map_err(|_| {
+        let message = format!("{} is neither a number nor a percentage", quoted(&text));
+        Finding::error(field, message).hint("write a number such as 3, or a share such as 10%")
+    })
 }
