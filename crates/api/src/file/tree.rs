@@ -8,6 +8,7 @@
 //! walks it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde_saphyr::granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
@@ -27,7 +28,8 @@ const MERGED_MAX: usize = 10_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NodeId(usize);
 
-/// One document. Nodes refer to each other by id, children before parents, so there are no cycles.
+/// One document. Nodes refer to each other by id; what is read comes before what holds it, so there are no
+/// cycles.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Tree {
     nodes: Vec<Node>,
@@ -136,6 +138,131 @@ fn segments(field: &str) -> Vec<&str> {
 
 /// Every document of the text. Reading goes on after a broken one.
 pub(crate) fn documents(text: &str) -> Vec<Document> {
+    let mut all = Vec::new();
+    let mut shift = Shift { line: 0, column: 0, bytes: 0 };
+    for part in json_documents(text) {
+        let part = &text[part];
+        let mut documents = yaml_documents(part);
+        if shift.bytes > 0 {
+            documents.iter_mut().for_each(|it| it.shift(&shift));
+        }
+        all.extend(documents);
+        shift.pass(part);
+    }
+    for document in &mut all {
+        if let Some(tree) = &mut document.tree {
+            tree.complete_items(tree.root);
+        }
+    }
+    all
+}
+
+/// JSON may stand behind JSON with nothing between, which YAML does not take and `kubectl` does: the
+/// parts of such a text, or all of it.
+fn json_documents(text: &str) -> Vec<Range<usize>> {
+    let whole = || vec![0..text.len()];
+    if !text.trim_start().starts_with('{') {
+        return whole();
+    }
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+    let mut ends = Vec::new();
+    while let Some(Ok(_)) = stream.next() {
+        ends.push(stream.byte_offset());
+    }
+    if ends.len() < 2 {
+        return whole();
+    }
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    for end in ends {
+        parts.push(parts.last().map_or(0, |it| it.end)..end);
+    }
+    // Whatever comes after the last one is told as it would be without those before.
+    let rest = parts.last().map_or(0, |it| it.end)..text.len();
+    if !text[rest.clone()].trim().is_empty() {
+        parts.push(rest);
+    }
+    parts
+}
+
+/// How far a part of a text stands from its beginning.
+struct Shift {
+    line: usize,
+    /// In the first line.
+    column: usize,
+    bytes: usize,
+}
+
+impl Shift {
+    /// Over the part that was read.
+    fn pass(&mut self, part: &str) {
+        match part.rfind('\n') {
+            None => self.column += part.chars().count(),
+            Some(last) => {
+                self.line += part.matches('\n').count();
+                self.column = part[last + 1..].chars().count();
+            }
+        }
+        self.bytes += part.len();
+    }
+
+    fn place(&self, place: &mut Place) {
+        if place.line == 1 {
+            place.column += self.column;
+        }
+        place.line += self.line;
+        place.span = place.span.take().map(|it| it.start + self.bytes..it.end + self.bytes);
+    }
+}
+
+impl Document {
+    fn shift(&mut self, shift: &Shift) {
+        for node in self.tree.iter_mut().flat_map(|it| &mut it.nodes) {
+            shift.place(&mut node.place);
+            if let Content::Map(entries) = &mut node.content {
+                entries.iter_mut().for_each(|it| shift.place(&mut it.place));
+            }
+        }
+        self.defects.iter_mut().for_each(|(place, _)| shift.place(place));
+    }
+}
+
+impl Tree {
+    /// Items of a list that says of what it is need not say it themselves: the API server's own answers
+    /// do not.
+    fn complete_items(&mut self, list: NodeId) {
+        let Some(kind) = self.text(list, "kind").and_then(|it| it.strip_suffix("List")) else {
+            return;
+        };
+        let kind = kind.to_owned();
+        let version = self.text(list, "apiVersion").map(ToOwned::to_owned);
+        let Some(items) = self.entry(list, "items").map(|it| it.value) else { return };
+        let Content::List(items) = &self.node(items).content else { return };
+        for item in items.clone() {
+            if kind.is_empty() {
+                self.complete_items(item);
+            } else if let Some(version) = &version
+                && self.entry(item, "kind").is_none()
+            {
+                let said = [("kind", kind.as_str()), ("apiVersion", version.as_str())];
+                said.into_iter().for_each(|(key, value)| self.add_text(item, key, value));
+            }
+        }
+    }
+
+    /// An entry that nobody wrote stands where its map does.
+    fn add_text(&mut self, map: NodeId, key: &str, value: &str) {
+        if self.entry(map, key).is_some() {
+            return;
+        }
+        let id = NodeId(self.nodes.len());
+        let place = self.node(map).place.clone();
+        let Content::Map(entries) = &mut self.nodes[map.0].content else { return };
+        entries.push(Entry { key: key.to_owned(), place: place.clone(), value: id });
+        self.nodes.push(Node { place, content: Content::Text(value.to_owned()) });
+    }
+}
+
+fn yaml_documents(text: &str) -> Vec<Document> {
     let options = serde_saphyr::granit_parser::options! { emit_comments: false };
     let mut parser = Parser::new_from_str_with_options(text, options);
     let mut documents = Vec::new();
