@@ -12,7 +12,7 @@ use crate::{
     crd::{self, Crd},
     meta::Condition,
     problem::{Finding, quoted},
-    shape,
+    shape, time,
 };
 
 /// The kind's name.
@@ -265,5 +265,7 @@ pub fn check(ledger: &DisruptionLedger) -> Vec<Finding> {
         let finding = Finding::error("spec.pause.reason", "cannot be empty");
         found.push(finding.hint("say why: it is shown to whoever waits"));
     }
+    let since = ledger.spec.pause.as_ref().and_then(|it| it.since.as_ref());
+    found.extend(since.and_then(|it| time::check("spec.pause.since", it)));
     found
 }

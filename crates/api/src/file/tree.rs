@@ -8,12 +8,12 @@
 //! walks it.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use serde_saphyr::granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
 use crate::problem::{Finding, Place, quoted};
 
+use super::parts::{Shift, parts};
 use super::scalar;
 
 /// Deeper than any Kubernetes object we read (a class has 8 levels, managed fields some 20), and
@@ -139,12 +139,11 @@ fn segments(field: &str) -> Vec<&str> {
 /// Every document of the text. Reading goes on after a broken one.
 pub(crate) fn documents(text: &str) -> Vec<Document> {
     let mut all = Vec::new();
-    let mut shift = Shift { line: 0, column: 0, bytes: 0 };
-    for part in json_documents(text) {
-        let part = &text[part];
+    let mut shift = Shift::default();
+    for part in parts(text) {
         let mut documents = yaml_documents(part);
-        if shift.bytes > 0 {
-            documents.iter_mut().for_each(|it| it.shift(&shift));
+        for document in &mut documents {
+            document.shift(&shift);
         }
         all.extend(documents);
         shift.pass(part);
@@ -157,72 +156,22 @@ pub(crate) fn documents(text: &str) -> Vec<Document> {
     all
 }
 
-/// JSON may stand behind JSON with nothing between, which YAML does not take and `kubectl` does: the
-/// parts of such a text, or all of it.
-fn json_documents(text: &str) -> Vec<Range<usize>> {
-    let whole = || vec![0..text.len()];
-    if !text.trim_start().starts_with('{') {
-        return whole();
-    }
-    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
-    let mut ends = Vec::new();
-    while let Some(Ok(_)) = stream.next() {
-        ends.push(stream.byte_offset());
-    }
-    if ends.len() < 2 {
-        return whole();
-    }
-    let mut parts: Vec<Range<usize>> = Vec::new();
-    for end in ends {
-        parts.push(parts.last().map_or(0, |it| it.end)..end);
-    }
-    // Whatever comes after the last one is told as it would be without those before.
-    let rest = parts.last().map_or(0, |it| it.end)..text.len();
-    if !text[rest.clone()].trim().is_empty() {
-        parts.push(rest);
-    }
-    parts
-}
-
-/// How far a part of a text stands from its beginning.
-struct Shift {
-    line: usize,
-    /// In the first line.
-    column: usize,
-    bytes: usize,
-}
-
-impl Shift {
-    /// Over the part that was read.
-    fn pass(&mut self, part: &str) {
-        match part.rfind('\n') {
-            None => self.column += part.chars().count(),
-            Some(last) => {
-                self.line += part.matches('\n').count();
-                self.column = part[last + 1..].chars().count();
-            }
-        }
-        self.bytes += part.len();
-    }
-
-    fn place(&self, place: &mut Place) {
-        if place.line == 1 {
-            place.column += self.column;
-        }
-        place.line += self.line;
-        place.span = place.span.take().map(|it| it.start + self.bytes..it.end + self.bytes);
-    }
-}
-
 impl Document {
     fn shift(&mut self, shift: &Shift) {
+        if shift.none() {
+            return;
+        }
         for node in self.tree.iter_mut().flat_map(|it| &mut it.nodes) {
             shift.place(&mut node.place);
             if let Content::Map(entries) = &mut node.content {
-                entries.iter_mut().for_each(|it| shift.place(&mut it.place));
+                for entry in entries {
+                    shift.place(&mut entry.place);
+                }
             }
         }
-        self.defects.iter_mut().for_each(|(place, _)| shift.place(place));
+        for (place, _) in &mut self.defects {
+            shift.place(place);
+        }
     }
 }
 
@@ -243,8 +192,8 @@ impl Tree {
             } else if let Some(version) = &version
                 && self.entry(item, "kind").is_none()
             {
-                let said = [("kind", kind.as_str()), ("apiVersion", version.as_str())];
-                said.into_iter().for_each(|(key, value)| self.add_text(item, key, value));
+                self.add_text(item, "kind", &kind);
+                self.add_text(item, "apiVersion", version);
             }
         }
     }
