@@ -1154,6 +1154,25 @@ proptest! {
         read(&Source { name: "f".to_owned(), text: String::from_utf8_lossy(&bytes).into_owned() });
     }
 
+    /// JSON behind JSON, with anything between and damage anywhere: each problem has its place in the text.
+    #[test]
+    fn no_stream_of_json_breaks_the_door(
+        parts in prop::collection::vec(prop::sample::select(&[
+            r#"{"apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeDisruptionBudget", "metadata": {"name": "é"}, "spec": {}}"#,
+            r#"{"apiVersion": "nodemolt.dev/v1alpha1", "kind": "EC2NodeClassList", "items": [{"metadata": 1}, {}, 2]}"#,
+            r#"{"kind": "List", "items": [{"kind": "NodePoolList", "apiVersion": "karpenter.sh/v1", "items": [{"spec": 1}]}]}"#,
+            "{}", "[]", "5", "\"ü\"", "{", "}", "\n", " ", "é", "\n---\n", ",", "# x\n", "\t", "\r\n", "null", "a: b\n",
+        ][..]), 0..12)
+    ) {
+        let text = format!("{{}}{}", parts.concat());
+        for it in read(&source(&text)).1 {
+            prop_assert!(it.line >= 1 && it.line <= text.lines().count() + 1 && it.column >= 1);
+            if let Some(span) = it.span {
+                prop_assert!(text.get(span.clone()).is_some(), "{span:?} is no part of the text");
+            }
+        }
+    }
+
     #[test]
     fn no_yaml_breaks_the_door(text in pieces()) {
         let (_, problems) = read(&source(&text));
