@@ -157,6 +157,12 @@ pub fn check(quarantine: &ImageQuarantine) -> Vec<Finding> {
         if value.as_deref().is_some_and(|it| it.trim().is_empty()) {
             found.push(Finding::error(format!("spec.{field}"), "cannot be empty"));
         }
+        let any = |it: &str| it.contains('*') && it.bytes().all(|it| matches!(it, b'*' | b'?'));
+        if field != "id" && value.as_deref().is_some_and(any) {
+            let message = format!("is the {field} of every image: no node could be launched");
+            let hint = "name what they have in common, or pause nodemolt in the DisruptionLedger";
+            found.push(Finding::warning(format!("spec.{field}"), message).hint(hint));
+        }
     }
     if reason.trim().is_empty() {
         let finding = Finding::error("spec.reason", "cannot be empty");

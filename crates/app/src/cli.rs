@@ -695,12 +695,16 @@ pub(crate) struct UserdataLint {
 ///
 /// Every object is asked about twice: would the API server take it (by schema and rules of the definitions
 /// that `nodemolt crds --standalone` prints), and could the controller do what it says? Objects of other
-/// kinds are passed over with a note. No cluster is needed.
+/// kinds are passed over with a note. Classes are held to the `ImagePolicies` that are given along with them, as
+/// the admission policies of `nodemolt crds --policies` would. No cluster is needed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   # before a merge, in CI
-  nodemolt validate -f manifests/
+  nodemolt validate -R -f manifests/
+
+  # may these classes name these owners and images?
+  nodemolt validate -f policies/ -f classes/
 
   # what a template renders
   helm template . | nodemolt validate -f -
@@ -716,6 +720,10 @@ pub(crate) struct Validate {
     /// standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
+
+    /// Look into the folders of a folder, too
+    #[arg(short = 'R', long)]
+    pub recursive: bool,
 
     /// What is in the cluster now: objects with the same kind and name are changed, not created
     #[arg(long, value_name = "FILE")]
@@ -758,7 +766,7 @@ pub(crate) struct Crds {
     pub standalone: bool,
 
     /// Print the admission policies that lock classes down, in place of the definitions
-    #[arg(long, conflicts_with_all = ["only", "standalone", "output"])]
+    #[arg(long, conflicts_with_all = ["only", "standalone"])]
     pub policies: bool,
 
     /// How to print

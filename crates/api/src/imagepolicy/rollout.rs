@@ -12,7 +12,7 @@ use crate::{meta::IntOrString, shape};
 use self::schema::{concurrency, cron, date, time_of_day, time_of_day_or_midnight, time_zone};
 
 pub(super) use check::check;
-pub(crate) use check::cron as check_schedule;
+pub(crate) use check::{cron as read_schedule, read, unreadable};
 
 mod check;
 mod schema;
@@ -26,7 +26,7 @@ mod schema;
 ))]
 #[x_kube(validation = (
     "!has(self.unit) || self.unit != 'CPU' || !has(self.batchMaximum) || string(self.batchMaximum).endsWith('%')",
-    "with `unit: CPU` the batch maximum is a share: write a percentage such as 5%"
+    "with `unit: CPU` the `batchMaximum` is a share: write a percentage such as 5%"
 ))]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
