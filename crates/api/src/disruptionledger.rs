@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     crd::{self, Crd},
-    meta::Condition,
+    meta::{Condition, Object},
     problem::{Finding, quoted},
     shape, time,
 };
@@ -37,10 +37,8 @@ pub const CRD: Crd = Crd {
     definition: || crd::finish(DisruptionLedgerObject::crd()),
 };
 
-shape::object! {
-    /// What is granted in this cluster.
-    DisruptionLedger, DisruptionLedgerSpec, DisruptionLedgerStatus
-}
+/// What is granted in this cluster.
+pub type DisruptionLedger = Object<DisruptionLedgerSpec, DisruptionLedgerStatus>;
 
 /// What people ask of nodemolt as a whole.
 #[derive(

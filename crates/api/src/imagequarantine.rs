@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     crd::{self, Crd},
-    meta::{Condition, one_or_many},
+    meta::{Condition, Object, one_or_many},
     problem::Finding,
     shape, time,
 };
@@ -27,10 +27,8 @@ pub const CRD: Crd = Crd {
     definition: || crd::finish(ImageQuarantineObject::crd()),
 };
 
-shape::object! {
-    /// Images that may not boot.
-    ImageQuarantine, ImageQuarantineSpec, ImageQuarantineStatus
-}
+/// Images that may not boot.
+pub type ImageQuarantine = Object<ImageQuarantineSpec, ImageQuarantineStatus>;
 
 /// Which images, and why. Write exactly one of `id`, `name` and `version`.
 #[derive(

@@ -252,27 +252,3 @@ pub(crate) fn label_selector(generator: &mut SchemaGenerator) -> Schema {
         "x-kubernetes-map-type": "atomic",
     })
 }
-
-/// An object as it stands in a file or in a cluster.
-macro_rules! object {
-    ($(#[$about:meta])* $name:ident, $spec:ty, $status:ty) => {
-        $(#[$about])*
-        #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        pub struct $name {
-            /// Its group and version.
-            pub api_version: String,
-            /// Its kind.
-            pub kind: String,
-            /// Its name and labels.
-            pub metadata: $crate::meta::ObjectMeta,
-            /// What was asked for.
-            pub spec: $spec,
-            /// What was found out.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            pub status: Option<$status>,
-        }
-    };
-}
-
-pub(crate) use object;
