@@ -226,9 +226,8 @@ fn pool(dice: &mut Dice, at: i64, machines: i64) -> Pool {
                 vec![HostPort { address: String::new(), protocol: String::new(), port: 80 }];
         }
         // No dice: worlds that are known by their numbers stay what they are.
-        if at % 2 == 0 {
-            daemon.labels = labels(&[("app", APPS[0]), ("tier", TIERS[0]), (VERSION, "1")]);
-        }
+        let app = if at % 2 == 0 { APPS[0] } else { APPS[1] };
+        daemon.labels = labels(&[("app", app), ("tier", TIERS[0]), (VERSION, "1")]);
         let namespace = Arc::new(Namespace::new("one", labels(&[("team", "x")])));
         it.daemons = vec![Pod::new(&namespace, "daemon", &Arc::new(daemon))];
     }
