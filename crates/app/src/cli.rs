@@ -791,7 +791,7 @@ Examples:
   nodemolt pack -f deployment.yaml -f pools/ --region us-east-1
 
   # all that is pending in a cluster
-  kubectl get pods,nodes,nodepools,ec2nodeclasses,daemonsets,namespaces,pv,pvc,storageclasses,csinodes,priorityclasses -A -o yaml > cluster.yaml
+  kubectl get pods,nodes,nodepools,nodeclaims,ec2nodeclasses,daemonsets,namespaces,pv,pvc,storageclasses,csinodes,priorityclasses -A -o yaml > cluster.yaml
   nodemolt pack -f cluster.yaml
 
   # where would the pods of two nodes go, if both left?
@@ -802,7 +802,8 @@ Examples:
 
 Prices:         `aws pricing get-products --service-code AmazonEC2 …`, `aws ec2 describe-spot-price-history`, or a
                 table: a line `type,REGION`, then `m5.large,0.096`
-Offerings:      `aws ec2 describe-instance-type-offerings --location-type availability-zone`
+Offerings:      `aws ec2 describe-instance-type-offerings --location-type availability-zone`, `aws ec2
+                describe-capacity-reservations`, and what is not to be had just now, as docs/pack.md shows
 Exit codes:     0 every pod has a place, 1 some have none, 64 mistyped
 ")]
 pub(crate) struct Pack {
@@ -822,7 +823,7 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "FILE")]
     pub prices: Vec<PathBuf>,
 
-    /// In which zones instance types are offered. May be repeated
+    /// In which zones instance types are offered, and what can be had there just now. May be repeated
     #[arg(long, value_name = "FILE")]
     pub offerings: Vec<PathBuf>,
 
@@ -842,7 +843,7 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "SHARE", default_value = "0.075", value_parser = share)]
     pub vm_memory_overhead_percent: u32,
 
-    /// Account for one pod: what it asks, where it goes, what stands in its way
+    /// Account for one pod: what it asks, where it goes, what stands in its way on every node and pool
     #[arg(long, value_name = "NAMESPACE/POD")]
     pub explain: Option<String>,
 

@@ -144,6 +144,10 @@ impl de::Error for Wrong {
     }
 
     fn invalid_type(unexpected: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        // serde calls it a unit value.
+        if unexpected == de::Unexpected::Unit {
+            return Self::new(format!("expected {expected}, found null"));
+        }
         Self::new(format!("expected {expected}, found {unexpected}"))
     }
 

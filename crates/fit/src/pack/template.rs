@@ -243,7 +243,7 @@ impl<'a> Template<'a> {
     fn measure(&mut self, scale: &Scale, vocabulary: &Vocabulary) {
         let mut rooms: Vec<Room> =
             self.machines.iter().map(|it| scale.room(&it.allocatable, &it.volume_limits)).collect();
-        for daemon in &self.pool.daemons {
+        for daemon in self.pool.daemons.iter().map(|it| &*it.demand) {
             let needs = scale.needs(daemon);
             for at in self.hosts(daemon, vocabulary).iter() {
                 super::measure::take(&mut rooms[at], &needs);
@@ -359,6 +359,24 @@ impl<'a> Template<'a> {
         }
         machines.and(&had);
         !machines.empty()
+    }
+
+    /// Whether nothing that the pool writes rules the label out: it is up to machines and offerings.
+    pub(super) fn allows(&self, asked: &Written, vocabulary: &Vocabulary) -> bool {
+        let key = label::normalise(&asked.key);
+        if !self.slot_keys.contains(key) && !self.machine_keys.contains(key) {
+            return false;
+        }
+        let of_key = |it: &&Written| label::normalise(&it.key) == key;
+        let mut both = Requirement::read(asked, vocabulary);
+        for it in self.pool.requirements.iter().filter(of_key) {
+            both = both.intersect(&Requirement::read(it, vocabulary));
+        }
+        let labels = self.pool.labels.iter().map(|(key, value)| equal(key, value));
+        for it in labels.filter(|it| label::normalise(&it.key) == key) {
+            both = both.intersect(&Requirement::read(&it, vocabulary));
+        }
+        !both.nothing()
     }
 
     /// The only value that the machine can have. `None`: absent, or one of several.
