@@ -38,6 +38,7 @@ pub mod into_launch;
 pub mod into_bootstrap;
 
 pub mod listing;
+pub mod eyes;
 
 mod owner;
 mod shape;
