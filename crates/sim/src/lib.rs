@@ -3,4 +3,14 @@
 //! The engine of the product lives here without knowing it: its two ports lead to a simulated API server
 //! and a simulated EC2, on a clock of their own. One thread, one seed, one trace.
 
+pub mod act;
+pub mod faults;
+pub mod length;
+pub mod scenario;
 pub mod trace;
+pub mod world;
+
+pub use act::Act;
+pub use faults::Fault;
+pub use scenario::Scenario;
+pub use world::{ActError, LoadError, Violation, Watcher, World};
