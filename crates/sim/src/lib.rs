@@ -3,11 +3,17 @@
 //! The engine of the product lives here without knowing it: its two ports lead to a simulated API server
 //! and a simulated EC2, on a clock of their own. One thread, one seed, one trace.
 
+pub mod trace;
+pub mod kinds;
+pub mod dice;
+pub mod api_server;
+pub mod kube;
+pub mod region;
+pub mod executor;
 pub mod act;
 pub mod faults;
 pub mod length;
 pub mod scenario;
-pub mod trace;
 pub mod world;
 
 pub use act::Act;
