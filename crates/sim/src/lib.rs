@@ -10,6 +10,7 @@ pub mod api_server;
 pub mod kube;
 pub mod region;
 pub mod executor;
+pub mod desk;
 pub mod act;
 pub mod faults;
 pub mod length;
