@@ -42,6 +42,7 @@ pub mod into_bootstrap;
 
 pub mod listing;
 pub mod eyes;
+pub mod attempt;
 
 mod owner;
 mod shape;

@@ -7,8 +7,10 @@
 //! A manifest was written by a person: defaults are still to be applied, and a field that nobody knows
 //! is misspelt. An object that has a uid is of the first kind.
 
+mod claim;
 mod doubt;
 mod node;
+mod owners;
 mod pod;
 mod pool;
 mod reader;
@@ -21,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
-    batch::v1::Job,
+    batch::v1::{CronJob, Job},
     core::v1::{
         Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplateSpec,
         ReplicationController,
@@ -109,8 +111,13 @@ enum Copies {
     },
 }
 
+const CRON_JOB: &str = "CronJob";
+const DAEMON_SET: &str = "DaemonSet";
+/// The label by which a `ReplicaSet` knows its pods.
+const TEMPLATE_HASH: &str = "pod-template-hash";
+
 /// Kinds that are read, with the versions in which they are.
-const KINDS: [(&str, &str); 16] = [
+const KINDS: [(&str, &str); 17] = [
     ("Pod", "v1"),
     ("Node", "v1"),
     ("Namespace", "v1"),
@@ -122,6 +129,7 @@ const KINDS: [(&str, &str); 16] = [
     ("StatefulSet", "apps/v1"),
     ("DaemonSet", "apps/v1"),
     ("Job", "batch/v1"),
+    (CRON_JOB, "batch/v1"),
     ("StorageClass", "storage.k8s.io/v1"),
     ("CSINode", "storage.k8s.io/v1"),
     ("PriorityClass", "scheduling.k8s.io/v1"),
@@ -162,7 +170,7 @@ impl Listing {
         meta: impl FnOnce(&T) -> &ObjectMeta,
     ) -> Taken<T> {
         let (value, found) = at.decode::<T>();
-        let unknown = unknown_in_spec(&found);
+        let unknown = unknown_in_spec(&found, kind);
         let Some(value) = value else {
             return Taken { value: None, found: judge(found, false), unknown };
         };
@@ -197,13 +205,19 @@ impl<T> Taken<T> {
 }
 
 /// Names of the unknown fields that stand right in the spec of a pod, where they may decide where it goes.
-fn unknown_in_spec(found: &[(Place, Finding)]) -> Vec<String> {
+fn unknown_in_spec(found: &[(Place, Finding)], kind: &str) -> Vec<String> {
+    let spec = if kind == "Pod" { "spec" } else { spec_of_pods(kind) };
     let unknown = found.iter().filter(|(_, it)| it.message == UNKNOWN_FIELD);
     let in_spec = unknown.filter_map(|(_, it)| {
-        let inside = it.field.strip_prefix("spec.template.").unwrap_or(&it.field);
-        inside.strip_prefix("spec.").filter(|it| !it.contains(['.', '[']))
+        let inside = it.field.strip_prefix(spec)?.strip_prefix('.')?;
+        Some(inside).filter(|it| !it.contains(['.', '[']))
     });
     in_spec.map(str::to_owned).collect()
+}
+
+/// Where a workload has the spec of its pods.
+fn spec_of_pods(kind: &str) -> &'static str {
+    if kind == CRON_JOB { "spec.jobTemplate.spec.template.spec" } else { "spec.template.spec" }
 }
 
 /// What an unknown field means depends on who wrote it; and nothing is said about empty ones, of which
@@ -315,6 +329,10 @@ impl Others for Listing {
             "Job" => {
                 let taken = self.take(known, &at, |it: &Job| &it.metadata);
                 self.stands_for_pods(taken, at, workload::job)
+            }
+            CRON_JOB => {
+                let taken = self.take(known, &at, |it: &CronJob| &it.metadata);
+                self.stands_for_pods(taken, at, workload::cron_job)
             }
             _ => Vec::new(),
         }

@@ -31,8 +31,7 @@ pub const NODE: Resource = of("", "v1", "Node", "nodes");
 pub const POD: Resource = namespaced("", "v1", "Pod", "pods");
 pub const NAMESPACE: Resource = of("", "v1", "Namespace", "namespaces");
 pub const DAEMON_SET: Resource = namespaced("apps", "v1", "DaemonSet", "daemonsets");
-pub const PDB: Resource =
-    namespaced("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
+pub const PDB: Resource = namespaced("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
 pub const DISRUPTION_BUDGET: Resource =
     of("karpenter.sh", "v1alpha1", "NodeDisruptionBudget", "nodedisruptionbudgets");
 pub const POLICY: Resource = of("nodemolt.dev", "v1alpha1", "ImagePolicy", "imagepolicies");

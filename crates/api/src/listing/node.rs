@@ -12,6 +12,8 @@ use super::{name, reader::Reader};
 const INITIALISED: &str = "karpenter.sh/initialized";
 /// Karpenter is about to remove the node; the second is what it said before v1.
 const DISRUPTED: [&str; 2] = ["karpenter.sh/disrupted", "karpenter.sh/disruption"];
+/// What the node controller puts on nodes that do not answer.
+const UNREADY: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 pub(super) fn node(
     wire: &WireNode,
@@ -62,4 +64,13 @@ pub(super) fn about_to_leave(wire: &WireNode) -> Option<&'static str> {
     let taints = wire.spec.iter().flat_map(|it| it.taints.iter().flatten());
     let disrupted = taints.into_iter().any(|it| DISRUPTED.contains(&it.key.as_str()));
     disrupted.then_some("Karpenter is about to remove it")
+}
+
+/// What its condition `Ready` says, if not `True`, on a node that has no taint for it.
+pub(super) fn unready(wire: &WireNode) -> Option<&str> {
+    let conditions = wire.status.iter().flat_map(|it| it.conditions.iter().flatten());
+    let ready = conditions.into_iter().find(|it| it.type_ == "Ready" && it.status != "True")?;
+    let mut taints = wire.spec.iter().flat_map(|it| it.taints.iter().flatten());
+    let told = taints.any(|it| UNREADY.contains(&it.key.as_str()));
+    (!told).then_some(ready.status.as_str())
 }

@@ -18,7 +18,12 @@ use nodemolt_fit::{
     selector::{NODE_NAME_FIELD, NodeTerm},
 };
 
-use super::{Listing, name, namespace, pod::Asked, reader::Reader, world::Owners};
+use super::{
+    Listing, name, namespace,
+    owners::{Owners, ended},
+    pod::Asked,
+    reader::Reader,
+};
 use crate::problem::quoted;
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
@@ -55,8 +60,7 @@ impl<'l> Volumes<'l> {
             .filter(default)
             .max_by_key(|it| (it.metadata.creation_timestamp.clone(), name(&it.metadata)));
         let mut users: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-        for pod in listing.pods.iter().map(|it| &it.value.pod).filter(|it| !super::world::ended(it))
-        {
+        for pod in listing.pods.iter().map(|it| &it.value.pod).filter(|it| !ended(it)) {
             for claim in claims_of(pod.spec.as_ref()) {
                 *users.entry((namespace(&pod.metadata), claim)).or_default() += 1;
             }
