@@ -12,7 +12,6 @@ mod types;
 mod launch;
 mod userdata;
 mod pack;
-mod base64;
 mod crds;
 mod validate;
 mod completion;

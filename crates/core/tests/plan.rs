@@ -253,6 +253,7 @@ fn a_node_waits_for_something_with_a_name() {
                     name: "all".to_owned(),
                     selectors: vec![labels("")],
                     keep: Ok(Keep::MinAvailable(Amount::Count(1))),
+                    gates_controller: true,
                     gates_people: false,
                 }];
             }),
@@ -450,6 +451,7 @@ fn who_is_deleted_by_a_person_passes_budgets_and_counts_against_them() {
         name: "all".to_owned(),
         selectors: vec![labels("")],
         keep: Ok(Keep::MaxUnavailable(Amount::Count(0))),
+        gates_controller: true,
         gates_people: true,
     }];
     assert_eq!(
