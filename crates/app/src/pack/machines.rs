@@ -2,25 +2,21 @@
 //!
 //! `pool × class × instance types × market → machines with their offerings`
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nodemolt_api::listing::World;
 use nodemolt_api::nodeclaim::NodeClaim;
 use nodemolt_api::nodepool::NodePool;
-use nodemolt_fit::capacity::{Amounts, NodeSettings, offer};
+use nodemolt_fit::capacity::{Amounts, NodeSettings};
 use nodemolt_fit::pack::{Why, pack};
 use nodemolt_fit::pod::{Demand, Namespace, Pod};
-use nodemolt_fit::pool::{Machine, NODES, Pool};
+use nodemolt_fit::pool::{Machine, NODES, Pool, machines};
 use nodemolt_fit::taint::{Tolerated, Toleration};
-use nodemolt_fit::type_labels::labels;
 use nodemolt_fit::{Family, Operator, Quantity, Types, label};
 
 use super::{Talk, files::Files, market::Market, market::zones_of_class};
 use crate::cli;
-
-/// The first Graviton does not boot AL2023's kernel.
-const NO_AL2023: &str = "a1.";
 
 /// The pools that can launch nodes for pods, complete.
 pub(super) fn pools(
@@ -59,7 +55,7 @@ pub(super) fn pools(
             settings.reserved_interfaces = verb.reserved_enis;
             settings.vm_memory_overhead_millionths = verb.vm_memory_overhead_percent;
             let zones = known.map(|it| zones_of_class(&it.wire)).unwrap_or_default();
-            Arc::new(machines(types, &settings, market, &zones))
+            Arc::new(machines(types, &settings, |it| market.offerings(it, &zones)))
         });
         let machines = Arc::clone(machines);
         warn_of_unknown_values(&file.pool, types, market, talk);
@@ -131,33 +127,6 @@ fn offers_nothing(pool: &Pool) -> bool {
 fn on_its_way(claim: &NodeClaim, world: &World) -> bool {
     let node = claim.status.as_ref().and_then(|it| it.node_name.as_deref());
     !node.is_some_and(|node| world.nodes.iter().any(|it| it.name == node))
-}
-
-fn machines(
-    types: &Types,
-    settings: &NodeSettings,
-    market: &Market,
-    zones: &BTreeSet<String>,
-) -> Vec<Machine> {
-    let family = settings.family;
-    let bootable = types.iter().filter(|it| {
-        it.kubernetes_arch().is_some()
-            && !(family == Family::Al2023 && it.name.starts_with(NO_AL2023))
-    });
-    let machines = bootable.map(|it| {
-        let node = offer(it, settings);
-        let labels = labels(it, family).into_iter();
-        let labels = labels.filter_map(|it| Some((it.key.to_owned(), vec![it.value?])));
-        Machine {
-            name: it.name.clone(),
-            labels: labels.collect(),
-            capacity: node.capacity,
-            allocatable: node.allocatable,
-            volume_limits: BTreeMap::new(),
-            offerings: market.offerings(&it.name, zones),
-        }
-    });
-    machines.filter(|it| !it.offerings.is_empty()).collect()
 }
 
 /// What the pool's nodes have: by the nodes and claims in the files, or by its status if that says more,
