@@ -102,6 +102,10 @@ pub enum NodesSeen<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallSeen {
     Free,
+    /// What has to be known for it is not known.
+    Unknown {
+        about: String,
+    },
     /// Something speaks against it now: its image may not boot any more, no machine fits, all are marked.
     Withheld(String),
     /// EC2 refused the recorded attempt, then. That alone does not prove that nothing was made before.
@@ -243,6 +247,10 @@ pub enum Because {
     Withheld {
         why: String,
     },
+    /// What a call needs is not known.
+    NotKnown {
+        about: String,
+    },
     GaveUp {
         attempts: u32,
         why: String,
@@ -318,6 +326,7 @@ impl fmt::Display for Because {
         match self {
             Self::Next | Self::AtRest => write!(out, "nothing is in the way"),
             Self::Withheld { why } => write!(out, "no machine can be asked for: {why}"),
+            Self::NotKnown { about } => write!(out, "no machine is asked for: {about}"),
             Self::GaveUp { attempts, why } => {
                 write!(out, "given up after {attempts} attempts: {why}")
             }

@@ -50,6 +50,10 @@ fn unknown(phase: Phase, about: About) -> ClaimStep {
     wait(phase, Wait::Answer { about })
 }
 
+fn not_known(phase: Phase, about: &str) -> ClaimStep {
+    stay(phase, Because::NotKnown { about: about.to_owned() })
+}
+
 fn after(since: Timestamp, length: SignedDuration) -> Timestamp {
     since.saturating_add(length).unwrap_or(Timestamp::MAX)
 }
@@ -95,6 +99,7 @@ impl<'a> View<'a> {
     fn attempt(self, number: u32) -> ClaimStep {
         match &self.seen.call {
             CallSeen::Withheld(why) => stay(Phase::Asked, Because::Withheld { why: why.clone() }),
+            CallSeen::Unknown { about } => not_known(Phase::Asked, about),
             // What was refused was an attempt before this one.
             CallSeen::Free | CallSeen::Refused { .. } => {
                 ask(Phase::Asked, Command::Attempt { number })
@@ -115,6 +120,7 @@ impl<'a> View<'a> {
         }
         let (why, since) = match &self.seen.call {
             CallSeen::Free => return ask(Phase::Asking, Command::Call { number }),
+            CallSeen::Unknown { about } => return not_known(Phase::Asking, about),
             CallSeen::Withheld(why) => (why.clone(), attempt.since),
             CallSeen::Refused { why, at } => (why.clone(), attempt.since.max(*at)),
         };
