@@ -4,6 +4,7 @@
 //! sees the world through two ports and runs unchanged against the real one and the simulated one.
 //! Everything runs on one thread: futures need not be `Send`, and nothing here spawns.
 
+pub mod claims;
 pub mod port;
 pub mod record;
 mod act;
