@@ -38,6 +38,12 @@ pub const LEDGER: Resource =
 pub const IMAGE: Resource =
     wide("infrastructure.cluster.x-k8s.io", "v1beta1", "AWSImage", "awsimages");
 
+/// So many of [`ALL`] are Kubernetes' own.
+pub const BUILT_IN: usize = 15;
+
+/// The versions of [`IMAGE`].
+pub const IMAGE_VERSIONS: [&str; 3] = ["v1alpha3", "v1alpha4", "v1beta1"];
+
 /// All of them. Those of Kubernetes itself first.
 pub const ALL: [Resource; 25] = [
     NODE,

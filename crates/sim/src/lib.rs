@@ -6,6 +6,8 @@
 pub mod trace;
 pub mod kinds;
 pub mod dice;
+mod json;
+mod selector;
 pub mod api_server;
 pub mod kube;
 pub mod region;
