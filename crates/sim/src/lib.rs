@@ -4,3 +4,9 @@
 //! and a simulated EC2, on a clock of their own. One thread, one seed, one trace.
 
 pub mod trace;
+pub mod kinds;
+pub mod dice;
+mod json;
+mod selector;
+pub mod api_server;
+pub mod kube;
