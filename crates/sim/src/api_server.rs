@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use nodemolt_cluster::transport::{Answer, Refusal, Request, Resource, Subresource, Verb};
 use serde_json::{Value, json};
 
+pub(crate) use self::eviction::set_disruption_allowed;
 use self::shelf::{Index, Shelf};
 use self::validators::Validators;
 use crate::json::{set, text, whole_second};
@@ -234,6 +235,26 @@ impl ApiServer {
 
     pub fn trace(&self) -> &Trace {
         &self.trace
+    }
+
+    /// For those who may write everything: what `change` makes of an object of Kubernetes' own kinds, stored
+    /// if that is something else.
+    pub(crate) fn alter(
+        &mut self,
+        by: Actor,
+        resource: Resource,
+        key: &Key,
+        now: Timestamp,
+        change: impl FnOnce(&mut Value),
+    ) {
+        let Some(kind) = kind_of(resource) else { return };
+        let found = self.shelves.get(kind).and_then(|it| it.objects.get(key)).cloned();
+        let Some(old) = found else { return };
+        let mut new = (*old).clone();
+        change(&mut new);
+        if new != *old {
+            self.put_or_end(by, kind, new, now);
+        }
     }
 
     /// Whatever has this UID.
