@@ -205,7 +205,7 @@ impl Laws {
                         self.budget.see_ledger(world, setting, object, step, found);
                     }
                     "Node" => {
-                        self.budget.see_node(world, object, step, found);
+                        budget::Budget::see_node(world, object, step, found);
                         succession::see_cordon(world, object, step, found);
                     }
                     "NodeClaim" => succession::see_claim(world, object, step, found),

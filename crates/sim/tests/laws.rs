@@ -114,7 +114,7 @@ const CASES: &[Case] = &[
     }),
     ("a node is granted while another is not ready", Law::Budget, || {
         let mut tale = begun();
-        tale.node(Actor::Kubelet, "n2", false, json!([]));
+        tale.node(Actor::Kubelet, "n2", false, &json!([]));
         tale.wait(120);
         tale.ledger(&["n1"], 1);
         tale.ledger(&[], 1);
@@ -202,8 +202,8 @@ const CASES: &[Case] = &[
         tale.granted("n1");
         tale.launched();
         tale.joined();
-        tale.node(Actor::Kubelet, "s1", false, json!([]));
-        tale.node(Actor::Kubelet, "s1", true, json!([]));
+        tale.node(Actor::Kubelet, "s1", false, &json!([]));
+        tale.node(Actor::Kubelet, "s1", true, &json!([]));
         tale.wait(10);
         tale.cordoned("n1");
         tale.emptied();
@@ -244,7 +244,7 @@ const CASES: &[Case] = &[
         tale.machine_for("i-twin", "s1", NEW, "terminated");
         let mut again = tale.steps.last().unwrap().clone();
         let Fact::Machine(machine) = &mut again.fact else { panic!("the last is a machine") };
-        machine.id = "i-second".to_owned();
+        "i-second".clone_into(&mut machine.id);
         tale.steps.push(again);
         tale
     }),

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::read::{self, at, items, text};
-use super::world::{DISRUPTED_TAINT, Grant, POOL_LABEL, World, grants, has_taint};
+use super::world::{DISRUPTED_TAINT, Grant, POOL_LABEL, World, grants, has_taint, known};
 use super::{Found, KNOWN_AFTER, Law, Setting, calendar};
 use crate::trace::{Actor, Step};
 
@@ -73,7 +73,7 @@ impl Budget {
                 let what = format!("node {} was granted although {why}", grant.node);
                 found.broken(Law::Budget, step.at, what);
             }
-            if !world.known(world.limits_changed_at, step.at) {
+            if !known(world.limits_changed_at, step.at) {
                 continue;
             }
             for room in rooms(world, setting, grant, step.at) {
@@ -91,7 +91,7 @@ impl Budget {
     }
 
     /// No grant, no cordon; and none while people have paused.
-    pub(super) fn see_node(&self, world: &World, node: &Value, step: &Step, found: &mut Found) {
+    pub(super) fn see_node(world: &World, node: &Value, step: &Step, found: &mut Found) {
         let name = read::name(node);
         let before = world.nodes.get(name);
         let news = has_taint(node, DISRUPTED_TAINT)
@@ -253,11 +253,11 @@ fn overdrawn(
         let going = claim.and_then(|it| it.deleting_since);
         let away = [node.away_since, going].into_iter().flatten().min();
         // A stranger's node is counted in the whole, and who it is away for is not our business.
-        if away.is_some_and(|it| world.known(it, now)) && claim.is_some() && (room.member)(name) {
+        if away.is_some_and(|it| known(it, now)) && claim.is_some() && (room.member)(name) {
             used.insert(name);
         }
     }
-    let lately = world.gone.iter().filter(|(_, (at, _))| !world.known(*at, now)).map(|it| it.0);
+    let lately = world.gone.iter().filter(|(_, (at, _))| !known(*at, now)).map(|it| it.0);
     let members: Vec<&str> = world
         .nodes
         .keys()

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::read;
-use super::world::{DISRUPTED_TAINT, World, grants, has_taint};
+use super::world::{DISRUPTED_TAINT, World, grants, has_taint, known};
 use super::{Found, Law};
 use crate::trace::{Actor, Fact, ReplicaState, Step, Turned};
 
@@ -85,7 +85,7 @@ impl Doubt {
         let holder = world.claim_of(name).map(|it| read::uid(&it.object));
         // What had begun when it was known may go on.
         let begun = holder.is_some_and(|it| world.ledger.grants.contains_key(it));
-        if news && world.known(*since, step.at) && !begun && !asked_for(world, name, step.at) {
+        if news && known(*since, step.at) && !begun && !asked_for(world, name, step.at) {
             let what = format!("node {name} was cordoned, and nobody knows whether it matches");
             found.broken(Law::Doubt, step.at, what);
         }

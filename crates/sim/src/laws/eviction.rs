@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::read::{self, at, items, text};
-use super::world::{Pod, World};
+use super::world::{Pod, World, known};
 use super::{Found, Law};
 use crate::trace::{Actor, Fact, Step};
 
@@ -70,7 +70,20 @@ impl Eviction {
                 let Some(leaving) = self.leaving(world, namespace, pod) else { return };
                 deleted(world, &leaving, asked, step, found);
             }
-            _ => {}
+            Fact::Stored { .. }
+            | Fact::Removed { .. }
+            | Fact::Evicted { .. }
+            | Fact::PodDeleted { .. }
+            | Fact::LaunchAsked { .. }
+            | Fact::TerminateAsked { .. }
+            | Fact::Machine(_)
+            | Fact::Published { .. }
+            | Fact::Image(_)
+            | Fact::Turned(_)
+            | Fact::Replica { .. }
+            | Fact::Fault { .. }
+            | Fact::FaultsEnd
+            | Fact::Act { .. } => {}
         }
     }
 
@@ -137,7 +150,7 @@ impl Eviction {
         let pod = &leaving.object;
         let called = format!("{}/{}", read::namespace(pod), read::name(pod));
         let mut broken = |what: String| {
-            found.broken(Law::Eviction, step.at, format!("pod {called} was evicted {what}"))
+            found.broken(Law::Eviction, step.at, format!("pod {called} was evicted {what}"));
         };
         if asked.uid != Some(read::uid(pod)) {
             broken("without its UID".to_owned());
@@ -146,7 +159,7 @@ impl Eviction {
             broken(format!("with {grace} s of grace, and has {} s", own_grace(pod)));
         }
         if let Some(since) = self.protected.get(read::uid(pod))
-            && world.known(*since, step.at)
+            && known(*since, step.at)
         {
             broken("although it says that it must not be disturbed".to_owned());
         }
@@ -155,7 +168,7 @@ impl Eviction {
                 broken("although nothing would start it again".to_owned());
             }
             Some(("DaemonSet" | "Node", _, _)) => {
-                broken("although it belongs to its node".to_owned())
+                broken("although it belongs to its node".to_owned());
             }
             Some(_) | None => {}
         }
@@ -199,7 +212,7 @@ fn deleted(world: &World, leaving: &Leaving, asked: Asked<'_>, step: &Step, foun
     let pod = &leaving.object;
     let called = format!("{}/{}", read::namespace(pod), read::name(pod));
     let mut broken = |what: &str| {
-        found.broken(Law::Eviction, step.at, format!("pod {called} was deleted {what}"))
+        found.broken(Law::Eviction, step.at, format!("pod {called} was deleted {what}"));
     };
     if asked.uid != Some(read::uid(pod)) {
         broken("without its UID");
@@ -238,14 +251,14 @@ fn deleted(world: &World, leaving: &Leaving, asked: Asked<'_>, step: &Step, foun
 fn bare_pods_go(world: &World, leaving: &Leaving) -> bool {
     let class = leaving.node.as_deref().and_then(|it| world.class_of(it));
     // Who said so a moment ago is believed.
-    let lately = !world.known(world.limits_changed_at, world.now);
+    let lately = !known(world.limits_changed_at, world.now);
     let rollout = class.as_deref().and_then(|it| world.rollout_of(it));
     lately || rollout.and_then(|it| text(it, &["barePods"])) == Some("Evict")
 }
 
 fn cordoned(world: &World, node: &str, now: Timestamp) -> bool {
     let Some(node) = world.nodes.get(node) else { return true };
-    let lately = node.uncordoned_at.is_some_and(|it| !world.known(it, now));
+    let lately = node.uncordoned_at.is_some_and(|it| !known(it, now));
     node.cordoned.is_some() || lately
 }
 
@@ -270,8 +283,7 @@ fn budgets<'a>(world: &'a World, pod: &'a Value) -> impl Iterator<Item = &'a Val
 /// ended a moment ago nobody could know.
 fn healthy(world: &World, pdb: &Value, leaving: &Value, now: Timestamp) -> i64 {
     let selector = at(pdb, &["spec", "selector"]);
-    let counts =
-        |it: &&Pod| !it.evicted && (it.healthy || !world.known(it.healthy_changed_at, now));
+    let counts = |it: &&Pod| !it.evicted && (it.healthy || !known(it.healthy_changed_at, now));
     let there = world.pods.get(read::namespace(pdb)).into_iter().flat_map(BTreeMap::values);
     let there = there
         .filter(|it| read::uid(&it.object) != read::uid(leaving))
@@ -281,9 +293,7 @@ fn healthy(world: &World, pdb: &Value, leaving: &Value, now: Timestamp) -> i64 {
     let lost = world
         .lost
         .iter()
-        .filter(|it| {
-            !world.known(it.at, now) && read::namespace(&it.object) == read::namespace(pdb)
-        })
+        .filter(|it| !known(it.at, now) && read::namespace(&it.object) == read::namespace(pdb))
         .filter(|it| read::selects(selector, read::labels(&it.object)))
         .count();
     i64::try_from(there + lost).unwrap_or(i64::MAX)

@@ -36,7 +36,20 @@ impl Home {
                 }
                 None
             }
-            _ => None,
+            Fact::Stored { .. }
+            | Fact::Removed { .. }
+            | Fact::Evicted { .. }
+            | Fact::PodDeleted { .. }
+            | Fact::LaunchAsked { .. }
+            | Fact::TerminateAsked { .. }
+            | Fact::Machine(_)
+            | Fact::Published { .. }
+            | Fact::Image(_)
+            | Fact::Turned(_)
+            | Fact::Replica { .. }
+            | Fact::Fault { .. }
+            | Fact::FaultsEnd
+            | Fact::Act { .. } => None,
         };
         if let Some((_, _, owner)) = gone.and_then(|it| read::controller(&it.object)) {
             self.moved.insert(owner.to_owned());

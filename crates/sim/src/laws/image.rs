@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::read::{self, at, items, matches, text};
-use super::world::{Kept, World, class_key};
+use super::world::{Kept, World, class_key, known};
 use super::{Found, Law, Setting};
 use crate::trace::{Actor, Image, Machine, Step};
 
@@ -64,9 +64,9 @@ fn check(world: &World, setting: &Setting, machine: &Machine, now: Timestamp, fo
     let kept = world.others.get("EC2NodeClass").and_then(|it| it.get(&class));
     // Nobody could know of what was written a moment ago.
     let policies: Vec<(&str, &Kept)> =
-        world.policies_of(&class).filter(|(_, it)| world.known(it.since, now)).collect();
+        world.policies_of(&class).filter(|(_, it)| known(it.since, now)).collect();
     let quarantines: Vec<(&str, &Kept)> =
-        world.all("ImageQuarantine").filter(|(_, it)| world.known(it.since, now)).collect();
+        world.all("ImageQuarantine").filter(|(_, it)| known(it.since, now)).collect();
     let own_age = kept.is_some_and(|it| at(&it.object, &["spec", "amiMinimumAge"]).is_some());
     if own_age || !policies.is_empty() || !quarantines.is_empty() {
         found.premise(Law::Image);
@@ -165,9 +165,9 @@ fn ripe_at(
         .filter_map(|(_, it)| text(&it.object, &["spec", "minimumAge"]).and_then(read::duration));
     let lifted = policies.iter().any(|(_, it)| excepted(&it.object));
     let own = kept
-        .filter(|it| !lifted && world.known(it.since, now))
+        .filter(|it| !lifted && known(it.since, now))
         .and_then(|it| text(&it.object, &["spec", "amiMinimumAge"]).and_then(read::duration));
-    let age = floors.chain(own).max().filter(|it| it.is_positive())?;
+    let age = floors.chain(own).max().filter(SignedDuration::is_positive)?;
     let created_at = image.created_at?;
     let from_creation =
         says(policies, "ageFrom", "Creation") && !says(policies, "ageFrom", "CreationOrFirstSeen");

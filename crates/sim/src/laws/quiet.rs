@@ -43,12 +43,15 @@ pub(super) struct Quiet {
     decided: BTreeMap<u8, VecDeque<(Timestamp, Decision)>>,
 }
 
+/// Kind and name of what is waited for.
+type Named = (String, Option<String>);
+
 /// A decision without its sentences, which hold times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Decision {
     starts: Vec<String>,
     under_way: Vec<String>,
-    waits: Vec<(String, Vec<(String, Option<String>)>)>,
+    waits: Vec<(String, Vec<Named>)>,
 }
 
 impl Quiet {

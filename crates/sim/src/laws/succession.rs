@@ -10,7 +10,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::read::{self, at, items, text};
-use super::world::{CORDONED_BY, Claim, DISRUPTED_TAINT, Node, Pod, World, has_taint, must_move};
+use super::world::{
+    CORDONED_BY, Claim, DISRUPTED_TAINT, Node, Pod, World, has_taint, known, must_move,
+};
 use super::{Found, Law};
 use crate::trace::{Actor, Step};
 
@@ -54,8 +56,8 @@ pub(super) fn see_cordon(world: &World, node: &Value, step: &Step, found: &mut F
     if !news || !matches!(step.by, Actor::Operator(_)) || excepted(world, name, node) {
         return;
     }
-    let moving: Vec<&Pod> = moving(world, name, step.at).collect();
-    if !moving.is_empty() {
+    let leaving: Vec<&Pod> = moving(world, name, step.at).collect();
+    if !leaving.is_empty() {
         found.premise(Law::Succession);
     }
     let record = read::annotation(node, CORDONED_BY).and_then(|it| world.replacements.get(it));
@@ -71,7 +73,7 @@ pub(super) fn see_cordon(world: &World, node: &Value, step: &Step, found: &mut F
             found.broken(Law::Succession, step.at, what);
         }
     }
-    no_room(world, name, &moving, step, found);
+    no_room(world, name, &leaving, step, found);
 }
 
 /// Somebody else decided that it goes, or said that it goes first.
@@ -103,7 +105,7 @@ fn unready(world: &World, successor: &Value, now: Timestamp) -> Option<String> {
     let Some(node) = node else { return Some("is no node".to_owned()) };
     if !node.ready {
         // That it broke a moment ago nobody could know.
-        let known = !node.ever_ready || world.known(node.since, now);
+        let known = !node.ever_ready || known(node.since, now);
         return known.then(|| "is not ready".to_owned());
     }
     let steady = now.duration_since(node.since);
@@ -114,8 +116,8 @@ fn moving<'a>(world: &'a World, node: &str, now: Timestamp) -> impl Iterator<Ite
     world.pods_on(node).filter(move |it| must_move(&it.object, now))
 }
 
-fn no_room(world: &World, name: &str, moving: &[&Pod], step: &Step, found: &mut Found) {
-    if moving.is_empty() {
+fn no_room(world: &World, name: &str, leaving: &[&Pod], step: &Step, found: &mut Found) {
+    if leaving.is_empty() {
         return;
     }
     let places: Vec<(&Node, Amounts)> = world
@@ -124,25 +126,24 @@ fn no_room(world: &World, name: &str, moving: &[&Pod], step: &Step, found: &mut 
         .filter(|(it, node)| {
             it.as_str() != name
                 && node.ever_ready
-                && node.away_since.is_none_or(|it| !world.known(it, step.at))
+                && node.away_since.is_none_or(|it| !known(it, step.at))
         })
         .map(|(it, node)| (node, free(world, it, node, step.at)))
         .collect();
     let whole = places.iter().fold(Amounts::default(), |sum, (_, free)| sum.plus(*free));
-    let need = moving.iter().fold(Amounts::default(), |sum, it| sum.plus(requests(&it.object)));
-    if !need.fits(whole) {
+    let wanted = leaving.iter().fold(Amounts::default(), |sum, it| sum.plus(requests(&it.object)));
+    if !wanted.fits(whole) {
         let what = format!(
             "node {name} was cordoned, and its {} pods need more than is free",
-            moving.len()
+            leaving.len()
         );
         found.broken(Law::Succession, step.at, what);
         return;
     }
-    for pod in moving {
+    for pod in leaving {
         let asks = requests(&pod.object);
-        let placed =
-            places.iter().any(|(node, free)| asks.fits(*free) && admits(node, &pod.object));
-        if !placed {
+        let room = places.iter().any(|(node, free)| asks.fits(*free) && admits(node, &pod.object));
+        if !room {
             let (namespace, pod) = (read::namespace(&pod.object), read::name(&pod.object));
             let what =
                 format!("node {name} was cordoned, and pod {namespace}/{pod} fits nowhere else");
@@ -160,7 +161,7 @@ fn free(world: &World, name: &str, node: &Node, now: Timestamp) -> Amounts {
         |it: &&Pod| matches!(text(&it.object, &["status", "phase"]), Some("Succeeded" | "Failed"));
     world
         .pods_on(name)
-        .filter(|it| !finished(it) && world.known(it.bound_at, now))
+        .filter(|it| !finished(it) && known(it.bound_at, now))
         .filter(|it| read::deleting(&it.object).is_none())
         .fold(all, |left, it| left.minus(requests(&it.object)))
 }
@@ -225,7 +226,7 @@ fn still_there(world: &World, claim: &Claim, act: &str, step: &Step, found: &mut
     }
     found.premise(Law::Succession);
     // Nobody could know of who came a moment ago.
-    let left = moving(world, name, step.at).find(|it| world.known(it.bound_at, step.at));
+    let left = moving(world, name, step.at).find(|it| known(it.bound_at, step.at));
     if let Some(pod) = left {
         let (namespace, pod) = (read::namespace(&pod.object), read::name(&pod.object));
         let what = format!("{act} while pod {namespace}/{pod} was on node {name}");

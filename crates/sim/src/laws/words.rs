@@ -58,18 +58,17 @@ pub(super) fn see_stored(
         }
         return;
     };
-    match kind {
-        "Node" => node(object, old, &mut broken),
-        _ => {
-            if at(object, &["spec"]) != at(old, &["spec"]) {
-                broken("its spec was changed");
-            }
-            if changed(object, old, "labels", true) {
-                broken("its labels were changed");
-            }
-            if changed(object, old, "annotations", true) {
-                broken("its annotations were changed");
-            }
+    if kind == "Node" {
+        node(object, old, &mut broken);
+    } else {
+        if at(object, &["spec"]) != at(old, &["spec"]) {
+            broken("its spec was changed");
+        }
+        if changed(object, old, "labels", true) {
+            broken("its labels were changed");
+        }
+        if changed(object, old, "annotations", true) {
+            broken("its annotations were changed");
         }
     }
     found.premise(Law::UsersWords);

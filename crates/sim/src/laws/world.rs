@@ -452,11 +452,11 @@ impl World {
     pub(super) fn rollout_of(&self, class: &str) -> Option<&Value> {
         self.policies_of(class).find_map(|(_, it)| at(&it.object, &["spec", "rollout"]))
     }
+}
 
-    /// Whether it has been so for long enough that everybody must know.
-    pub(super) fn known(&self, since: Timestamp, now: Timestamp) -> bool {
-        now.duration_since(since) > KNOWN_AFTER
-    }
+/// Whether it has been so for long enough that everybody must know.
+pub(super) fn known(since: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(since) > KNOWN_AFTER
 }
 
 /// Whether a pod has to leave before its node may go.

@@ -66,7 +66,7 @@ pub(crate) fn begun() -> Tale {
         tale.claim(Actor::Fate, name);
         tale.machine(name, OLD, "running");
         tale.claim_status(Actor::Fate, name, OLD);
-        tale.node(Actor::Fate, name, true, json!([]));
+        tale.node(Actor::Fate, name, true, &json!([]));
         tale.pod(&format!("web-{name}"), Some(name), true);
     }
     let policy = tale.policy.clone();
@@ -181,7 +181,7 @@ impl Tale {
         self.tell(Actor::Cloud, Fact::Machine(machine));
     }
 
-    pub(crate) fn node(&mut self, by: Actor, name: &str, ready: bool, taints: Value) {
+    pub(crate) fn node(&mut self, by: Actor, name: &str, ready: bool, taints: &Value) {
         let ready = if ready { "True" } else { "False" };
         let object = json!({
             "metadata": {"name": name, "uid": format!("node-{name}"), "labels": {"karpenter.sh/nodepool": "web", "team": "shop"}},
@@ -253,11 +253,11 @@ impl Tale {
             Actor::Kubelet,
             "s1",
             false,
-            json!([{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}]),
+            &json!([{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}]),
         );
-        self.node(US, "s1", false, json!([]));
+        self.node(US, "s1", false, &json!([]));
         self.wait(20);
-        self.node(Actor::Kubelet, "s1", true, json!([]));
+        self.node(Actor::Kubelet, "s1", true, &json!([]));
         self.wait(31);
     }
 
