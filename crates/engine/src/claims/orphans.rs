@@ -8,6 +8,7 @@
 //! person looks first.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::claim::LISTS_APART;
@@ -56,7 +57,8 @@ pub(super) fn find(view: &View, known: &Known<'_>, eyes: &Eyes<'_>, now: Timesta
         .map(|it| it.name.as_str())
         .collect();
     let live: Vec<&Machine> = machines
-        .iter()
+        .values()
+        .map(Arc::as_ref)
         .filter(|it| it.state.live() && it.tags.contains_key(CLAIM_UID_TAG))
         .collect();
     let mut found: Vec<(&Machine, String)> = Vec::new();
