@@ -33,6 +33,7 @@ use nodemolt_core::claim::{self, Because, CallSeen, ClaimStep, Command, Phase};
 use nodemolt_core::drift::restamps;
 use nodemolt_core::seen::{Claim, ClassKey, MachineId, OWN_CLASS_GROUP, View};
 use nodemolt_core::wanted::{Purpose, Wanted};
+use nodemolt_fit::label;
 
 pub use act::{ClaimAct, ClaimDone, Deed, Launch, OfType, Rules, token};
 pub use choose::{CHOICES_MAX, TYPES_MAX};
@@ -92,6 +93,12 @@ impl Here {
     pub fn owns(&self, class: &ClassKey) -> bool {
         class.group == OWN_CLASS_GROUP || self.groups.contains(&class.group)
     }
+
+    /// Whether this label of a node names a class of ours.
+    fn names_class(&self, key: &str) -> bool {
+        let group = key.strip_suffix("/ec2nodeclass").unwrap_or_default();
+        group == OWN_CLASS_GROUP || self.groups.iter().any(|it| it == group)
+    }
 }
 
 /// What is to be done about claims now.
@@ -120,7 +127,7 @@ pub fn decide(view: &View, known: &Known<'_>, now: Timestamp) -> Decided {
         turn.decide_one(claim, &mut decided);
     }
     decided.orphans = orphans::find(view, known, &eyes, now);
-    decided.acts.extend(decided.orphans.remove.iter().cloned());
+    decided.acts.extend(decided.orphans.acts.iter().cloned());
     decided
 }
 
@@ -155,8 +162,16 @@ impl Turn<'_> {
         for at in self.eyes.due(claim, &step, self.now) {
             decided.wake(at);
         }
+        if matches!(step.because, Because::Withheld { .. }) {
+            let tried = claim.attempt.as_ref().filter(|it| it.ended.is_some());
+            let tried = tried.and_then(|it| it.since.checked_add(MARKED_FOR).ok());
+            let marks = self.known.memory.next_mark_ends(self.now);
+            for at in [tried, marks].into_iter().flatten().filter(|it| *it > self.now) {
+                decided.wake(at);
+            }
+        }
         if let Some(deed) = deed {
-            match self.known.memory.rests_until(&claim.name, self.now) {
+            match self.known.memory.rests_until(&claim.name, &deed, self.now) {
                 Some(at) => decided.wake(at),
                 None => decided.acts.push(ClaimAct::of(claim, deed)),
             }
@@ -228,7 +243,8 @@ impl Turn<'_> {
     fn completes(&self, claim: &Claim) -> Option<Deed> {
         let machine = claim.machine.as_ref().filter(|_| claim.deleting_since.is_none())?;
         let mut state = None;
-        if claim.capacity.is_empty() {
+        // Status and labels are two writes, and somebody may have stopped between them.
+        if claim.capacity.is_empty() || !claim.labels.contains_key(label::INSTANCE_TYPE) {
             let machine = self.eyes.machine(machine)?;
             let all = state::of_machine(self.view, self.known, claim, machine, self.now);
             state = Some(all).filter(|it| !it.capacity.is_empty());

@@ -3,6 +3,7 @@
 //! Machines are known by the claim's UID in their tags and by the id that was written down, never by what
 //! a node says of itself.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,15 +26,16 @@ use crate::port::{Machine, MachineState};
 pub(super) struct Eyes<'a> {
     view: &'a View,
     known: &'a Known<'a>,
-    /// By the claim's UID, of the last list.
-    tagged: BTreeMap<&'a str, Vec<&'a Machine>>,
-    tagged_before: BTreeMap<&'a str, Vec<&'a Machine>>,
+    /// By the claim's UID, of the last list and of the one before. Few turns ask.
+    tagged: OnceCell<[Tagged<'a>; 2]>,
     nodes: BTreeMap<&'a MachineId, Vec<&'a Node>>,
     pods_readable: bool,
 }
 
-fn by_uid(listed: Option<Listed<'_>>) -> BTreeMap<&str, Vec<&Machine>> {
-    let mut all: BTreeMap<&str, Vec<&Machine>> = BTreeMap::new();
+type Tagged<'a> = BTreeMap<&'a str, Vec<&'a Machine>>;
+
+fn by_uid(listed: Option<Listed<'_>>) -> Tagged<'_> {
+    let mut all: Tagged<'_> = BTreeMap::new();
     for it in listed.into_iter().flat_map(|it| it.0.values()) {
         if let Some(uid) = it.tags.get(CLAIM_UID_TAG) {
             all.entry(uid).or_default().push(it);
@@ -53,8 +55,7 @@ impl<'a> Eyes<'a> {
         Self {
             view,
             known,
-            tagged: by_uid(known.machines),
-            tagged_before: by_uid(known.machines_before),
+            tagged: OnceCell::new(),
             nodes,
             pods_readable: !view.unreadable.keys().any(|it| it.kind == Kind::Pod),
         }
@@ -67,6 +68,10 @@ impl<'a> Eyes<'a> {
 
     fn machine_before(&self, id: &MachineId) -> Option<&'a Machine> {
         self.known.machines_before?.0.get(id).map(Arc::as_ref)
+    }
+
+    pub(super) fn in_neither(&self, id: &MachineId) -> bool {
+        self.machine(id).is_none() && self.machine_before(id).is_none()
     }
 
     pub(super) fn in_both(&self, id: &MachineId) -> bool {
@@ -102,7 +107,10 @@ impl<'a> Eyes<'a> {
 
     /// Whatever has the claim's UID on it.
     fn tagged(&self, claim: &Claim) -> MachineSeen {
-        let all = self.tagged.get(claim.uid.as_str()).map_or(&[][..], Vec::as_slice);
+        let [last, before] = self
+            .tagged
+            .get_or_init(|| [by_uid(self.known.machines), by_uid(self.known.machines_before)]);
+        let all = last.get(claim.uid.as_str()).map_or(&[][..], Vec::as_slice);
         let live = all.iter().filter(|it| it.state.live());
         if let Some(first) = live.min_by_key(|it| (it.launched_at, &it.id)) {
             return MachineSeen::Live(first.id.clone());
@@ -115,7 +123,7 @@ impl<'a> Eyes<'a> {
         if all.iter().any(|it| it.token.is_none() || it.token == this) {
             return MachineSeen::Gone;
         }
-        let before = self.tagged_before.get(claim.uid.as_str()).map_or(&[][..], Vec::as_slice);
+        let before = before.get(claim.uid.as_str()).map_or(&[][..], Vec::as_slice);
         self.absent(before.iter().any(|it| it.state != MachineState::Terminated))
     }
 

@@ -164,10 +164,11 @@ pub(super) fn initialised(claim: &Claim, node: &Node, now: Timestamp) -> ClaimSt
 pub(super) fn not_launched(because: &Because, now: Timestamp) -> Option<ClaimState> {
     let (status, reason) = match because {
         Because::Withheld { .. } => (None, "NothingToLaunch"),
-        Because::NotKnown { .. } => (None, "NotKnown"),
         Because::Unproved { .. } => (None, "LaunchFailed"),
         Because::GaveUp { .. } => (Some(false), "LaunchFailed"),
-        Because::Next
+        // A question that is on its way is no news.
+        Because::NotKnown { .. }
+        | Because::Next
         | Because::AtRest
         | Because::NeverJoined
         | Because::NodeDeleted
