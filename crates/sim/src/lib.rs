@@ -26,4 +26,4 @@ pub use act::Act;
 pub use faults::Fault;
 pub use file::WorldFile;
 pub use scenario::Scenario;
-pub use world::{ActError, LoadError, Violation, Watcher, World};
+pub use world::{ActError, Broken, LoadError, World};

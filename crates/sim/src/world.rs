@@ -28,6 +28,7 @@ use crate::desk::{CallId, Desk, Wire};
 use crate::dice::Dice;
 use crate::executor::{Executor, ProcessId};
 use crate::kube::{Kube, KubeEvent};
+use crate::laws::{Laws, Setting, Violation};
 use crate::region::{Happened, Region, RegionEvent};
 use crate::replica::{LocalClock, News, Process, ProcessEvent, after};
 use crate::scenario::{Scenario, Simulation};
@@ -59,8 +60,8 @@ pub struct World {
     source: Trace,
     trace: Vec<Step>,
     hash: StepHash,
-    watchers: Vec<Box<dyn Watcher>>,
-    violations: Vec<Violation>,
+    laws: Option<Box<Laws>>,
+    broken: Vec<Broken>,
 }
 
 /// One source of chance for each thing, so that a new fault does not change what has nothing to do with it.
@@ -96,24 +97,11 @@ enum Event {
     FaultEnds(u64),
 }
 
-/// Looks at every step as it happens: the laws do.
-pub trait Watcher: fmt::Debug {
-    /// `number` counts from zero. Everything that is wrong from this step on, told once.
-    fn step(&mut self, number: usize, step: &Step) -> Vec<Violation>;
-
-    /// The life is over. For laws about what must have happened by then.
-    fn end(&mut self, now: Timestamp) -> Vec<Violation>;
-}
-
-/// A law was broken.
+/// A law was broken, by this step of the trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// Its name.
-    pub law: String,
-    pub at: Timestamp,
-    /// The number of the step that broke it.
+pub struct Broken {
     pub step: usize,
-    pub message: String,
+    pub violation: Violation,
 }
 
 /// Why a scenario cannot begin: what the API server said to its objects.
@@ -163,24 +151,33 @@ impl World {
         &self.region
     }
 
-    /// From now on, and for what has happened already.
-    pub fn watch(&mut self, mut watcher: Box<dyn Watcher>) {
+    /// Checks the laws from now on, and on what has happened already.
+    pub fn check_laws(&mut self) {
+        let mut laws = Laws::new(Setting {
+            account: Some(self.simulation.account.to_string()),
+            ..Setting::default()
+        });
         for (number, step) in self.trace.iter().enumerate() {
-            self.violations.extend(watcher.step(number, step));
+            let found = laws.see(step).into_iter();
+            self.broken.extend(found.map(|violation| Broken { step: number, violation }));
         }
-        self.watchers.push(watcher);
+        self.laws = Some(Box::new(laws));
     }
 
-    /// Tells the watchers that the life is over.
-    pub fn end(&mut self) {
-        let now = self.now();
-        for watcher in &mut self.watchers {
-            self.violations.extend(watcher.end(now));
-        }
+    pub fn laws(&mut self) -> Option<&mut Laws> {
+        self.laws.as_deref_mut()
     }
 
-    pub fn violations(&self) -> &[Violation] {
-        &self.violations
+    /// Checks what must be so when faults have stopped and enough time has passed.
+    pub fn at_rest(&mut self) {
+        let (now, step) = (self.now(), self.trace.len().saturating_sub(1));
+        let found = self.laws.as_mut().map(|it| it.at_rest(now)).unwrap_or_default();
+        self.broken.extend(found.into_iter().map(|violation| Broken { step, violation }));
+    }
+
+    /// The laws that were broken so far, if they are checked.
+    pub fn violations(&self) -> &[Broken] {
+        &self.broken
     }
 
     fn run_until(&mut self, until: Timestamp) {
@@ -337,8 +334,9 @@ impl World {
         for step in self.source.take() {
             self.hash.add(&step);
             let number = self.trace.len();
-            for watcher in &mut self.watchers {
-                self.violations.extend(watcher.step(number, &step));
+            if let Some(laws) = &mut self.laws {
+                let found = laws.see(&step).into_iter();
+                self.broken.extend(found.map(|violation| Broken { step: number, violation }));
             }
             let changed = match &step.fact {
                 Fact::Stored { resource, .. } | Fact::Removed { resource, .. } => Some(*resource),

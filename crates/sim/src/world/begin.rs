@@ -117,8 +117,8 @@ fn empty(simulation: &Simulation, seed: u64, dawn: Timestamp) -> World {
         source,
         trace: Vec::new(),
         hash: StepHash::new(seed),
-        watchers: Vec::new(),
-        violations: Vec::new(),
+        laws: None,
+        broken: Vec::new(),
         simulation: simulation.clone(),
     }
 }
