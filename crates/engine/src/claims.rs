@@ -7,9 +7,11 @@
 //! what a step says in detail: which machines to choose from, what the node is told, what is written.
 //!
 //! How it is used: [`Memory::look`] once in a turn, then [`decide`]; each of its acts goes to [`perform`],
-//! one at a time for each [`ClaimAct::key`]; what came of it goes to [`Memory::learn`]. A claim that waits
-//! for [`Wait::Cordon`](nodemolt_core::claim::Wait) was deleted and needs a Replacement to be drained by:
-//! its machine stays until its node is cordoned and its pods have left.
+//! one at a time for each [`ClaimAct::key`]; what came of it goes to [`Memory::learn`].
+//!
+//! Nobody is drained here. A claim that waits for [`Wait::Cordon`](nodemolt_core::claim::Wait) or for pods to
+//! leave was deleted, by whomever, and needs a Replacement of its own that drains it; one that was a
+//! successor, and has pods by now, needs one too.
 
 mod act;
 mod memory;
@@ -29,8 +31,9 @@ use jiff::Timestamp;
 use nodemolt_core::bootstrap;
 use nodemolt_core::claim::{self, Because, CallSeen, ClaimStep, Command, Phase};
 use nodemolt_core::drift::restamps;
-use nodemolt_core::seen::{Claim, ClassKey, OWN_CLASS_GROUP, View};
+use nodemolt_core::seen::{Claim, ClassKey, MachineId, OWN_CLASS_GROUP, View};
 use nodemolt_core::wanted::{Purpose, Wanted};
+use nodemolt_fit::label;
 
 pub use act::{ClaimAct, ClaimDone, Deed, Launch, OfType, Rules, token};
 pub use choose::{CHOICES_MAX, TYPES_MAX};
@@ -43,21 +46,35 @@ pub use state::{CLAIM_TAG, CLAIM_UID_TAG, INITIALIZED_LABEL, REGISTERED_LABEL};
 use crate::port::{Machine, Network, Object, Offered};
 use look::Eyes;
 
+/// A complete list of machines, and when it was asked for.
+pub type Listed<'a> = (&'a BTreeMap<MachineId, Arc<Machine>>, Timestamp);
+
 /// What is known beside the view. What is `None` or missing was not found out.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Known<'a> {
     pub here: &'a Here,
     pub offered: Option<&'a Offered>,
-    pub networks: &'a BTreeMap<ClassKey, Network>,
-    /// The last complete list of machines, and when it was asked for.
-    pub machines: Option<(&'a [Machine], Timestamp)>,
-    /// One before it: the youngest that is [`claim::LISTS_APART`] older, or the oldest there is.
-    pub machines_before: Option<(&'a [Machine], Timestamp)>,
-    /// From this very view: what is checked here is checked for the last time but one.
-    pub wanted: &'a BTreeMap<(ClassKey, Purpose), Wanted>,
+    pub networks: BTreeMap<ClassKey, &'a Network>,
+    /// The last one.
+    pub machines: Option<Listed<'a>>,
+    /// One before it, at least [`claim::LISTS_APART`] older: else nothing is proved by the two.
+    pub machines_before: Option<Listed<'a>>,
+    /// By class, pool and what a node is for. From this very view: its rules are what the hands compare
+    /// with right before a call.
+    pub wanted: BTreeMap<(ClassKey, String, Purpose), &'a Wanted>,
     /// Replacements that have not ended, by name, and what their successors are for.
-    pub open: &'a BTreeMap<String, Purpose>,
+    pub open: BTreeMap<String, Purpose>,
     pub memory: &'a Memory,
+}
+
+impl<'a> Known<'a> {
+    /// What a claim should run. `None`: nobody could tell yet.
+    fn wanted(&self, claim: &Claim) -> Option<&'a Wanted> {
+        let open = claim.successor_of.as_ref().and_then(|it| self.open.get(it));
+        let purpose = open.copied().unwrap_or(Purpose::Other);
+        let pool = claim.pool.clone().unwrap_or_default();
+        self.wanted.get(&(claim.class.clone(), pool, purpose)).copied()
+    }
 }
 
 /// What is the same for every machine that is launched here.
@@ -75,6 +92,12 @@ pub struct Here {
 impl Here {
     pub fn owns(&self, class: &ClassKey) -> bool {
         class.group == OWN_CLASS_GROUP || self.groups.contains(&class.group)
+    }
+
+    /// Whether this label of a node names a class of ours.
+    fn names_class(&self, key: &str) -> bool {
+        let group = key.strip_suffix("/ec2nodeclass").unwrap_or_default();
+        group == OWN_CLASS_GROUP || self.groups.iter().any(|it| it == group)
     }
 }
 
@@ -104,7 +127,7 @@ pub fn decide(view: &View, known: &Known<'_>, now: Timestamp) -> Decided {
         turn.decide_one(claim, &mut decided);
     }
     decided.orphans = orphans::find(view, known, &eyes, now);
-    decided.acts.extend(decided.orphans.remove.iter().cloned());
+    decided.acts.extend(decided.orphans.acts.iter().cloned());
     decided
 }
 
@@ -139,8 +162,16 @@ impl Turn<'_> {
         for at in self.eyes.due(claim, &step, self.now) {
             decided.wake(at);
         }
+        if matches!(step.because, Because::Withheld { .. }) {
+            let tried = claim.attempt.as_ref().filter(|it| it.ended.is_some());
+            let tried = tried.and_then(|it| it.since.checked_add(MARKED_FOR).ok());
+            let marks = self.known.memory.next_mark_ends(self.now);
+            for at in [tried, marks].into_iter().flatten().filter(|it| *it > self.now) {
+                decided.wake(at);
+            }
+        }
         if let Some(deed) = deed {
-            match self.known.memory.rests_until(&claim.name, self.now) {
+            match self.known.memory.rests_until(&claim.name, &deed, self.now) {
                 Some(at) => decided.wake(at),
                 None => decided.acts.push(ClaimAct::of(claim, deed)),
             }
@@ -212,16 +243,15 @@ impl Turn<'_> {
     fn completes(&self, claim: &Claim) -> Option<Deed> {
         let machine = claim.machine.as_ref().filter(|_| claim.deleting_since.is_none())?;
         let mut state = None;
-        if claim.capacity.is_empty() {
+        // Status and labels are two writes, and somebody may have stopped between them.
+        if claim.capacity.is_empty() || !claim.labels.contains_key(label::INSTANCE_TYPE) {
             let machine = self.eyes.machine(machine)?;
             let all = state::of_machine(self.view, self.known, claim, machine, self.now);
             state = Some(all).filter(|it| !it.capacity.is_empty());
-        } else if let Some(stale) = state::stale_stamps(self.view, claim) {
-            let key = (claim.class.clone(), self.eyes.purpose(claim));
-            let wanted = self.known.wanted.get(&key)?;
-            let beside = state::beside(self.view, self.known, claim, stale);
+        } else if state::stale_stamps(claim) {
+            let wanted = self.known.wanted(claim)?;
             let running = state::running(claim, self.eyes.machine(machine));
-            let anew = restamps(&running, &wanted.clone().beside(beside));
+            let anew = restamps(&running, wanted);
             if anew.class.is_some() || anew.template.is_some() {
                 state = Some(crate::port::ClaimState {
                     class_stamp: anew.class,

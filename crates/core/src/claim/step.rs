@@ -315,7 +315,9 @@ impl<'a> View<'a> {
         {
             return terminate;
         }
-        if let Some(node) = self.nodes().find(|it| takes_pods(it)) {
+        // A successor goes under the grant of its Replacement, which has none for a cordon of its own.
+        let cordon = !self.seen.successor;
+        if let Some(node) = self.nodes().find(|it| cordon && takes_pods(it)) {
             return wait(Phase::Emptying, Wait::Cordon { node: node.name.clone() });
         }
         match self.seen.pods_left {

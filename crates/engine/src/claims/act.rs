@@ -76,6 +76,25 @@ pub enum Deed {
     },
 }
 
+impl Deed {
+    /// What it is, in a word for people; and what tells it from the next step of the same claim.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Launch(_) => "launch",
+            Self::EndAttempt { .. } => "end attempt",
+            Self::Write { .. } => "write",
+            Self::Tell { .. } => "tell",
+            Self::Register { .. } => "register",
+            Self::DeleteClaim { .. } => "delete claim",
+            Self::DeleteNode { .. } => "delete node",
+            Self::Terminate { .. } => "terminate",
+            Self::ReleaseNode { .. } => "release node",
+            Self::ReleaseClaim { .. } => "release claim",
+            Self::RemoveOrphan { .. } => "remove orphan",
+        }
+    }
+}
+
 impl ClaimAct {
     pub(super) fn of(claim: &Claim, deed: Deed) -> Self {
         let key = claim.name.clone();
@@ -181,6 +200,8 @@ pub enum ClaimDone {
         /// Instance type and zone.
         choices: Vec<(String, String)>,
     },
+    /// EC2 refused a first call, twice, and no machine has the claim's UID; that stands on the claim.
+    Nothing(String),
     /// EC2 refused this attempt; that it made nothing is still to be proved.
     Refused {
         attempt: u32,
@@ -201,7 +222,7 @@ impl ClaimDone {
         match self {
             Self::Done | Self::Launched(_) => None,
             Self::NoCapacity { .. } => Some(Remedy::TryElsewhere),
-            Self::Refused { .. } => Some(Remedy::AskPerson),
+            Self::Nothing(_) | Self::Refused { .. } => Some(Remedy::AskPerson),
             Self::Withheld(_) => Some(Remedy::DecideAgain),
             Self::Launch(error) => Some(error.remedy()),
             Self::Cloud(error) => Some(error.remedy()),
@@ -222,6 +243,7 @@ impl ClaimDone {
             | Self::Done
             | Self::Launched(_)
             | Self::NoCapacity { .. }
+            | Self::Nothing(_)
             | Self::Refused { .. }
             | Self::Withheld(_)
             | Self::Late => None,

@@ -110,7 +110,7 @@ pub(super) struct Market<'a> {
     pub now: Timestamp,
 }
 
-pub(super) fn choose(market: &Market<'_>) -> Result<Chosen, Nothing> {
+pub(super) fn choose(market: &Market<'_>) -> Result<Chosen, Box<Nothing>> {
     let mut nothing = Nothing::default();
     let asked = Asked::of(market.claim);
     let subnets = best_subnets(&market.network.subnets);
@@ -156,7 +156,7 @@ pub(super) fn choose(market: &Market<'_>) -> Result<Chosen, Nothing> {
     if nothing.marked == 0 && nothing.min_values.is_empty() {
         nothing.nowhere += candidates.len();
     }
-    Err(nothing)
+    Err(Box::new(nothing))
 }
 
 /// What a claim says once it has become such a machine.

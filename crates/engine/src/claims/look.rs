@@ -3,7 +3,9 @@
 //! Machines are known by the claim's UID in their tags and by the id that was written down, never by what
 //! a node says of itself.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::claim::{
@@ -13,36 +15,28 @@ use nodemolt_core::claim::{
 use nodemolt_core::drain;
 use nodemolt_core::replace::{JOIN_DEADLINE, Old, OldSeen, SuccessorSeen};
 use nodemolt_core::seen::{Claim, Kind, MachineId, Node, ObjectName, Readiness, Stage, View};
-use nodemolt_core::wanted::Purpose;
 
-use super::Known;
 use super::act::token;
 use super::memory::unreadable;
 use super::state::CLAIM_UID_TAG;
+use super::{Known, Listed};
 use crate::port::{Machine, MachineState};
 
 /// Everything by what it is looked up by, once for a turn.
 pub(super) struct Eyes<'a> {
     view: &'a View,
     known: &'a Known<'a>,
-    machines: BTreeMap<&'a MachineId, &'a Machine>,
-    before: BTreeMap<&'a MachineId, &'a Machine>,
-    /// By the claim's UID, of the last list.
-    tagged: BTreeMap<&'a str, Vec<&'a Machine>>,
-    tagged_before: BTreeMap<&'a str, Vec<&'a Machine>>,
+    /// By the claim's UID, of the last list and of the one before. Few turns ask.
+    tagged: OnceCell<[Tagged<'a>; 2]>,
     nodes: BTreeMap<&'a MachineId, Vec<&'a Node>>,
     pods_readable: bool,
 }
 
-type Listed<'a> = Option<(&'a [Machine], Timestamp)>;
+type Tagged<'a> = BTreeMap<&'a str, Vec<&'a Machine>>;
 
-fn by_id<'a>(listed: Listed<'a>) -> BTreeMap<&'a MachineId, &'a Machine> {
-    listed.into_iter().flat_map(|it| it.0).map(|it| (&it.id, it)).collect()
-}
-
-fn by_uid<'a>(listed: Listed<'a>) -> BTreeMap<&'a str, Vec<&'a Machine>> {
-    let mut all: BTreeMap<&str, Vec<&Machine>> = BTreeMap::new();
-    for it in listed.into_iter().flat_map(|it| it.0) {
+fn by_uid(listed: Option<Listed<'_>>) -> Tagged<'_> {
+    let mut all: Tagged<'_> = BTreeMap::new();
+    for it in listed.into_iter().flat_map(|it| it.0.values()) {
         if let Some(uid) = it.tags.get(CLAIM_UID_TAG) {
             all.entry(uid).or_default().push(it);
         }
@@ -61,10 +55,7 @@ impl<'a> Eyes<'a> {
         Self {
             view,
             known,
-            machines: by_id(known.machines),
-            before: by_id(known.machines_before),
-            tagged: by_uid(known.machines),
-            tagged_before: by_uid(known.machines_before),
+            tagged: OnceCell::new(),
             nodes,
             pods_readable: !view.unreadable.keys().any(|it| it.kind == Kind::Pod),
         }
@@ -72,16 +63,19 @@ impl<'a> Eyes<'a> {
 
     /// As the last list has it.
     pub(super) fn machine(&self, id: &MachineId) -> Option<&'a Machine> {
-        self.machines.get(id).copied()
+        self.known.machines?.0.get(id).map(Arc::as_ref)
+    }
+
+    fn machine_before(&self, id: &MachineId) -> Option<&'a Machine> {
+        self.known.machines_before?.0.get(id).map(Arc::as_ref)
+    }
+
+    pub(super) fn in_neither(&self, id: &MachineId) -> bool {
+        self.machine(id).is_none() && self.machine_before(id).is_none()
     }
 
     pub(super) fn in_both(&self, id: &MachineId) -> bool {
-        self.machines.contains_key(id) && self.before.contains_key(id)
-    }
-
-    pub(super) fn purpose(&self, claim: &Claim) -> Purpose {
-        let of = claim.successor_of.as_ref().and_then(|it| self.known.open.get(it));
-        of.copied().unwrap_or(Purpose::Other)
+        self.machine(id).is_some() && self.machine_before(id).is_some()
     }
 
     pub(super) fn seen(&self, claim: &Claim, now: Timestamp) -> Seen<'a> {
@@ -101,39 +95,36 @@ impl<'a> Eyes<'a> {
     }
 
     fn machine_of(&self, claim: &Claim) -> MachineSeen {
-        match &claim.machine {
-            Some(id) => match self.machines.get(id) {
-                Some(it) => state(it),
-                // It had ended when it was last listed, and EC2 forgets those.
-                None if self
-                    .before
-                    .get(id)
-                    .is_some_and(|it| it.state == MachineState::Terminated) =>
-                {
-                    MachineSeen::Gone
-                }
-                None => self.absent(self.before.contains_key(id)),
-            },
-            None => {
-                let all = self.tagged.get(claim.uid.as_str()).map_or(&[][..], Vec::as_slice);
-                let live = all.iter().filter(|it| it.state.live());
-                if let Some(first) = live.min_by_key(|it| (it.launched_at, &it.id)) {
-                    return MachineSeen::Live(first.id.clone());
-                }
-                if let Some(it) = all.iter().find(|it| it.state == MachineState::ShuttingDown) {
-                    return MachineSeen::Ending(it.id.clone());
-                }
-                // One of an attempt that has ended says nothing about this one.
-                let this = claim.attempt.as_ref().map(|it| token(&claim.uid, it.number));
-                if all.iter().any(|it| it.token.is_none() || it.token == this) {
-                    return MachineSeen::Gone;
-                }
-                let lived = self.tagged_before.get(claim.uid.as_str()).is_some_and(|before| {
-                    before.iter().any(|it| it.state != MachineState::Terminated)
-                });
-                self.absent(lived)
-            }
+        let Some(id) = &claim.machine else { return self.tagged(claim) };
+        let ended = |it: &Machine| it.state == MachineState::Terminated;
+        match (self.machine(id), self.machine_before(id)) {
+            (Some(it), _) => state(it),
+            // It had ended when it was last listed, and EC2 forgets those.
+            (None, Some(it)) if ended(it) => MachineSeen::Gone,
+            (None, before) => self.absent(before.is_some()),
         }
+    }
+
+    /// Whatever has the claim's UID on it.
+    fn tagged(&self, claim: &Claim) -> MachineSeen {
+        let [last, before] = self
+            .tagged
+            .get_or_init(|| [by_uid(self.known.machines), by_uid(self.known.machines_before)]);
+        let all = last.get(claim.uid.as_str()).map_or(&[][..], Vec::as_slice);
+        let live = all.iter().filter(|it| it.state.live());
+        if let Some(first) = live.min_by_key(|it| (it.launched_at, &it.id)) {
+            return MachineSeen::Live(first.id.clone());
+        }
+        if let Some(it) = all.iter().find(|it| it.state == MachineState::ShuttingDown) {
+            return MachineSeen::Ending(it.id.clone());
+        }
+        // One of an attempt that has ended says nothing about this one.
+        let this = claim.attempt.as_ref().map(|it| token(&claim.uid, it.number));
+        if all.iter().any(|it| it.token.is_none() || it.token == this) {
+            return MachineSeen::Gone;
+        }
+        let before = before.get(claim.uid.as_str()).map_or(&[][..], Vec::as_slice);
+        self.absent(before.iter().any(|it| it.state != MachineState::Terminated))
     }
 
     fn absent(&self, in_the_list_before: bool) -> MachineSeen {

@@ -20,6 +20,11 @@ const REST_MAX: SignedDuration = SignedDuration::from_mins(1);
 /// After what only a person can lift.
 const REST_REFUSED: SignedDuration = SignedDuration::from_mins(1);
 
+/// What was done is not done again for so long: it may be on its way to our eyes.
+const SEEN_WITHIN: SignedDuration = SignedDuration::from_secs(5);
+/// And a machine that was told to go is seen to go by the next list.
+const ENDED_WITHIN: SignedDuration = SignedDuration::from_mins(1);
+
 /// Where there was no capacity.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
@@ -40,15 +45,20 @@ pub struct Memory {
     told: BTreeMap<String, String>,
     /// By key: how often it failed in a row, and when it may be tried again.
     rests: BTreeMap<String, (u32, Timestamp)>,
+    /// By key: what was done last, and until when it is not done again.
+    done: BTreeMap<String, (&'static str, Timestamp)>,
 }
 
 impl Memory {
     /// Once in a turn, before deciding: what is missing, and what need not be remembered any more.
     pub fn look(&mut self, view: &View, now: Timestamp) {
         self.marks.retain(|_, until| *until > now);
-        let uids: BTreeSet<&str> = view.claims.values().map(|it| it.uid.as_str()).collect();
-        self.refused.retain(|uid, _| uids.contains(uid.as_str()));
-        self.told.retain(|uid, _| uids.contains(uid.as_str()));
+        self.done.retain(|_, (_, until)| *until > now);
+        if !self.refused.is_empty() || !self.told.is_empty() {
+            let uids: BTreeSet<&str> = view.claims.values().map(|it| it.uid.as_str()).collect();
+            self.refused.retain(|uid, _| uids.contains(uid.as_str()));
+            self.told.retain(|uid, _| uids.contains(uid.as_str()));
+        }
         // A machine without a claim has its id for a key, and is forgotten in time.
         let forget = now.saturating_sub(REST_MAX * 10).unwrap_or(Timestamp::MIN);
         self.rests.retain(|key, (_, at)| view.claims.contains_key(key) || *at > forget);
@@ -96,6 +106,7 @@ impl Memory {
             }
             ClaimDone::Done
             | ClaimDone::Launched(_)
+            | ClaimDone::Nothing(_)
             | ClaimDone::Withheld(_)
             | ClaimDone::Launch(_)
             | ClaimDone::Cloud(_)
@@ -104,6 +115,22 @@ impl Memory {
         }
         if let (Deed::Tell { said, .. }, None) = (&act.deed, done.remedy()) {
             self.told.insert(uid, said.clone());
+        }
+        if done.remedy().is_none() {
+            let within = match &act.deed {
+                Deed::Terminate { .. } | Deed::RemoveOrphan { .. } => ENDED_WITHIN,
+                Deed::Launch(_)
+                | Deed::EndAttempt { .. }
+                | Deed::Write { .. }
+                | Deed::Tell { .. }
+                | Deed::Register { .. }
+                | Deed::DeleteClaim { .. }
+                | Deed::DeleteNode { .. }
+                | Deed::ReleaseNode { .. }
+                | Deed::ReleaseClaim { .. } => SEEN_WITHIN,
+            };
+            let until = now.saturating_add(within).unwrap_or(Timestamp::MAX);
+            self.done.insert(act.key.clone(), (act.deed.word(), until));
         }
         self.rest(act, done, now);
     }
@@ -127,9 +154,21 @@ impl Memory {
         self.rests.insert(act.key.clone(), (failures.saturating_add(1), until));
     }
 
-    /// Until when nothing is tried again under this key.
-    pub(super) fn rests_until(&self, key: &str, now: Timestamp) -> Option<Timestamp> {
-        self.rests.get(key).map(|it| it.1).filter(|it| *it > now)
+    /// Until when this is not done under this key: it was done just now, or the last act has failed.
+    pub(super) fn rests_until(&self, key: &str, deed: &Deed, now: Timestamp) -> Option<Timestamp> {
+        let failed = self.rests.get(key).map(|it| it.1);
+        let done = self.done.get(key).filter(|(word, _)| *word == deed.word()).map(|it| it.1);
+        failed.max(done).filter(|it| *it > now)
+    }
+
+    /// When the next mark fades.
+    pub(super) fn next_mark_ends(&self, now: Timestamp) -> Option<Timestamp> {
+        self.marks.values().copied().filter(|it| *it > now).min()
+    }
+
+    /// Where there was no capacity, and until when that counts.
+    pub fn marks(&self) -> impl Iterator<Item = (&Mark, Timestamp)> {
+        self.marks.iter().map(|(mark, until)| (mark, *until))
     }
 
     /// All marks that hold.

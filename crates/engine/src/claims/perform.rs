@@ -103,9 +103,24 @@ fn still(act: &ClaimAct, view: &View) -> Result<(), String> {
 }
 
 fn still_orphan(act: &ClaimAct, view: &View) -> Result<(), String> {
-    let Deed::RemoveOrphan { machine, .. } = &act.deed else {
-        return Err("it is about no claim".to_owned());
+    let machine = match &act.deed {
+        Deed::RemoveOrphan { machine, .. } => Some(machine),
+        Deed::ReleaseNode { node } => view
+            .nodes
+            .get(&node.name)
+            .filter(|it| it.uid == node.uid)
+            .and_then(|it| it.machine.as_ref()),
+        Deed::Launch(_)
+        | Deed::EndAttempt { .. }
+        | Deed::Write { .. }
+        | Deed::Tell { .. }
+        | Deed::Register { .. }
+        | Deed::DeleteClaim { .. }
+        | Deed::DeleteNode { .. }
+        | Deed::Terminate { .. }
+        | Deed::ReleaseClaim { .. } => None,
     };
+    let Some(machine) = machine else { return Err("it is about no claim".to_owned()) };
     match view.claims.values().find(|it| it.machine.as_ref() == Some(machine)) {
         Some(claim) => Err(format!("NodeClaim {} has this machine", claim.name)),
         None => Ok(()),
@@ -191,30 +206,49 @@ async fn launches(
     if let Err(why) = still(act, &cluster.view()) {
         return ClaimDone::Withheld(why);
     }
+    let error = match cloud.launch(&request).await {
+        Ok(answer) => return write(launch, &claim, answer, cluster, now()).await,
+        Err(error) => error,
+    };
+    if !proves(launch, &error) {
+        return unproved(launch, error);
+    }
+    if let Err(why) = still(act, &cluster.view()) {
+        return ClaimDone::Withheld(why);
+    }
+    // The same token again: an empty fleet stays empty, and a machine would be told here.
     match cloud.launch(&request).await {
         Ok(answer) => write(launch, &claim, answer, cluster, now()).await,
-        Err(LaunchError::NoCapacity(choices)) => {
-            if let Err(why) = still(act, &cluster.view()) {
-                return ClaimDone::Withheld(why);
-            }
-            // The same token again: an empty fleet stays empty, and a machine would be told here.
-            match cloud.launch(&request).await {
-                Ok(answer) => write(launch, &claim, answer, cluster, now()).await,
-                Err(LaunchError::NoCapacity(_)) => {
-                    empty(launch, &claim, choices, cloud, cluster).await
-                }
-                Err(error) => ClaimDone::Launch(error),
-            }
-        }
-        Err(error @ (LaunchError::Unanswered(_) | LaunchError::Throttled { .. })) => {
+        Err(again) if proves(launch, &again) => empty(launch, &claim, error, cloud, cluster).await,
+        Err(again) => unproved(launch, again),
+    }
+}
+
+/// Whether the answer says that this token made nothing. An empty fleet says so; a refusal says it of this
+/// very call, which is enough if it was the first.
+fn proves(launch: &Launch, error: &LaunchError) -> bool {
+    match error {
+        LaunchError::NoCapacity(_) => true,
+        LaunchError::NoSuchImage(_) | LaunchError::Refused(_) => !launch.recorded,
+        LaunchError::NoSuchTemplate(_)
+        | LaunchError::OtherParameters
+        | LaunchError::Unanswered(_)
+        | LaunchError::Throttled { .. } => false,
+    }
+}
+
+fn unproved(launch: &Launch, error: LaunchError) -> ClaimDone {
+    let makes = |name: &str| launch.templates.iter().any(|it| it.name() == name);
+    match &error {
+        LaunchError::Unanswered(_) | LaunchError::Throttled { .. } | LaunchError::NoCapacity(_) => {
             ClaimDone::Launch(error)
         }
-        Err(
-            error @ (LaunchError::NoSuchImage(_)
-            | LaunchError::NoSuchTemplate(_)
-            | LaunchError::OtherParameters
-            | LaunchError::Refused(_)),
-        ) => refused(launch, &error),
+        // Somebody removed it, or it is too young to be seen: it is made again the next time.
+        LaunchError::NoSuchTemplate(name) if makes(name) => ClaimDone::Launch(error),
+        LaunchError::NoSuchTemplate(_)
+        | LaunchError::NoSuchImage(_)
+        | LaunchError::OtherParameters
+        | LaunchError::Refused(_) => refused(launch, &error),
     }
 }
 
@@ -241,11 +275,11 @@ async fn write(
     }
 }
 
-/// Twice empty by the token: if no machine has the claim's UID either, the attempt made nothing.
+/// Twice nothing by the token: if no machine has the claim's UID either, the attempt made nothing.
 async fn empty(
     launch: &Launch,
     claim: &Object,
-    choices: Vec<(String, String)>,
+    error: LaunchError,
     cloud: &impl Cloud,
     cluster: &impl Cluster,
 ) -> ClaimDone {
@@ -258,9 +292,13 @@ async fn empty(
         return ClaimDone::Withheld("a machine has the claim's UID on it".to_owned());
     }
     let mut attempt = launch.attempt.clone();
-    attempt.ended = Some(LaunchError::NoCapacity(choices.clone()).to_string());
-    match cluster.record_attempt(claim, &attempt).await {
-        Ok(_) => ClaimDone::NoCapacity { capacity_type: attempt.request.capacity_type, choices },
-        Err(error) => ClaimDone::Cluster(error),
+    attempt.ended = Some(error.to_string());
+    let capacity_type = attempt.request.capacity_type.clone();
+    match (cluster.record_attempt(claim, &attempt).await, error) {
+        (Err(error), _) => ClaimDone::Cluster(error),
+        (Ok(_), LaunchError::NoCapacity(choices)) => {
+            ClaimDone::NoCapacity { capacity_type, choices }
+        }
+        (Ok(_), error) => ClaimDone::Nothing(error.to_string()),
     }
 }

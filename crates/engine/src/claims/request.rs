@@ -18,7 +18,7 @@ use nodemolt_core::launch::{
 use nodemolt_core::seen::{
     Attempt, Choice, Claim, Class, FrozenRequest, Kind, ObjectName, Pool, View,
 };
-use nodemolt_core::wanted::{Purpose, Replacing, Wanted};
+use nodemolt_core::wanted::{Replacing, Wanted};
 use nodemolt_fit::capacity::EFA;
 use nodemolt_fit::{Operator, label};
 
@@ -210,18 +210,16 @@ impl<'a> Asking<'a> {
     }
 
     fn wanted(&self) -> Result<&'a Wanted, CallSeen> {
-        let open = self.claim.successor_of.as_ref().and_then(|it| self.known.open.get(it));
-        let purpose = open.copied().unwrap_or(Purpose::Other);
-        let key = (self.claim.class.clone(), purpose);
-        let wanted = self.known.wanted.get(&key);
-        wanted.ok_or_else(|| {
-            unknown(format!("the images of EC2NodeClass {} are not known yet", key.0))
+        self.known.wanted(self.claim).ok_or_else(|| {
+            let pool = self.claim.pool.as_deref().unwrap_or("no pool");
+            let class = &self.claim.class;
+            unknown(format!("the images of EC2NodeClass {class} for {pool} are not known yet"))
         })
     }
 
     fn network(&self) -> Result<&'a Network, CallSeen> {
         let class = &self.claim.class;
-        let network = self.known.networks.get(class);
+        let network = self.known.networks.get(class).copied();
         network
             .ok_or_else(|| unknown(format!("the network of EC2NodeClass {class} is not known yet")))
     }

@@ -1,14 +1,13 @@
 //! What stands on a claim and its node, as far as it has come?
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use nodemolt_core::claim::Because;
-use nodemolt_core::launch::{PlacementGroup, STATIC_VERSION};
+use nodemolt_core::launch::STATIC_VERSION;
 use nodemolt_core::node::{ImageRef, Instance, Running, Stamp};
-use nodemolt_core::seen::{Claim, Class, Node, Pool, Stage, View};
-use nodemolt_core::wanted::{Beside, TEMPLATE_VERSION};
+use nodemolt_core::seen::{Claim, Node, Stage, View};
+use nodemolt_core::wanted::TEMPLATE_VERSION;
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::label;
 
@@ -108,7 +107,7 @@ impl Found<'_> {
             labels.insert(key.to_owned(), value.to_owned());
         }
         let zone = Some(self.zone.to_owned());
-        ClaimState { zone, labels, capacity, allocatable, ..ClaimState::default() }
+        ClaimState { zone, capacity, allocatable, labels, ..ClaimState::default() }
     }
 }
 
@@ -165,10 +164,11 @@ pub(super) fn initialised(claim: &Claim, node: &Node, now: Timestamp) -> ClaimSt
 pub(super) fn not_launched(because: &Because, now: Timestamp) -> Option<ClaimState> {
     let (status, reason) = match because {
         Because::Withheld { .. } => (None, "NothingToLaunch"),
-        Because::NotKnown { .. } => (None, "NotKnown"),
         Because::Unproved { .. } => (None, "LaunchFailed"),
         Because::GaveUp { .. } => (Some(false), "LaunchFailed"),
-        Because::Next
+        // A question that is on its way is no news.
+        Because::NotKnown { .. }
+        | Because::Next
         | Because::AtRest
         | Because::NeverJoined
         | Because::NodeDeleted
@@ -181,42 +181,12 @@ pub(super) fn not_launched(because: &Because, now: Timestamp) -> Option<ClaimSta
     Some(ClaimState { conditions: vec![condition], ..ClaimState::default() })
 }
 
-/// The class and the pool of a claim whose stamps are of another version of ours.
-pub(super) fn stale_stamps<'a>(view: &'a View, claim: &Claim) -> Option<(&'a Class, &'a Pool)> {
+/// Whether a stamp is of another version of ours.
+pub(super) fn stale_stamps(claim: &Claim) -> bool {
     let stale = |stamp: &Option<Stamp>, version: &str| {
         stamp.as_ref().is_some_and(|it| it.version() != version.trim_end_matches(':'))
     };
-    let any =
-        stale(&claim.class_stamp, STATIC_VERSION) || stale(&claim.template_stamp, TEMPLATE_VERSION);
-    let class = view.classes.get(&claim.class).filter(|_| any)?;
-    let pool = view.pools.get(claim.pool.as_ref()?)?;
-    Some((class, pool))
-}
-
-/// What is wanted of a claim's machine beside its image.
-pub(super) fn beside(
-    view: &View,
-    known: &Known<'_>,
-    claim: &Claim,
-    (class, pool): (&Class, &Pool),
-) -> Beside {
-    let network = known.networks.get(&claim.class);
-    let types = known.offered.map(|it| it.types.iter().map(|it| it.name.clone()).collect());
-    let group = class.launch.placement_group.as_ref().map(|it| match it {
-        PlacementGroup::Name(name) => name.clone(),
-        PlacementGroup::Id(id) => id.as_str().to_owned(),
-    });
-    Beside {
-        class_stamp: Some(class.launch.static_stamp()),
-        template_stamp: Some(pool.template.stamp()),
-        requirements: pool.requirements.clone(),
-        instance_types: types.map(|it: BTreeSet<String>| Arc::new(it)),
-        security_groups: network.map(|it| it.security_groups.keys().cloned().collect()),
-        subnets: network.map(|it| it.subnets.iter().map(|it| it.id.clone()).collect()),
-        reservations: network.map(|it| it.reservations.iter().map(|it| it.id.clone()).collect()),
-        placement_group: Some(group),
-        control_plane: view.kubernetes,
-    }
+    stale(&claim.class_stamp, STATIC_VERSION) || stale(&claim.template_stamp, TEMPLATE_VERSION)
 }
 
 pub(super) fn running(claim: &Claim, machine: Option<&Machine>) -> Running {
