@@ -178,18 +178,18 @@ fn lives(memory: &mut Memory, sight: &Sight<'_>) -> claims::Decided {
     };
     let networks = sight.view.classes.values().filter_map(|class| {
         let network = memory.networks.get(&class.network)?.value()?;
-        Some((class.key.clone(), (**network).clone()))
+        Some((class.key.clone(), network.as_ref()))
     });
     let open = sight.records.replacements.values().filter(|it| !it.replacement.phase.ended());
     let open = open.map(|it| (it.name.clone(), purpose(it))).collect();
     let known = claims::Known {
         here: &here,
         offered: memory.offered.value().map(AsRef::as_ref),
-        networks: &networks.collect(),
-        machines: memory.machines.last().map(|(it, at)| (it.all.as_slice(), at)),
-        machines_before: memory.machines.before().map(|(it, at)| (it.all.as_slice(), at)),
-        wanted: &memory.for_launch,
-        open: &open,
+        networks: networks.collect(),
+        machines: memory.machines.last().map(|(it, at)| (it.as_ref(), at)),
+        machines_before: memory.machines.before().map(|(it, at)| (it.as_ref(), at)),
+        wanted: classes::for_launch(memory, sight),
+        open,
         memory: &memory.claims,
     };
     claims::decide(sight.view, &known, sight.now)

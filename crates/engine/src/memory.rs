@@ -20,7 +20,7 @@ pub(crate) use pace::Pace;
 
 use crate::act::{Act, Done, Errand, Question};
 use crate::claims;
-use crate::decide::classes::{ForLaunch, Resolved, TypesByFamily};
+use crate::decide::classes::{Resolved, TypesByFamily};
 use crate::decide::fleet::Readings;
 use crate::decide::placing::Verdicts;
 use crate::decide::pools::Shelf;
@@ -49,7 +49,6 @@ pub struct Memory {
     pub(crate) claims: claims::Memory,
     pub(crate) pace: Pace,
     pub(crate) classes: BTreeMap<ClassKey, Resolved>,
-    pub(crate) for_launch: ForLaunch,
     pub(crate) types: TypesByFamily,
     /// By pool.
     pub(crate) shelves: BTreeMap<String, Shelf>,
@@ -69,13 +68,8 @@ pub struct Memory {
     pub(crate) told: BTreeMap<(&'static str, String), Status>,
 }
 
-/// A list of machines.
-#[derive(Debug, Default)]
-pub(crate) struct Listed {
-    pub(crate) all: Vec<Machine>,
-    /// What has not changed since the list before is the same value.
-    pub(crate) by_id: BTreeMap<MachineId, Arc<Machine>>,
-}
+/// A list of machines. What has not changed since the list before is the same value.
+pub(crate) type Listed = BTreeMap<MachineId, Arc<Machine>>;
 
 /// For as long as we lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,15 +179,14 @@ impl Memory {
             (Question::Machines, Done::Machines(answer)) => {
                 let known = self.machines.value().map(Arc::clone);
                 // What has not changed stays the same value, so that nobody reads it again.
-                let kept = |it: &Machine| {
-                    let before = known.as_ref().and_then(|all| all.by_id.get(&it.id));
-                    match before.filter(|before| ***before == *it) {
-                        Some(before) => (it.id.clone(), Arc::clone(before)),
-                        None => (it.id.clone(), Arc::new(it.clone())),
+                let kept = |it: Machine| {
+                    let before = known.as_ref().and_then(|all| all.get(&it.id));
+                    match before.filter(|before| ***before == it) {
+                        Some(before) => (it.id, Arc::clone(before)),
+                        None => (it.id.clone(), Arc::new(it)),
                     }
                 };
-                let listed =
-                    answer.map(|all| Listed { by_id: all.iter().map(kept).collect(), all });
+                let listed = answer.map(|all| all.into_iter().map(kept).collect());
                 self.machines.hear(listed, asked_at.min(now));
             }
             (Question::Machines, _) => self.machines.missed(now),

@@ -42,11 +42,6 @@ pub(crate) struct Resolved {
 }
 
 impl Resolved {
-    /// It was decided in this very turn.
-    fn fresh(&self, now: Timestamp) -> bool {
-        self.at == now
-    }
-
     pub(crate) fn network(&self) -> Option<&Arc<Network>> {
         self.from.network.as_ref()
     }
@@ -122,7 +117,6 @@ pub(crate) fn resolve_all(memory: &mut Memory, sight: &Sight<'_>) -> Asked {
         }
     }
     memory.types = types;
-    for_launch(memory, sight);
     let running = in_use.into_values().flatten();
     let catalog = &memory.images.catalog;
     let (account, region) = (sight.config.account.as_ref(), &sight.config.region);
@@ -132,24 +126,25 @@ pub(crate) fn resolve_all(memory: &mut Memory, sight: &Sight<'_>) -> Asked {
     Asked { queries, look_again_at }
 }
 
-/// What is launched, by class and purpose. A class one of whose images is not remembered yet is missing.
-pub(crate) type ForLaunch = BTreeMap<(ClassKey, Purpose), Wanted>;
-
-fn for_launch(memory: &mut Memory, sight: &Sight<'_>) {
-    let mut known = std::mem::take(&mut memory.for_launch);
+/// What is launched, by class, pool and purpose. What is not remembered yet is missing. A rollout will tell
+/// the purposes apart.
+pub(crate) fn for_launch<'a>(
+    memory: &'a Memory,
+    sight: &Sight<'_>,
+) -> BTreeMap<(ClassKey, String, Purpose), &'a Wanted> {
+    let mut all = BTreeMap::new();
     for (key, resolved) in &memory.classes {
         let Ok(resolution) = &resolved.outcome else { continue };
-        let remembered = resolution.chosen.iter().all(|it| sight.view.images.contains_key(&it.id));
-        if !remembered {
+        if !resolution.chosen.iter().all(|it| sight.view.images.contains_key(&it.id)) {
             continue;
         }
-        for purpose in [Purpose::Wave, Purpose::Other] {
-            let place = (key.clone(), purpose);
-            let same = known.remove(&place).filter(|_| !resolved.fresh(sight.now));
-            let made = same.unwrap_or_else(|| wanted(resolution, None, purpose));
-            memory.for_launch.insert(place, made);
+        for (pool, wanted) in &resolved.wanted {
+            for purpose in [Purpose::Wave, Purpose::Other] {
+                all.insert((key.clone(), pool.clone(), purpose), wanted.as_ref());
+            }
         }
     }
+    all
 }
 
 /// Why nothing can be concluded, if nothing can.

@@ -124,7 +124,7 @@ impl Readings {
                 drifts.remove(&gone.name);
             }
             let claim = sight.claims.get(name.as_str()).copied();
-            let machine = node.machine.as_ref().and_then(|it| machines?.by_id.get(it));
+            let machine = node.machine.as_ref().and_then(|it| machines?.get(it));
             let wanted =
                 claim.and_then(|it| memory.classes.get(&it.class)?.wanted.get(it.pool.as_ref()?));
             let parts = Parts {

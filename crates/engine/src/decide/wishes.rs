@@ -91,7 +91,7 @@ fn of_node(
     if successor || !claim.stages.contains_key(&Stage::Initialized) {
         return None;
     }
-    let machine = claim.machine.as_ref().and_then(|it| memory.machines.value()?.by_id.get(it));
+    let machine = claim.machine.as_ref().and_then(|it| memory.machines.value()?.get(it));
     if let Some(machine) = machine
         && matches!(machine.state, MachineState::ShuttingDown | MachineState::Terminated)
     {
