@@ -8,6 +8,7 @@ use nodemolt_core::catalog::{Observation, Query};
 use nodemolt_core::drain::PodId;
 use nodemolt_core::seen::NetworkAsk;
 
+use crate::claims::{ClaimAct, ClaimDone};
 use crate::port::{
     CloudError, ClusterError, EvictAnswer, Machine, Network, NewClaim, Object, Offered,
 };
@@ -42,6 +43,10 @@ pub struct Act {
     /// Of the leader that decided it: in another one's time it is not performed.
     pub epoch: u64,
     pub decided_at: Timestamp,
+    /// When our lease ends unless it is renewed: not performed after this.
+    pub leads_until: Timestamp,
+    /// A pause or a lock holds it back.
+    pub voluntary: bool,
     /// How long it may take. Whoever runs the hands drops [`crate::perform`] after this, and says
     /// [`Done::Late`]: that gives up the answer and not the act.
     pub allowed: SignedDuration,
@@ -67,6 +72,10 @@ pub enum Errand {
     Evict {
         replacement: String,
         pod: PodId,
+        /// Of its node.
+        pool: Option<String>,
+        /// The UID of whoever starts it again.
+        owner: Option<String>,
     },
     /// Past budgets and protections, as the Replacement records.
     DeletePod {
@@ -80,6 +89,8 @@ pub enum Errand {
         claim: String,
         uid: String,
     },
+    /// The life of a claim and of its machine.
+    Claim(Box<ClaimAct>),
     /// Of a successor that nobody needs.
     DeleteSuccessor {
         replacement: String,
@@ -99,6 +110,7 @@ pub enum Done {
     Made(Result<String, ClusterError>),
     Written(Result<(), ClusterError>),
     Evicted(Result<EvictAnswer, ClusterError>),
+    Claim(ClaimDone),
     /// It was not begun: right before, something spoke against it.
     Withheld(String),
     /// No answer came in time. It may have happened all the same.

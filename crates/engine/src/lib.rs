@@ -8,9 +8,12 @@ pub mod claims;
 pub mod port;
 pub mod record;
 mod act;
+mod decide;
 mod hands;
+mod ledger;
 mod memory;
 mod picture;
+mod status;
 mod turn;
 
 use jiff::Timestamp;

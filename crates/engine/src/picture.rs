@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use nodemolt_core::budget::Measured;
+use nodemolt_core::budget::{Limits, Measured};
 use nodemolt_core::drain::Drain;
 use nodemolt_core::drift::Drift;
 use nodemolt_core::explain::World;
@@ -17,6 +17,9 @@ use nodemolt_core::replace::{Replacement, Step};
 use nodemolt_core::seen::View;
 
 use crate::Config;
+use crate::decide::fleet::Readings;
+use crate::decide::going::Going;
+use crate::decide::{Sight, decide};
 use crate::memory::Memory;
 use crate::port::Records;
 
@@ -34,9 +37,45 @@ pub struct Picture {
     pub replacements: BTreeMap<String, Replacement>,
     pub steps: BTreeMap<String, Step>,
     pub drains: Vec<Drain>,
+    pub limits: Limits,
+    /// Classes of which nothing is concluded yet, and why.
+    pub unresolved: BTreeMap<String, String>,
 }
 
 impl Picture {
+    pub(crate) fn new(
+        sight: &Sight<'_>,
+        readings: &Readings,
+        plan: Plan,
+        rooms: Measured,
+        going: &[Going],
+        limits: Limits,
+    ) -> Self {
+        let mut replacements: BTreeMap<String, Replacement> = BTreeMap::new();
+        for it in sight.records.replacements.values() {
+            let rank = |it: &Replacement| (!it.phase.ended(), it.since);
+            let node = &it.replacement.old.node;
+            if replacements.get(node).is_none_or(|known| rank(known) < rank(&it.replacement)) {
+                replacements.insert(node.clone(), it.replacement.clone());
+            }
+        }
+        let steps =
+            going.iter().map(|it| (it.recorded.replacement.old.node.clone(), it.step.clone()));
+        Self {
+            at: sight.now,
+            fleet: Arc::clone(readings.fleet()),
+            plan,
+            rooms,
+            running: Arc::clone(readings.running()),
+            drifts: Arc::clone(readings.drifts()),
+            replacements,
+            steps: steps.collect(),
+            drains: going.iter().filter_map(|it| it.drain.clone()).collect(),
+            limits,
+            unresolved: BTreeMap::new(),
+        }
+    }
+
     /// For [`nodemolt_core::explain`].
     pub fn world(&self) -> World<'_> {
         World {
@@ -50,29 +89,21 @@ impl Picture {
             drains: &self.drains,
         }
     }
+
+    /// Nodes that do not match, or of which that is not known, by name.
+    pub fn drifting(&self) -> impl Iterator<Item = (&str, &Drift)> {
+        let drifts = self.drifts.iter().filter(|(_, it)| **it != Drift::InSync);
+        drifts.map(|(name, it)| (name.as_str(), it))
+    }
 }
 
-/// The picture as a turn would see it now. Nothing is written.
+/// The picture as a turn would see it now. Nothing is written, and nothing is asked.
 pub fn look(
-    _memory: &mut Memory,
-    _config: &Config,
-    _view: &View,
-    _records: &Records,
+    memory: &mut Memory,
+    config: &Config,
+    view: &View,
+    records: &Records,
     now: Timestamp,
 ) -> Picture {
-    let fleet = Fleet::default();
-    let grants = nodemolt_core::budget::Grants::default();
-    let limits = nodemolt_core::budget::Limits::default();
-    let act = nodemolt_core::budget::Act::Replace;
-    Picture {
-        at: now,
-        rooms: nodemolt_core::budget::measure([], &limits, &grants, act, now),
-        fleet: Arc::new(fleet),
-        plan: Plan::default(),
-        running: Arc::default(),
-        drifts: Arc::default(),
-        replacements: BTreeMap::new(),
-        steps: BTreeMap::new(),
-        drains: Vec::new(),
-    }
+    decide(memory, &Sight::new(config, view, records, now)).picture
 }

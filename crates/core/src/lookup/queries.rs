@@ -97,11 +97,11 @@ pub fn queries_for<'a>(
 
 /// The images that the parameters among these queries name now.
 pub fn pointed(catalog: &Catalog, queries: &BTreeSet<Query>) -> BTreeSet<ImageId> {
-    let named = |it: &Query| match it {
+    let asked = |it: &Query| match it {
         Query::Parameters(query) => query.names.clone(),
         Query::Images(_) | Query::Untold => BTreeSet::new(),
     };
-    let names: BTreeSet<String> = queries.iter().flat_map(named).collect();
+    let names: BTreeSet<String> = queries.iter().flat_map(asked).collect();
     let parameters = catalog.parameters.values().filter(|it| {
         names.contains(&it.name) || it.arn.as_ref().is_some_and(|arn| names.contains(arn))
     });

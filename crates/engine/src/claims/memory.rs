@@ -171,6 +171,11 @@ impl Memory {
         self.marks.iter().map(|(mark, until)| (mark, *until))
     }
 
+    /// All marks that hold.
+    pub(crate) fn marked(&self, now: Timestamp) -> BTreeSet<Mark> {
+        self.marks.iter().filter(|(_, until)| **until > now).map(|(mark, _)| mark.clone()).collect()
+    }
+
     pub(super) fn marked_until(&self, mark: &Mark, now: Timestamp) -> Option<Timestamp> {
         self.marks.get(mark).copied().filter(|it| *it > now)
     }
