@@ -81,7 +81,7 @@ pub struct ApiServer {
     /// One per kind, in the order of [`kinds::ALL`].
     shelves: Vec<Shelf>,
     index: Index,
-    validators: Rc<Validators>,
+    validators: &'static Validators,
     /// What changed since the controllers last asked. `None`: there are none.
     feed: Option<Vec<Touched>>,
 }

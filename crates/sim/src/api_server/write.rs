@@ -4,11 +4,12 @@
 //! what only the server may write, and is it well-formed. A write that changes nothing is none.
 
 use jiff::Timestamp;
+use nodemolt_api::admission::Outcome;
 use nodemolt_cluster::transport::{Refusal, Request, Verb};
 use serde_json::Value;
 
 use super::refuse::{self, Wrong};
-use super::{ApiServer, Call, builtin, finalizers};
+use super::{ApiServer, Call, Key, builtin, finalizers};
 use crate::json::{at, merge, remove, set, stamp, text, whole};
 use crate::kinds;
 use crate::trace::Actor;
@@ -118,6 +119,10 @@ impl ApiServer {
             }
         };
         set(&mut new, &["apiVersion"], Value::String(stored_version));
+        // The validator writes as Go does and leaves out a nought. This one is a pointer in Go, and stays.
+        if let Some(grace) = at(old, &["metadata", "deletionGracePeriodSeconds"]) {
+            set(&mut new, &["metadata", "deletionGracePeriodSeconds"], grace.clone());
+        }
         if new == *old {
             return Ok(new);
         }
@@ -178,10 +183,6 @@ impl ApiServer {
         Ok(object)
     }
 }
-
-use nodemolt_api::admission::Outcome;
-
-use super::Key;
 
 fn verdict(call: &Call<'_>, outcome: Outcome) -> Result<Value, Refusal> {
     outcome.verdict.map_err(|causes| refuse::inadmissible(call.resource, call.name(), &causes))
