@@ -1,5 +1,7 @@
 //! What runs in a cluster by itself: whole lives of pods and nodes.
 #![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
+#![allow(clippy::wildcard_enum_match_arm, reason = "some facts are looked for among all")]
+#![allow(clippy::needless_pass_by_value, reason = "cases read better without ampersands")]
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -359,7 +361,7 @@ fn a_stateful_set_goes_one_by_one_and_keeps_names_and_places() {
             match old {
                 None => assert_eq!(object["metadata"]["name"], format!("db-{ready}")),
                 Some(old) if holds(object, "Ready", "True") && !holds(old, "Ready", "True") => {
-                    ready += 1
+                    ready += 1;
                 }
                 Some(_) => {}
             }
@@ -385,7 +387,7 @@ fn a_stateful_set_goes_one_by_one_and_keeps_names_and_places() {
                 there = true;
             }
             Fact::Removed { resource: POD, last } if last["metadata"]["name"] == "db-1" => {
-                there = false
+                there = false;
             }
             _ => {}
         }
@@ -652,7 +654,7 @@ fn life(seed: u64) -> (u64, usize) {
         drive.run(30);
         let pods = drive.pods();
         if let Some(pod) = pods.get(round % pods.len()) {
-            let _ = drive.evict(&pod["metadata"]["name"].as_str().unwrap().to_owned());
+            let _ = drive.evict(pod["metadata"]["name"].as_str().unwrap());
         }
     }
     let due = drive.kube.machine_gone("i-00000000000000002", drive.now, &mut drive.dice);

@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use nodemolt_api::admission::Outcome;
-use nodemolt_cluster::transport::{Refusal, Request, Verb};
+use nodemolt_cluster::transport::{Refusal, Request, Resource, Verb};
 use serde_json::Value;
 
 use super::refuse::{self, Wrong};
@@ -82,7 +82,9 @@ impl ApiServer {
                     "0x0",
                     "must be specified for an update",
                 );
-                return Err(refuse::invalid(call.resource, call.name(), &[wrong]));
+                // The server calls the kind by its plural here.
+                let plural = Resource { kind: call.resource.plural, ..call.resource };
+                return Err(refuse::invalid(plural, call.name(), &[wrong]));
             }
         } else if revision.parse::<u64>().is_err() {
             let wrong = Wrong::invalid("metadata.resourceVersion", &format!("{revision:?}"), "");
@@ -138,7 +140,9 @@ impl ApiServer {
         now: Timestamp,
     ) -> Value {
         let deleting = at(&object, &["metadata", "deletionTimestamp"]).is_some();
-        let waits = whole(&object, &["metadata", "deletionGracePeriodSeconds"]) != Some(0);
+        let grace = whole(&object, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
+        // A namespace waits for what is in it.
+        let waits = grace > 0 || kinds::ALL[kind] == kinds::NAMESPACE;
         if deleting && !waits && finalizers(&object).is_empty() {
             return (*self.take(by, kind, object, now)).clone();
         }
