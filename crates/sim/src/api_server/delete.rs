@@ -165,17 +165,24 @@ fn pod(object: &Value, options: &Options, now: Timestamp) -> Comes {
     let end = |it: Value| if held { Comes::Marked(it) } else { Comes::Gone };
     if at(object, &["metadata", "deletionTimestamp"]).is_some() {
         let given = whole(object, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
-        let Some(asked) = options.grace_seconds.map(|it| if it < 0 { 1 } else { it }) else {
+        if given == 0 {
+            return if held { Comes::Already } else { Comes::Gone };
+        }
+        let Some(mut asked) = options.grace_seconds.map(|it| if it < 0 { 1 } else { it }) else {
             return Comes::Already;
         };
         if asked >= given {
-            // What was given no time and is still there waits for a finalizer.
-            return if given == 0 && !held { Comes::Gone } else { Comes::Already };
+            return Comes::Already;
         }
         let mut shorter = object.clone();
         if let Some(until) = time(object, &["metadata", "deletionTimestamp"]) {
             let sooner = SignedDuration::from_secs(given.saturating_sub(asked));
-            let until = until.checked_sub(sooner).unwrap_or(until);
+            let mut until = until.checked_sub(sooner).unwrap_or(until);
+            // Nothing ends in the past; who was asked to end gently still has to say that it has.
+            if until < now {
+                until = now;
+                asked = asked.min(1);
+            }
             set(&mut shorter, &["metadata", "deletionTimestamp"], stamp(until));
         }
         set(&mut shorter, &["metadata", "deletionGracePeriodSeconds"], json!(asked));

@@ -4,11 +4,12 @@
 //! what only the server may write, and is it well-formed. A write that changes nothing is none.
 
 use jiff::Timestamp;
-use nodemolt_cluster::transport::{Refusal, Request, Verb};
+use nodemolt_api::admission::Outcome;
+use nodemolt_cluster::transport::{Refusal, Request, Resource, Verb};
 use serde_json::Value;
 
 use super::refuse::{self, Wrong};
-use super::{ApiServer, Call, builtin, finalizers};
+use super::{ApiServer, Call, Key, builtin, finalizers};
 use crate::json::{at, merge, remove, set, stamp, text, whole};
 use crate::kinds;
 use crate::trace::Actor;
@@ -81,7 +82,9 @@ impl ApiServer {
                     "0x0",
                     "must be specified for an update",
                 );
-                return Err(refuse::invalid(call.resource, call.name(), &[wrong]));
+                // The server calls the kind by its plural here.
+                let plural = Resource { kind: call.resource.plural, ..call.resource };
+                return Err(refuse::invalid(plural, call.name(), &[wrong]));
             }
         } else if revision.parse::<u64>().is_err() {
             let wrong = Wrong::invalid("metadata.resourceVersion", &format!("{revision:?}"), "");
@@ -118,6 +121,10 @@ impl ApiServer {
             }
         };
         set(&mut new, &["apiVersion"], Value::String(stored_version));
+        // The validator writes as Go does and leaves out a nought. This one is a pointer in Go, and stays.
+        if let Some(grace) = at(old, &["metadata", "deletionGracePeriodSeconds"]) {
+            set(&mut new, &["metadata", "deletionGracePeriodSeconds"], grace.clone());
+        }
         if new == *old {
             return Ok(new);
         }
@@ -133,7 +140,9 @@ impl ApiServer {
         now: Timestamp,
     ) -> Value {
         let deleting = at(&object, &["metadata", "deletionTimestamp"]).is_some();
-        let waits = whole(&object, &["metadata", "deletionGracePeriodSeconds"]) != Some(0);
+        let grace = whole(&object, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
+        // A namespace waits for what is in it.
+        let waits = grace > 0 || kinds::ALL[kind] == kinds::NAMESPACE;
         if deleting && !waits && finalizers(&object).is_empty() {
             return (*self.take(by, kind, object, now)).clone();
         }
@@ -178,10 +187,6 @@ impl ApiServer {
         Ok(object)
     }
 }
-
-use nodemolt_api::admission::Outcome;
-
-use super::Key;
 
 fn verdict(call: &Call<'_>, outcome: Outcome) -> Result<Value, Refusal> {
     outcome.verdict.map_err(|causes| refuse::inadmissible(call.resource, call.name(), &causes))

@@ -71,10 +71,11 @@ impl Kube {
                 self.stop(pod, now, dice, due);
             } else if text(pod, &["status", "phase"]) == "Pending" {
                 self.start(pod, now, dice, due);
-            } else if !ready(pod) && text(pod, &["status", "phase"]) == "Running" {
-                if let Some(ready_at) = self.pace.pod_ready(pod, now, dice) {
-                    due.push((ready_at, event(pod, InPod::Ready)));
-                }
+            } else if !ready(pod)
+                && text(pod, &["status", "phase"]) == "Running"
+                && let Some(ready_at) = self.pace.pod_ready(pod, now, dice)
+            {
+                due.push((ready_at, event(pod, InPod::Ready)));
             }
         }
     }
