@@ -5,13 +5,13 @@
 //! status; both change one resource version.
 
 use kube::{CustomResource, CustomResourceExt as _, KubeSchema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     crd::{self, Crd},
     meta::Condition,
     problem::{Finding, quoted},
-    replacement::Cause,
     shape,
 };
 
@@ -95,6 +95,10 @@ shape::object! {
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = ("self.metadata.name == 'cluster'", "there is one ledger for the whole cluster: name it `cluster`"),
+    validation = (
+        "!has(oldSelf.status) || !has(oldSelf.status.lock) || (has(self.status) && has(self.status.lock) && self.status.lock.id == oldSelf.status.lock.id) || (has(self.spec.releasedLock) && self.spec.releasedLock == oldSelf.status.lock.id)",
+        "the lock holds until a person has released it: write its id into `spec.releasedLock`, or run `nodemolt unlock`"
+    ),
     validation = ("!has(oldSelf.status) || has(self.status)", "the status cannot be removed: delete the ledger, and nodemolt writes another one from its records")
 )]
 #[serde(rename_all = "camelCase")]
@@ -162,6 +166,10 @@ pub struct DisruptionLedgerStatus {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["holder"])
     )]
     pub grants: Vec<Grant>,
+    /// Grants that were given back a short while ago, which cooldowns count from: the newest thousand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000), extend("x-kubernetes-list-type" = "atomic"))]
+    pub closed: Vec<ClosedGrant>,
     /// Why nodemolt stopped itself: its own records contradict each other. It holds until a person
     /// names its id in `spec.releasedLock`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -180,22 +188,54 @@ pub struct Grant {
     #[schemars(length(min = 1, max = 63))]
     pub holder: String,
     /// What for. `Delete` and `Interruption` are granted over the budget if need be.
-    #[schemars(schema_with = "shape::word::<Cause>")]
-    pub kind: Cause,
+    #[schemars(schema_with = "shape::word::<GrantKind>")]
+    pub kind: GrantKind,
     /// The epoch of the leader that granted it.
     #[schemars(range(min = 0))]
     pub epoch: i64,
     /// Since when.
     #[schemars(schema_with = "shape::time")]
     pub since: String,
-    /// The node's name, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253))]
-    pub node_name: Option<String>,
+    /// The node's name, by which budgets count it. Its claim's, where it never became a node.
+    #[schemars(length(min = 1, max = 253))]
+    pub node_name: String,
     /// The node's pool, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub node_pool: Option<String>,
+}
+
+/// What a node may be disturbed for.
+#[derive(JsonSchema, Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GrantKind {
+    /// It is replaced: for drift, for expiry, or because a person asked.
+    Replacement,
+    /// A person deleted it.
+    Delete,
+    /// EC2 takes the machine away.
+    Interruption,
+    /// Nothing runs on it.
+    Emptiness,
+    /// Fewer nodes could do the work.
+    Consolidation,
+}
+
+/// A grant that was given back.
+#[derive(KubeSchema, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClosedGrant {
+    /// The node's name.
+    #[schemars(length(min = 1, max = 253))]
+    pub node_name: String,
+    /// The node's class, whose cooldown it counts for.
+    #[schemars(length(min = 1, max = 253))]
+    pub node_class: String,
+    /// Since when it was granted.
+    #[schemars(schema_with = "shape::time")]
+    pub since: String,
+    /// When it was given back.
+    #[schemars(schema_with = "shape::time")]
+    pub ended_at: String,
 }
 
 /// Why nodemolt stopped itself.

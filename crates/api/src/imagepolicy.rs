@@ -15,10 +15,10 @@ use crate::{
 };
 
 pub use check::check;
-pub(crate) use rollout::check_schedule;
 pub use rollout::{
     BarePods, Day, DrainLimitAction, ReplacementOrder, Rollout, Unit, Window, Windows,
 };
+pub(crate) use rollout::{read as read_rollout, read_schedule, unreadable};
 
 mod check;
 mod rollout;

@@ -26,16 +26,16 @@ use crate::nodepool::NodePool;
 use crate::problem::Finding;
 
 /// Reads a field, and notes where it cannot be read.
-struct Reader {
-    found: Vec<Finding>,
+pub(crate) struct Reader {
+    pub(crate) found: Vec<Finding>,
 }
 
 impl Reader {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { found: Vec::new() }
     }
 
-    fn parse<T>(&mut self, field: &str, text: &str) -> Option<T>
+    pub(crate) fn parse<T>(&mut self, field: &str, text: &str) -> Option<T>
     where
         T: std::str::FromStr,
         T::Err: std::fmt::Display,
@@ -45,7 +45,7 @@ impl Reader {
             .ok()
     }
 
-    fn time(&mut self, field: &str, text: &str) -> Option<Timestamp> {
+    pub(crate) fn time(&mut self, field: &str, text: &str) -> Option<Timestamp> {
         let read = read_time(text);
         if read.is_none() {
             let message = format!("`{text}` is not a date or a time with its zone");
@@ -55,7 +55,7 @@ impl Reader {
         read
     }
 
-    fn requirement(&mut self, field: &str, wire: &WireRequirement) -> Option<Written> {
+    pub(crate) fn requirement(&mut self, field: &str, wire: &WireRequirement) -> Option<Written> {
         let operator: Operator = self.parse(&format!("{field}.operator"), &wire.operator)?;
         let min_values = match wire.min_values {
             None => None,
@@ -88,7 +88,15 @@ impl Reader {
         }
     }
 
-    fn finish<T>(self, value: Option<T>) -> Result<T, Vec<Finding>> {
+    /// What has to be there.
+    pub(crate) fn present<T>(&mut self, field: &str, value: Option<T>) -> Option<T> {
+        if value.is_none() {
+            self.found.push(Finding::error(field, "is missing"));
+        }
+        value
+    }
+
+    pub(crate) fn finish<T>(self, value: Option<T>) -> Result<T, Vec<Finding>> {
         match value {
             Some(value) if self.found.is_empty() => Ok(value),
             _ => Err(self.found),
@@ -271,7 +279,11 @@ fn which(reader: &mut Reader, field: &str, text: &str) -> Option<Which> {
     Some(Which::Name(NamePattern::new(text)))
 }
 
-fn read_selector(reader: &mut Reader, field: &str, wire: &meta::LabelSelector) -> LabelSelector {
+pub(crate) fn read_selector(
+    reader: &mut Reader,
+    field: &str,
+    wire: &meta::LabelSelector,
+) -> LabelSelector {
     let mut selector = LabelSelector { labels: wire.match_labels.clone(), expressions: Vec::new() };
     for (at, expression) in wire.match_expressions.iter().enumerate() {
         let key = expression.key.clone();

@@ -34,10 +34,15 @@ pub mod v1beta1;
 
 pub mod answers;
 pub mod into_core;
+pub mod into_budget;
+pub mod into_node;
+pub mod into_record;
 pub mod into_launch;
 pub mod into_bootstrap;
 
 pub mod listing;
+pub mod eyes;
+pub mod attempt;
 
 mod owner;
 mod shape;

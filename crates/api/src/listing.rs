@@ -7,21 +7,24 @@
 //! A manifest was written by a person: defaults are still to be applied, and a field that nobody knows
 //! is misspelt. An object that has a uid is of the first kind.
 
+mod claim;
+pub(crate) mod around;
 mod doubt;
-mod node;
-mod pod;
-mod pool;
-mod reader;
+pub(crate) mod node;
+pub(crate) mod owners;
+pub(crate) mod pod;
+pub(crate) mod pool;
+pub(crate) mod reader;
 mod terms;
-mod volume;
-mod workload;
-mod world;
+pub(crate) mod volume;
+pub(crate) mod workload;
+pub(crate) mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
-    batch::v1::Job,
+    batch::v1::{CronJob, Job},
     core::v1::{
         Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplateSpec,
         ReplicationController,
@@ -53,12 +56,12 @@ pub struct Listing {
     nodes: Vec<Located<Node>>,
     workloads: Vec<Located<Workload>>,
     namespaces: BTreeMap<String, Namespace>,
-    volumes: BTreeMap<String, Located<PersistentVolume>>,
-    claims: BTreeMap<(String, String), Located<PersistentVolumeClaim>>,
-    storage_classes: BTreeMap<String, Located<StorageClass>>,
+    volumes: BTreeMap<String, PersistentVolume>,
+    claims: BTreeMap<(String, String), PersistentVolumeClaim>,
+    storage_classes: BTreeMap<String, StorageClass>,
     csi_nodes: BTreeMap<String, CSINode>,
     priority_classes: BTreeMap<String, PriorityClass>,
-    runtime_classes: BTreeMap<String, Located<RuntimeClass>>,
+    runtime_classes: BTreeMap<String, RuntimeClass>,
     /// Kinds that say nothing about where pods fit, and how many of each there were.
     pub ignored: BTreeMap<String, usize>,
     /// Kind, namespace and name of whatever was read.
@@ -109,8 +112,13 @@ enum Copies {
     },
 }
 
+const CRON_JOB: &str = "CronJob";
+const DAEMON_SET: &str = "DaemonSet";
+/// The label by which a `ReplicaSet` knows its pods.
+const TEMPLATE_HASH: &str = "pod-template-hash";
+
 /// Kinds that are read, with the versions in which they are.
-const KINDS: [(&str, &str); 16] = [
+const KINDS: [(&str, &str); 17] = [
     ("Pod", "v1"),
     ("Node", "v1"),
     ("Namespace", "v1"),
@@ -122,6 +130,7 @@ const KINDS: [(&str, &str); 16] = [
     ("StatefulSet", "apps/v1"),
     ("DaemonSet", "apps/v1"),
     ("Job", "batch/v1"),
+    (CRON_JOB, "batch/v1"),
     ("StorageClass", "storage.k8s.io/v1"),
     ("CSINode", "storage.k8s.io/v1"),
     ("PriorityClass", "scheduling.k8s.io/v1"),
@@ -162,7 +171,7 @@ impl Listing {
         meta: impl FnOnce(&T) -> &ObjectMeta,
     ) -> Taken<T> {
         let (value, found) = at.decode::<T>();
-        let unknown = unknown_in_spec(&found);
+        let unknown = unknown_in_spec(&found, kind);
         let Some(value) = value else {
             return Taken { value: None, found: judge(found, false), unknown };
         };
@@ -197,13 +206,19 @@ impl<T> Taken<T> {
 }
 
 /// Names of the unknown fields that stand right in the spec of a pod, where they may decide where it goes.
-fn unknown_in_spec(found: &[(Place, Finding)]) -> Vec<String> {
+fn unknown_in_spec(found: &[(Place, Finding)], kind: &str) -> Vec<String> {
+    let spec = if kind == "Pod" { "spec" } else { spec_of_pods(kind) };
     let unknown = found.iter().filter(|(_, it)| it.message == UNKNOWN_FIELD);
     let in_spec = unknown.filter_map(|(_, it)| {
-        let inside = it.field.strip_prefix("spec.template.").unwrap_or(&it.field);
-        inside.strip_prefix("spec.").filter(|it| !it.contains(['.', '[']))
+        let inside = it.field.strip_prefix(spec)?.strip_prefix('.')?;
+        Some(inside).filter(|it| !it.contains(['.', '[']))
     });
     in_spec.map(str::to_owned).collect()
+}
+
+/// Where a workload has the spec of its pods.
+fn spec_of_pods(kind: &str) -> &'static str {
+    if kind == CRON_JOB { "spec.jobTemplate.spec.template.spec" } else { "spec.template.spec" }
 }
 
 /// What an unknown field means depends on who wrote it; and nothing is said about empty ones, of which
@@ -260,20 +275,20 @@ impl Others for Listing {
             "PersistentVolume" => {
                 let taken = self.take(known, &at, |it: &PersistentVolume| &it.metadata);
                 taken.then(|it| {
-                    self.volumes.insert(name(&it.metadata).to_owned(), at.map(|()| it));
+                    self.volumes.insert(name(&it.metadata).to_owned(), it);
                 })
             }
             "PersistentVolumeClaim" => {
                 let taken = self.take(known, &at, |it: &PersistentVolumeClaim| &it.metadata);
                 taken.then(|it| {
                     let key = (namespace(&it.metadata).to_owned(), name(&it.metadata).to_owned());
-                    self.claims.insert(key, at.map(|()| it));
+                    self.claims.insert(key, it);
                 })
             }
             "StorageClass" => {
                 let taken = self.take(known, &at, |it: &StorageClass| &it.metadata);
                 taken.then(|it| {
-                    self.storage_classes.insert(name(&it.metadata).to_owned(), at.map(|()| it));
+                    self.storage_classes.insert(name(&it.metadata).to_owned(), it);
                 })
             }
             "CSINode" => {
@@ -289,7 +304,7 @@ impl Others for Listing {
             "RuntimeClass" => {
                 let taken = self.take(known, &at, |it: &RuntimeClass| &it.metadata);
                 taken.then(|it| {
-                    self.runtime_classes.insert(name(&it.metadata).to_owned(), at.map(|()| it));
+                    self.runtime_classes.insert(name(&it.metadata).to_owned(), it);
                 })
             }
             "DaemonSet" => {
@@ -315,6 +330,10 @@ impl Others for Listing {
             "Job" => {
                 let taken = self.take(known, &at, |it: &Job| &it.metadata);
                 self.stands_for_pods(taken, at, workload::job)
+            }
+            CRON_JOB => {
+                let taken = self.take(known, &at, |it: &CronJob| &it.metadata);
+                self.stands_for_pods(taken, at, workload::cron_job)
             }
             _ => Vec::new(),
         }
@@ -343,11 +362,11 @@ impl Listing {
     }
 }
 
-fn name(meta: &ObjectMeta) -> &str {
+pub(crate) fn name(meta: &ObjectMeta) -> &str {
     meta.name.as_deref().or(meta.generate_name.as_deref()).unwrap_or_default()
 }
 
 /// Where nothing is written, kubectl's own default.
-fn namespace(meta: &ObjectMeta) -> &str {
+pub(crate) fn namespace(meta: &ObjectMeta) -> &str {
     meta.namespace.as_deref().filter(|it| !it.is_empty()).unwrap_or("default")
 }

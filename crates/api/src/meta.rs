@@ -167,6 +167,15 @@ pub enum IntOrString {
     String(String),
 }
 
+impl fmt::Display for IntOrString {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(number) => write!(out, "{number}"),
+            Self::String(text) => out.write_str(text),
+        }
+    }
+}
+
 impl Serialize for IntOrString {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use kube::{CustomResource, CustomResourceExt as _, KubeSchema};
+use nodemolt_core::budget::Amount;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -209,8 +210,11 @@ pub fn check(budget: &NodeDisruptionBudget) -> Vec<Finding> {
             found.push(finding.hint("write `karpenter.sh/nodepool`, which nodes carry today"));
         }
     }
-    found.extend(amount("spec.minAvailable", min_available.as_ref()));
-    found.extend(amount("spec.maxUnavailable", max_unavailable.as_ref()));
+    for (field, written) in
+        [("spec.minAvailable", min_available), ("spec.maxUnavailable", max_unavailable)]
+    {
+        found.extend(written.as_ref().and_then(|it| amount(field, it).err()));
+    }
     if gates.as_ref().is_some_and(Vec::is_empty) {
         let finding = Finding::error("spec.gates", "holds nobody back");
         found.push(finding.hint("write `[Controller]` or `[Controller, People]`"));
@@ -219,18 +223,10 @@ pub fn check(budget: &NodeDisruptionBudget) -> Vec<Finding> {
 }
 
 /// A number or a share, never negative.
-pub(crate) fn amount(field: &str, written: Option<&IntOrString>) -> Option<Finding> {
-    let wrong = match written? {
-        IntOrString::Int(number) => (*number < 0).then(|| number.to_string()),
-        IntOrString::String(text) => (!number_or_percent(text)).then(|| text.clone()),
-    }?;
-    let message = format!("{} is neither a number nor a percentage", quoted(&wrong));
-    Some(Finding::error(field, message).hint("write a number such as 3, or a share such as 10%"))
-}
-
-fn number_or_percent(text: &str) -> bool {
-    let digits = text.strip_suffix('%').unwrap_or(text);
-    let most = if digits.len() < text.len() { 100 } else { 999_999_999 };
-    let plain = digits.bytes().all(|it| it.is_ascii_digit()) && digits.len() <= 9;
-    plain && digits.parse::<u32>().is_ok_and(|it| it <= most)
+pub(crate) fn amount(field: &str, written: &IntOrString) -> Result<Amount, Finding> {
+    let text = written.to_string();
+    text.parse().map_err(|_| {
+        let message = format!("{} is neither a number nor a percentage", quoted(&text));
+        Finding::error(field, message).hint("write a number such as 3, or a share such as 10%")
+    })
 }

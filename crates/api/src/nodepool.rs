@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     crd::{self, Crd, schema},
-    imagepolicy::check_schedule,
+    imagepolicy::read_schedule,
     meta::{Condition, ObjectMeta, Quantity, WireRequirement},
     problem::{Finding, Severity, nearest, quoted},
     requirement,
@@ -303,7 +303,7 @@ pub struct Budget {
 }
 
 /// The schema's own default.
-fn ten_percent() -> String {
+pub(crate) fn ten_percent() -> String {
     "10%".to_owned()
 }
 
@@ -356,8 +356,8 @@ fn useless(spec: &NodePoolSpec, requirements: &[WireRequirement]) -> Vec<Finding
     let budgets = spec.disruption.iter().flat_map(|it| it.budgets.iter().flatten());
     for (index, budget) in budgets.enumerate() {
         let field = format!("spec.disruption.budgets[{index}].schedule");
-        if let Some(finding) = budget.schedule.as_deref().and_then(|it| check_schedule(&field, it))
-        {
+        let read = budget.schedule.as_deref().map(|it| read_schedule(&field, it));
+        if let Some(Err(finding)) = read {
             found.push(Finding { severity: Severity::Warning, ..finding });
         }
     }

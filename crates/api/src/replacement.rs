@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     crd::{self, Crd},
+    imagepolicy::{DrainLimitAction, ReplacementOrder},
     meta::Condition,
     problem::Finding,
     shape,
@@ -102,7 +103,7 @@ pub struct ReplacementSpec {
     /// The claim of the old node.
     #[serde(rename = "nodeClaim")]
     pub claim: ClaimReference,
-    /// The old node's name.
+    /// The old node's name. Absent, the claim never became a node.
     #[serde(default, rename = "nodeName", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub node: Option<String>,
@@ -137,9 +138,11 @@ pub struct ReplacementStatus {
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
     /// Where it stands. `Launching`: successors are asked for. `Joining`: they boot and register.
-    /// `Draining`: the old node is cordoned, its pods leave. `Terminating`: the old machine goes.
-    /// `Retreating`: it failed, and what it began is undone. The end is `Done`, `Kept` (it failed
-    /// after pods had moved to a successor, which stays) or `Abandoned` (the old node stays).
+    /// `Settling`: they are ready, and have to stay so. `Draining`: the old node is cordoned, its pods
+    /// leave. `Terminating`: the old machine goes. `Retreating`: what it began is undone. The end is
+    /// `Done`; or the old node stays: `Failed` (no successor came), `Skipped` (it could not be
+    /// emptied), `Cancelled` (nobody wants it replaced any more), `Kept` (it failed after pods had
+    /// moved to a successor, which stays, too).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shape::word::<Phase>")]
     pub phase: Option<Phase>,
@@ -151,10 +154,21 @@ pub struct ReplacementStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub because: Option<String>,
+    /// Why the phase began, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<PhaseReason>,
     /// Why the node is replaced at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shape::word::<Cause>")]
     pub cause: Option<Cause>,
+    /// What comes first, as the policy said when this try began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shape::word::<ReplacementOrder>")]
+    pub order: Option<ReplacementOrder>,
+    /// What happens at the end of the drain limit, as the policy said when this try began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shape::word::<DrainLimitAction>")]
+    pub drain_limit_action: Option<DrainLimitAction>,
     /// What differs between the old node and what it should be, one entry for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50), extend("x-kubernetes-list-type" = "atomic"))]
@@ -187,7 +201,7 @@ pub struct ReplacementStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 100),
-        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"])
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub successors: Vec<Successor>,
     /// Its place in the budget, as the ledger has it. Absent before it is granted and after it was
@@ -210,18 +224,90 @@ pub enum Phase {
     Launching,
     /// They boot and register.
     Joining,
+    /// They are ready, and have to stay so for a while.
+    Settling,
     /// The old node is cordoned and its pods leave.
     Draining,
     /// The old machine goes.
     Terminating,
-    /// It failed, and what it began is undone.
+    /// What it began is undone.
     Retreating,
     /// The node is replaced.
     Done,
+    /// No successor came; the old node stays.
+    Failed,
+    /// The old node could not be emptied, and stays.
+    Skipped,
     /// It failed after pods had moved; their successor stays.
     Kept,
-    /// It failed; the old node stays.
-    Abandoned,
+    /// Nobody wants it any more; the old node stays.
+    Cancelled,
+}
+
+/// Why a phase began, and of whom that is said.
+#[derive(KubeSchema, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PhaseReason {
+    /// Why, in one word.
+    #[schemars(schema_with = "shape::word::<ReasonWord>")]
+    pub word: ReasonWord,
+    /// The successor that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub claim: Option<String>,
+    /// The pod that it is about, with its namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 317))]
+    pub pod: Option<String>,
+    /// How many pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub pods: Option<i64>,
+    /// What was said about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub detail: Option<String>,
+}
+
+/// Why a phase began.
+#[derive(JsonSchema, Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReasonWord {
+    /// This try began.
+    Begun,
+    /// All successors are launched.
+    SuccessorsLaunched,
+    /// All successors are ready.
+    SuccessorsReady,
+    /// Every pod has a place on a ready node.
+    PlacementHolds,
+    /// Every pod that must leave has left.
+    Drained,
+    /// The old machine is gone.
+    OldGone,
+    /// Somebody deleted the old node.
+    OldDeleted,
+    /// Pods came that must leave first.
+    PodsCameBack,
+    /// The old node matches again.
+    NoLongerWanted,
+    /// A successor could not be launched.
+    LaunchGaveUp,
+    /// A successor was not launched in time.
+    LaunchTooSlow,
+    /// A successor did not join in time.
+    NeverRegistered,
+    /// A successor was not ready in time.
+    NeverReady,
+    /// A successor did not stay ready.
+    Flapping,
+    /// A successor was deleted.
+    SuccessorGone,
+    /// A successor was not ready for too long.
+    SuccessorLost,
+    /// A pod has no place any more.
+    NoPlaceAnyMore,
+    /// A pod did not leave in time.
+    DrainLimit,
 }
 
 /// Why a node is replaced at all.
@@ -237,8 +323,6 @@ pub enum Cause {
     Delete,
     /// EC2 takes the machine away.
     Interruption,
-    /// Nothing runs on it.
-    Emptiness,
 }
 
 /// One thing that differs.
@@ -262,12 +346,13 @@ pub struct Divergence {
 #[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Successor {
-    /// The claim's UID.
-    #[schemars(length(min = 1, max = 63))]
-    pub uid: String,
-    /// The claim's name.
+    /// The claim's name, written down before the claim is made.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
+    /// The claim's UID, once it was made. It is never made twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub uid: Option<String>,
     /// Its node's name, once it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
@@ -322,6 +407,11 @@ pub struct Drain {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50), extend("x-kubernetes-list-type" = "atomic"))]
     pub held: Vec<HeldPod>,
+    /// Pods that were deleted past their budget or their protection, written down before: the first
+    /// five hundred.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "atomic"))]
+    pub forced: Vec<ForcedPod>,
 }
 
 /// A pod that may not leave yet.
@@ -335,6 +425,24 @@ pub struct HeldPod {
     #[schemars(length(max = 253))]
     pub name: String,
     /// What it waits for, for example the `PodDisruptionBudget` that allows nothing.
+    #[schemars(length(max = 1024))]
+    pub because: String,
+}
+
+/// A pod that was deleted past its budget or its protection.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ForcedPod {
+    /// The pod's namespace.
+    #[schemars(length(max = 63))]
+    pub namespace: String,
+    /// The pod's name.
+    #[schemars(length(max = 253))]
+    pub name: String,
+    /// The pod's UID.
+    #[schemars(length(max = 63))]
+    pub uid: String,
+    /// Why.
     #[schemars(length(max = 1024))]
     pub because: String,
 }

@@ -26,7 +26,7 @@ fn world(text: &str, leaving: &[&str]) -> World {
     let (listing, errors) = listing(text);
     assert!(errors.is_empty(), "{errors:?}");
     let leaving: BTreeSet<String> = leaving.iter().map(|it| (*it).to_owned()).collect();
-    World::new(&listing, &leaving, &[]).unwrap()
+    World::new(&listing, &leaving, &[], &[]).unwrap()
 }
 
 fn only(text: &str) -> Demand {
@@ -419,6 +419,6 @@ proptest! {
         let text = format!("{}{junk}{}", &SEED[..start], &SEED[end..]);
         let (listing, _) = listing(&text);
         let leaving = BTreeSet::from(["node-a".to_owned()]);
-        let _ = World::new(&listing, &leaving, &[]);
+        let _ = World::new(&listing, &leaving, &[], &[]);
     }
 }

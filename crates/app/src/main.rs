@@ -12,7 +12,6 @@ mod types;
 mod launch;
 mod userdata;
 mod pack;
-mod base64;
 mod crds;
 mod validate;
 mod completion;
@@ -74,6 +73,10 @@ fn main() -> ExitCode {
 
 /// Whether the answer is data to the byte: what a node is told, or what a program reads.
 fn verbatim(verb: &cli::Verb) -> bool {
+    // A large answer takes longer to be searched for colours than to be found.
+    if let cli::Verb::Pack(verb) = verb {
+        return verb.output == cli::PackFormat::Json;
+    }
     let cli::Verb::Userdata(verb) = verb else { return matches!(verb, cli::Verb::Launch(_)) };
     match &verb.verb {
         cli::UserdataVerb::Render(_) => true,

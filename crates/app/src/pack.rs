@@ -2,9 +2,12 @@
 //!
 //! `files × leaving nodes × instance types × prices → packing → story`
 //!
-//! Everything is computed here and in [`story`]; the renderers in [`page`] and [`data`] only print.
+//! Everything is computed here and in [`story`]; the renderers in [`page`], [`data`] and
+//! [`explained`] only print.
 
+mod account;
 mod data;
+mod explained;
 mod files;
 mod machines;
 mod market;
@@ -16,13 +19,16 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use nodemolt_api::listing::World;
-use nodemolt_fit::pack::{Home, Packing, pack};
+use nodemolt_fit::Types;
+use nodemolt_fit::capacity::Amounts;
+use nodemolt_fit::pack::{Home, Packing, Why, explain, pack};
 use nodemolt_fit::pod::{Pod, PodId};
 
 use crate::cli::{self, Format, PackFormat};
 use crate::input;
 use crate::output::{Answer, Exit, Failure, Look, serialize};
 use files::Files;
+use machines::Pools;
 use market::Market;
 use story::Story;
 
@@ -40,42 +46,85 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
         ));
     }
     let types = input::read_types(&verb.types, &mut talk.warnings)?;
-    let mut world = World::new(&files.listing, &leaving, &files.bare_pools())
+    let mut world = World::new(&files.listing, &leaving, &files.bare_pools(), &files.claims)
         .map_err(|problems| files.failure(&problems))?;
     talk.notes.append(&mut world.notes);
     let market = Market::read(verb, &files, &world, &mut talk)?;
     let pools = machines::pools(verb, &files, &types, &market, &world, &mut talk);
-    if !world.pods.is_empty() && pools.is_empty() && world.nodes.iter().all(|it| it.leaving) {
+    if !world.pods.is_empty() && pools.able.is_empty() && world.nodes.iter().all(|it| it.leaving) {
         talk.warnings
             .push("there are neither nodes that stay nor pools: nothing can be placed".to_owned());
     }
-    let packing = pack(&world.pods, &world.nodes, &pools);
+    if let Some(named) = &verb.explain {
+        return explained(verb, look, &world, &pools, (named, &types), market, talk);
+    }
+    let packing = pack(&world.pods, &world.nodes, &pools.able);
     talk.notes.extend(attach_limits(&packing, &world, &files));
-    let story = Story::new(&world, &pools, packing, &types, market);
+    talk.notes.extend(unforeseen(&packing, &world));
+    let story = Story::new(&world, &pools.able, packing, &types, market);
     let exit = if story.unplaced.is_empty() { Exit::Done } else { Exit::Failed };
-    let data = match (&verb.explain, verb.output) {
-        (Some(named), PackFormat::Table | PackFormat::Wide) => {
-            let pod = story.find(named)?;
-            let exit = if pod.home.is_some() { Exit::Done } else { Exit::Failed };
-            let data = look.plain(&page::pod(&story, pod, &world, look));
-            return Ok(Answer { data, talk: look.plain(&talk.print()), exit });
-        }
-        (Some(named), PackFormat::Json | PackFormat::Yaml) => {
-            story.find(named)?;
-            render(verb, &story, look)?
-        }
-        (None, _) => render(verb, &story, look)?,
+    let data = match verb.output {
+        PackFormat::Table => look.plain(&page::page(&story, look, false, !verb.no_headers)),
+        PackFormat::Wide => look.plain(&page::page(&story, look, true, !verb.no_headers)),
+        PackFormat::Json => serialize(Format::Json, &data::packing(&story))?,
+        PackFormat::Yaml => serialize(Format::Yaml, &data::packing(&story))?,
     };
     Ok(Answer { data, talk: look.plain(&talk.print()), exit })
 }
 
-fn render(verb: &cli::Pack, story: &Story, look: Look) -> Result<String, Failure> {
-    Ok(match verb.output {
-        PackFormat::Table => look.plain(&page::page(story, look, false, !verb.no_headers)),
-        PackFormat::Wide => look.plain(&page::page(story, look, true, !verb.no_headers)),
-        PackFormat::Json => serialize(Format::Json, &data::packing(story))?,
-        PackFormat::Yaml => serialize(Format::Yaml, &data::packing(story))?,
-    })
+/// The answer about one pod.
+fn explained(
+    verb: &cli::Pack,
+    look: Look,
+    world: &World,
+    pools: &Pools,
+    (named, types): (&str, &Types),
+    market: Market,
+    talk: Talk,
+) -> Result<Answer, Failure> {
+    let found = account::find(world, named)?;
+    let (packing, account) = explain(&world.pods, &world.nodes, &pools.able, &found.id());
+    let story = Story::new(world, &pools.able, packing, types, market);
+    let said = story.said(&found.id());
+    let places = said.map(|it| account::places(account, it, world, pools, &story));
+    let places = places.unwrap_or_default();
+    let homeless = said.is_some_and(|it| it.home.is_none());
+    let exit = if homeless { Exit::Failed } else { Exit::Done };
+    let whole = || explained::account(&story, &found, said, &places);
+    let data = match verb.output {
+        PackFormat::Table | PackFormat::Wide => {
+            let wide = verb.output == PackFormat::Wide;
+            let headers = !verb.no_headers;
+            look.plain(&explained::page(&story, &found, said, &places, look, (wide, headers)))
+        }
+        PackFormat::Json => serialize(Format::Json, &whole())?,
+        PackFormat::Yaml => serialize(Format::Yaml, &whole())?,
+    };
+    Ok(Answer { data, talk: look.plain(&talk.print()), exit })
+}
+
+/// Pods of other schedulers and the like will take room somewhere, and nobody knows where.
+fn unforeseen(packing: &Packing, world: &World) -> Option<String> {
+    let strange: BTreeSet<&PodId> = packing
+        .unplaced
+        .iter()
+        .filter(|it| matches!(it.why, Why::Unmodelled(_)))
+        .map(|it| &it.pod)
+        .collect();
+    let first = strange.first().filter(|_| !packing.placed.is_empty())?;
+    let mut total = Amounts::new();
+    for pod in world.pods.iter().filter(|it| strange.contains(&it.id())) {
+        for (name, amount) in &pod.demand.requests {
+            let sum = total.entry(name.clone()).or_default();
+            *sum = sum.saturating_add(*amount);
+        }
+    }
+    let total: Vec<String> = total.iter().map(|(name, it)| format!("{name} {it}")).collect();
+    let total = if total.is_empty() { String::new() } else { format!(" ({})", total.join(", ")) };
+    Some(format!(
+        "no room is kept for pods that nobody here can foresee, such as {first}: {}{total}",
+        strange.len()
+    ))
 }
 
 /// How many volumes a node can attach is often not told, and then nothing is held back.

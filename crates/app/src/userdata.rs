@@ -15,14 +15,13 @@ use std::path::{Path, PathBuf};
 
 use nodemolt_api::file::{Located, Object};
 use nodemolt_core::bootstrap::{
-    self, MergeConflict, Place, Remark, Settings, Source, UserData, UserPart,
+    self, MergeConflict, Place, Remark, Settings, Source, UserData, UserPart, base64,
     effective_reservations, user_part,
 };
 use nodemolt_core::bootstrap::{OfClass, OfPool, settings};
 use nodemolt_fit::Family;
 use nodemolt_fit::capacity::{NodeSettings, offer};
 
-use crate::base64;
 use crate::cli::{self, Format, PlainFormat, TextFormat, UserdataVerb};
 use crate::input;
 use crate::output::{self, Answer, Exit, Failure, Look, Table};

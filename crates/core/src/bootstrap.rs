@@ -12,7 +12,7 @@ mod remark;
 pub mod mime;
 pub mod quote;
 mod media_type;
-mod base64;
+pub mod base64;
 mod quoted_printable;
 mod cloud_config;
 pub mod user_part;

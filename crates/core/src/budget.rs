@@ -8,6 +8,7 @@
 //! be read counts as zero, and says so.
 
 mod amount;
+mod ledger;
 mod room;
 mod schedule;
 mod window;
@@ -19,6 +20,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 pub use amount::{Amount, ParseAmountError, Percent};
+pub use ledger::{Granted, Ledger, Lock, Pause};
 pub use room::{Condition, Measured, Room, Shortage, Use, UsedBy, measure};
 pub use schedule::{Activity, Cron, Dates, ParseCronError, Schedule};
 pub use window::{Days, Hours, Opening, ParseZoneError, When, Window, Windows, zone};
@@ -51,6 +53,8 @@ pub struct DisruptionBudget {
     /// A node is selected by any of them.
     pub selectors: Vec<BTreeMap<String, String>>,
     pub keep: Result<Keep, Unreadable>,
+    /// We wait for it. If not, it leaves the nodes to the other budgets, and only counts.
+    pub gates_controller: bool,
     /// People who delete a node wait for it too.
     pub gates_people: bool,
 }

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use fleet::{ago, at, labels, member, minutes, now};
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{
-    Act, Amount, ClassRule, Closed, Concurrency, Condition, DisruptionBudget, Grant, GrantKind,
-    Grants, Keep, Limits, Measured, Member, PoolBudget, Reason, Schedule, Standing, Unavailable,
-    Unit, Unreadable, Windows, measure,
+    Act, Amount, BudgetId, ClassRule, Closed, Concurrency, Condition, DisruptionBudget, Grant,
+    GrantKind, Grants, Keep, Limits, Measured, Member, PoolBudget, Reason, Schedule, Standing,
+    Unavailable, Unit, Unreadable, Windows, measure,
 };
 use proptest::prelude::*;
 
@@ -53,6 +53,7 @@ fn disruption(name: &str, selectors: &[&str], keep: &str) -> DisruptionBudget {
         name: name.to_owned(),
         selectors: selectors.iter().map(|it| labels(it)).collect(),
         keep,
+        gates_controller: true,
         gates_people: false,
     }
 }
@@ -284,6 +285,13 @@ fn people_are_gated_only_by_budgets_that_say_so() {
     assert_eq!(people.len(), 1);
     assert_eq!(people[0].id.to_string(), "NodeDisruptionBudget `b`");
     assert_eq!(rooms.shortages("web-0001", &members["web-0001"], false).len(), 2);
+    // A budget for people alone holds nobody else, and leaves the node to what holds it without one.
+    limits.disruption_budgets[1].gates_controller = false;
+    limits.disruption_budgets.remove(0);
+    let rooms = measured(&members, &limits, &Grants::default(), Act::Replace);
+    assert_eq!(rooms.shortages_for_people("web-0001", &members["web-0001"]).len(), 1);
+    let ours = rooms.shortages("web-0001", &members["web-0001"], false);
+    assert_eq!(ours.iter().map(|it| &it.id).collect::<Vec<_>>(), [&BudgetId::Serial]);
 }
 
 #[test]

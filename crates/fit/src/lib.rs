@@ -14,6 +14,7 @@ mod nearest;
 pub mod vocabulary;
 pub mod requirement;
 pub mod quantity;
+pub mod duration;
 pub mod taint;
 pub mod selector;
 pub mod pod;
@@ -21,6 +22,7 @@ pub mod node;
 pub mod pool;
 pub mod pack;
 
+pub use duration::go_duration;
 pub use family::Family;
 pub use instance_type::InstanceType;
 pub use quantity::{ParseQuantityError, Quantity};

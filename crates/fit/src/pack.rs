@@ -22,14 +22,19 @@ mod miss;
 use std::cmp::Reverse;
 
 pub use self::answer::{
-    Choice, Home, Miss, NewNode, Obstacle, Packing, Place, Placed, Preference, Unplaced, Why,
+    Account, Choice, Home, Miss, NewNode, Obstacle, Opened, Packing, Place, Placed, Preference,
+    Unplaced, Why,
 };
 use self::{
     measure::{CPU_AT, MEMORY_AT},
     state::{Stage, State},
     world::{Kind, World},
 };
-use crate::{node::Node, pod::Pod, pool::Pool};
+use crate::{
+    node::Node,
+    pod::{Pod, PodId},
+    pool::Pool,
+};
 
 /// In all attempts together about so many pods are placed, so that a large world is not packed more
 /// often than a person would wait for.
@@ -38,38 +43,75 @@ const ATTEMPTS_MAX: usize = 24;
 
 pub fn pack(pods: &[Pod], nodes: &[Node], pools: &[Pool]) -> Packing {
     let world = World::new(pods, nodes, pools);
-    let start = State::new(&world);
-    let attempts = (EFFORT_PODS / pods.len().max(1)).clamp(2, ATTEMPTS_MAX);
+    let best = best(&State::new(&world));
+    finish::packing(&best.state, &best.left)
+}
 
-    let mut blame: Vec<u32> = vec![0; world.kinds.len()];
-    let mut best: Option<Attempt<'_, '_>> = None;
-    for _ in 0..attempts {
-        let attempt = attempt(&start, &blame);
-        let mut done = true;
-        for (at, left) in attempt.left.iter().enumerate() {
-            // Who was left over comes earlier next time.
-            if !left.is_empty() && world.kinds[at].demand.placeable() {
-                blame[at] += 1;
-                done = false;
+/// The same, and how every place stood to one of the pods. No account, if it is not one of them or
+/// if nothing could place it.
+pub fn explain(
+    pods: &[Pod],
+    nodes: &[Node],
+    pools: &[Pool],
+    pod: &PodId,
+) -> (Packing, Option<Account>) {
+    let world = World::new(pods, nodes, pools);
+    let start = State::new(&world);
+    let best = best(&start);
+    let packing = finish::packing(&best.state, &best.left);
+    let of = |kind: &Kind<'_>| kind.pods.iter().copied().find(|at| world.pods[*at].id() == *pod);
+    let kinds = world.kinds.iter().enumerate();
+    let watched = kinds.filter(|(_, it)| it.demand.placeable());
+    let watched = watched.filter_map(|(at, it)| Some((at, of(it)?))).next();
+    let account = watched.map(|(kind, pod)| {
+        if best.left[kind].contains(&pod) {
+            return miss::account(&best.state, kind);
+        }
+        // Once more, and look around when its turn comes.
+        let mut seen = None;
+        attempt(&start, &best.blame, |state, it| {
+            if it == pod {
+                seen = Some(miss::account(state, kind));
             }
-        }
-        if best.as_ref().is_none_or(|it| attempt.rank() < it.rank()) {
-            best = Some(attempt);
-        }
+        });
+        seen.unwrap_or_default()
+    });
+    (packing, account)
+}
+
+/// Packs several times, and keeps what left the fewest over.
+fn best<'w, 'a>(start: &State<'w, 'a>) -> Attempt<'w, 'a> {
+    let attempts = (EFFORT_PODS / start.world.pods.len().max(1)).clamp(2, ATTEMPTS_MAX);
+    let mut blame: Vec<u32> = vec![0; start.world.kinds.len()];
+    let mut best = attempt(start, &blame, |_, _| {});
+    let mut done = !best.lays_blame(&mut blame);
+    for _ in 1..attempts {
         if done {
             break;
         }
+        let next = attempt(start, &blame, |_, _| {});
+        done = !next.lays_blame(&mut blame);
+        if next.rank() < best.rank() {
+            best = next;
+        }
     }
-    best.map(|it| finish::packing(&it.state, &it.left)).unwrap_or_default()
+    best
 }
 
 struct Attempt<'w, 'a> {
     state: State<'w, 'a>,
     /// Per kind, the pods without a place.
     left: Vec<Vec<usize>>,
+    /// Per kind, how often it had been left over before.
+    blame: Vec<u32>,
 }
 
-fn attempt<'w, 'a>(begin: &State<'w, 'a>, blame: &[u32]) -> Attempt<'w, 'a> {
+/// `watch` sees the state before each try to place a pod.
+fn attempt<'w, 'a>(
+    begin: &State<'w, 'a>,
+    blame: &[u32],
+    mut watch: impl FnMut(&State<'w, 'a>, usize),
+) -> Attempt<'w, 'a> {
     let mut state = begin.clone();
     let kinds = &state.world.kinds;
     let mut order: Vec<usize> =
@@ -88,6 +130,7 @@ fn attempt<'w, 'a>(begin: &State<'w, 'a>, blame: &[u32]) -> Attempt<'w, 'a> {
         let before = state.placed.len();
         for kind in &order {
             while let Some(pod) = left[*kind].last().copied() {
+                watch(&state, pod);
                 if !state.place(*kind, pod, measured_over) {
                     break;
                 }
@@ -105,7 +148,7 @@ fn attempt<'w, 'a>(begin: &State<'w, 'a>, blame: &[u32]) -> Attempt<'w, 'a> {
     for kind in &mut left {
         kind.reverse();
     }
-    Attempt { state, left }
+    Attempt { state, left, blame: blame.to_vec() }
 }
 
 /// Who was blamed most for being left, then who needs most, comes first.
@@ -118,6 +161,18 @@ fn urgency(kind: &Kind<'_>, blame: u32) -> (Reverse<u32>, Reverse<i64>, Reverse<
 }
 
 impl Attempt<'_, '_> {
+    /// Who was left over comes earlier next time. Whether anybody was.
+    fn lays_blame(&self, blame: &mut [u32]) -> bool {
+        let mut anybody = false;
+        for (at, left) in self.left.iter().enumerate() {
+            if !left.is_empty() && self.state.world.kinds[at].demand.placeable() {
+                blame[at] += 1;
+                anybody = true;
+            }
+        }
+        anybody
+    }
+
     /// Fewer left of the most important; then fewer new nodes.
     fn rank(&self) -> (Vec<(Reverse<i32>, usize)>, usize) {
         let mut left: std::collections::BTreeMap<Reverse<i32>, usize> =

@@ -129,8 +129,16 @@ pub fn read(text: &str) -> Result<Prices, ReadPricesError> {
             for (region, cell) in regions.iter().zip(rest).filter(|(_, cell)| !cell.is_empty()) {
                 let price =
                     self::price(cell).ok_or_else(|| error(format!("`{cell}` is not a price")))?;
+                // A machine for nothing would be called the cheapest of all.
+                if price.0 == 0 {
+                    let what = format!("the price of `{first}` is 0: leave out what is not known");
+                    return Err(error(what));
+                }
                 let of_region = prices.regions.entry((*region).to_owned()).or_default();
-                of_region.insert((*first).to_owned(), price);
+                let before = of_region.insert((*first).to_owned(), price);
+                if before.is_some_and(|it| it != price) {
+                    return Err(error(format!("`{first}` has another price above")));
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ mod worlds;
 
 use std::collections::BTreeMap;
 
-use nodemolt_fit::pack::{Home, Packing, pack};
+use nodemolt_fit::pack::{Home, Opened, Packing, Place, explain, pack};
 use worlds::{CONSTRAINTS, Dice, TINY, USUAL, World, world};
 
 const WORLDS: u64 = 10_000;
@@ -133,4 +133,63 @@ fn another_empty_node_hardly_ever_places_fewer_pods() {
     }
     println!("{} of {tried} worlds place fewer pods with a node more: {worse:?}", worse.len());
     assert!(worse.len() * 100 <= 2 * tried, "{} of {tried} worlds: {worse:?}", worse.len());
+}
+
+/// An account of a pod and its packing tell the same story: who has a place has nothing in its way
+/// there, and who has none has something in its way everywhere.
+#[test]
+fn the_account_of_a_pod_agrees_with_its_packing() {
+    let (mut placed, mut left, mut new) = (0, 0, 0);
+    for seed in 0..600 {
+        let world = world(seed, USUAL);
+        let Some(pod) = world.pods.get(seed as usize % world.pods.len().max(1)) else { continue };
+        let (packing, account) = explain(&world.pods, &world.nodes, &world.pools, &pod.id());
+        assert_eq!(packing, packed(&world), "world {seed}");
+        let Some(account) = account else {
+            assert!(!pod.demand.gates.is_empty() || !pod.demand.unmodelled.is_empty());
+            continue;
+        };
+        let stay = world.nodes.iter().filter(|it| !it.leaving).count();
+        let nodes = account.places.iter().filter(|it| matches!(it.place, Place::Node(_))).count();
+        assert_eq!(nodes, stay, "world {seed}: a node is forgotten");
+        let free = |place: &Place| {
+            account.places.iter().any(|it| it.place == *place && it.obstacles.is_empty())
+        };
+        match packing.placed.iter().find(|it| it.pod == pod.id()).map(|it| &it.home) {
+            None => {
+                left += 1;
+                let open = account.places.iter().find(|it| it.obstacles.is_empty());
+                // A term without expressions admits no node, and nothing can be done about it.
+                let hopeless = |it: &nodemolt_fit::selector::NodeTerm| {
+                    it.labels.is_empty() && it.fields.is_empty()
+                };
+                let terms = pod.demand.node_terms.iter().flatten();
+                assert!(
+                    open.is_none()
+                        || terms.clone().any(hopeless)
+                        || pod.demand.node_terms == Some(Vec::new()),
+                    "world {seed}: {open:?} would do"
+                );
+                assert!(
+                    account.opened.iter().all(|(_, it)| *it != Opened::WouldDo),
+                    "world {seed}"
+                );
+            }
+            Some(Home::Node(name)) => {
+                placed += 1;
+                assert!(free(&Place::Node(name.clone())), "world {seed}: not on {name}");
+            }
+            Some(Home::New(at)) => {
+                new += 1;
+                let pool = Place::Pool(packing.new_nodes[*at].pool.clone());
+                let opened = account.opened.contains(&(*at, Opened::WouldDo));
+                assert!(opened || free(&pool), "world {seed}: neither {at} nor {pool}");
+                let nodes = |it: &&nodemolt_fit::pack::Miss| matches!(it.place, Place::Node(_));
+                let mut nodes = account.places.iter().filter(nodes);
+                assert!(nodes.all(|it| !it.obstacles.is_empty()), "world {seed}: a node would do");
+            }
+        }
+    }
+    println!("{placed} on nodes, {new} on new ones, {left} nowhere");
+    assert!(placed > 100 && new > 50 && left > 100, "{placed} {new} {left}");
 }

@@ -5,3 +5,25 @@
 
 pub mod laws;
 pub mod trace;
+pub mod kinds;
+pub mod dice;
+mod json;
+mod selector;
+pub mod api_server;
+pub mod kube;
+pub mod region;
+pub mod executor;
+pub mod desk;
+pub mod replica;
+pub mod act;
+pub mod faults;
+pub mod length;
+pub mod scenario;
+pub mod world;
+pub mod file;
+
+pub use act::Act;
+pub use faults::Fault;
+pub use file::WorldFile;
+pub use scenario::Scenario;
+pub use world::{ActError, LoadError, Violation, Watcher, World};

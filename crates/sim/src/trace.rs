@@ -4,11 +4,43 @@
 //! the facts knows the world. Laws are checked on them, the hash of a life is made of them, and the last
 //! twenty are printed when a law is broken.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use jiff::Timestamp;
 use nodemolt_cluster::transport::Resource;
 use serde_json::Value;
+
+/// Where facts are written, by everybody into one: a clone writes into the same.
+#[derive(Debug, Clone, Default)]
+pub struct Trace(Rc<RefCell<Vec<Step>>>);
+
+impl Trace {
+    pub fn push(&self, step: Step) {
+        self.0.borrow_mut().push(step);
+    }
+
+    /// Before a step that is there already: what was asked comes before what came of it.
+    pub fn insert(&self, at: usize, step: Step) {
+        let mut steps = self.0.borrow_mut();
+        let at = at.min(steps.len());
+        steps.insert(at, step);
+    }
+
+    /// Those that nobody has taken yet.
+    pub fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
+    /// All that happened since it was last asked.
+    pub fn take(&self) -> Vec<Step> {
+        std::mem::take(&mut self.0.borrow_mut())
+    }
+}
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {

@@ -4,6 +4,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use nodemolt_fit::go_duration;
+
 use super::pattern;
 
 /// A format, by the name that the schema gives it.
@@ -132,60 +134,6 @@ fn duration(text: &str) -> bool {
     }
     let units = "(?i)^\\s*(\\d+(\\.\\d+)?\\s*(ns|nano|nanos|nanosec|nanosecs|nanosecond|nanoseconds|us|µs|μs|micro|micros|microsec|microsecs|microsecond|microseconds|ms|milli|millis|millisec|millisecs|millisecond|milliseconds|s|sec|secs|second|seconds|m|min|mins|minute|minutes|h|hr|hrs|hour|hours|d|day|days|w|wk|wks|week|weeks)\\s*)+$";
     pattern::remembered(units).is_ok_and(|it| it.is_match(text))
-}
-
-/// Nanoseconds, as `time.ParseDuration` reads them.
-pub(crate) fn go_duration(text: &str) -> Option<i64> {
-    let (negative, mut rest) = match text.as_bytes().first()? {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    if rest.is_empty() {
-        return None;
-    }
-    let mut nanos: i128 = 0;
-    while !rest.is_empty() {
-        let whole_end = rest.find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len());
-        let (whole, after) = rest.split_at(whole_end);
-        let (fraction, after) = match after.strip_prefix('.') {
-            Some(after) => {
-                after.split_at(after.find(|it: char| !it.is_ascii_digit()).unwrap_or(after.len()))
-            }
-            None => ("", after),
-        };
-        if whole.is_empty() && fraction.is_empty() {
-            return None;
-        }
-        let (unit, length): (i128, usize) = [
-            ("ns", 1),
-            ("us", 1_000),
-            ("µs", 1_000),
-            ("μs", 1_000),
-            ("ms", 1_000_000),
-            ("s", 1_000_000_000),
-            ("m", 60_000_000_000),
-            ("h", 3_600_000_000_000),
-        ]
-        .iter()
-        .find(|(name, _)| after.starts_with(name) && (*name != "m" || !after.starts_with("ms")))
-        .map(|(name, unit)| (*unit, name.len()))?;
-        rest = &after[length..];
-        let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-        nanos = nanos.checked_add(whole.checked_mul(unit)?)?;
-        let mut scale = unit;
-        for digit in fraction.bytes() {
-            scale /= 10;
-            nanos = nanos.checked_add(i128::from(digit - b'0') * scale)?;
-        }
-        if nanos > i128::from(i64::MAX) + 1 {
-            return None;
-        }
-    }
-    i64::try_from(if negative { -nanos } else { nanos }).ok()
 }
 
 fn base64(text: &str) -> bool {

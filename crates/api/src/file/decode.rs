@@ -144,6 +144,11 @@ impl de::Error for Wrong {
     }
 
     fn invalid_type(unexpected: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        let unexpected = match unexpected {
+            // serde's word for what YAML calls null.
+            de::Unexpected::Unit => "nothing".to_owned(),
+            other => other.to_string(),
+        };
         Self::new(format!("expected {expected}, found {unexpected}"))
     }
 

@@ -12,7 +12,7 @@ use crate::{meta::IntOrString, shape};
 use self::schema::{concurrency, cron, date, time_of_day, time_of_day_or_midnight, time_zone};
 
 pub(super) use check::check;
-pub(crate) use check::cron as check_schedule;
+pub(crate) use check::{cron as read_schedule, read, unreadable};
 
 mod check;
 mod schema;

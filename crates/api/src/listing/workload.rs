@@ -5,7 +5,7 @@
 
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
-    batch::v1::Job,
+    batch::v1::{CronJob, Job, JobSpec, JobStatus},
     core::v1::ReplicationController,
 };
 
@@ -50,24 +50,36 @@ pub(super) fn daemon_set(it: DaemonSet) -> Workload {
     Workload::new("DaemonSet", it.metadata, spec.template, Copies::OnEveryNode)
 }
 
-/// As many at a time as it runs in parallel, and not more than are still to be completed.
 pub(super) fn job(it: Job) -> Result<Workload, Finding> {
     let spec = it.spec.unwrap_or_default();
-    let status = it.status.unwrap_or_default();
-    let parallel = count("spec.parallelism", spec.parallelism)?;
+    let copies = Copies::Alike(at_a_time("spec", &spec, &it.status.unwrap_or_default())?);
+    Ok(Workload::new("Job", it.metadata, spec.template, copies))
+}
+
+/// The pods of one run.
+pub(super) fn cron_job(it: CronJob) -> Result<Workload, Finding> {
+    let spec = it.spec.unwrap_or_default();
+    let run = spec.job_template.spec.unwrap_or_default();
+    let count = at_a_time("spec.jobTemplate.spec", &run, &JobStatus::default())?;
+    let copies = Copies::Alike(if spec.suspend.unwrap_or(false) { 0 } else { count });
+    Ok(Workload::new(super::CRON_JOB, it.metadata, run.template, copies))
+}
+
+/// As many as run in parallel, and not more than are still to be completed.
+fn at_a_time(field: &str, spec: &JobSpec, status: &JobStatus) -> Result<usize, Finding> {
+    let parallel = count(&format!("{field}.parallelism"), spec.parallelism)?;
     let ended = status.conditions.iter().flatten().any(|it| {
         it.status == "True" && ["Complete", "Failed", "SuccessCriteriaMet"].contains(&&*it.type_)
     });
     let left = if spec.completions.is_none() {
         parallel
     } else {
-        let wanted = count("spec.completions", spec.completions)?;
+        let wanted = count(&format!("{field}.completions"), spec.completions)?;
         let done = usize::try_from(status.succeeded.unwrap_or(0)).unwrap_or(0);
         parallel.min(wanted.saturating_sub(done))
     };
     let idle = ended || spec.suspend.unwrap_or(false);
-    let copies = Copies::Alike(if idle { 0 } else { left });
-    Ok(Workload::new("Job", it.metadata, spec.template, copies))
+    Ok(if idle { 0 } else { left })
 }
 
 /// One, where nothing is written.

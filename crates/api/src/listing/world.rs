@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as WirePod, PodSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use nodemolt_fit::{
     Quantity,
     capacity::{Amounts, PODS},
+    label,
     node::Node,
     pod::{Demand, Namespace, Pod, PodId},
     pool::{NODES, Pool},
@@ -22,21 +22,21 @@ use nodemolt_fit::{
 };
 
 use super::{
-    Copies, Listing, Workload,
+    CRON_JOB, Copies, DAEMON_SET, Listing, TEMPLATE_HASH, Workload,
+    around::Volumes,
+    claim::{self, Claims},
     doubt::Doubts,
     name, namespace,
-    node::{self, about_to_leave},
+    node::{self, about_to_leave, unready},
+    owners::{Owners, controller, ended, targeted},
     pod::{Asked, demand, exists, with_labels},
     reader::Reader,
-    volume::Volumes,
+    spec_of_pods,
 };
-use crate::{file::Located, problem::Problem};
+use crate::{file::Located, nodeclaim::NodeClaim, problem::Problem};
 
 /// Static pods show up as these.
 const MIRROR: &str = "kubernetes.io/config.mirror";
-const TEMPLATE_HASH: &str = "pod-template-hash";
-const REVISION: &str = "deployment.kubernetes.io/revision";
-const DAEMON_SET: &str = "DaemonSet";
 /// What the controller of `DaemonSet`s lets its pods put up with.
 const DAEMONS_TOLERATE: [(&str, Effect); 6] = [
     ("node.kubernetes.io/not-ready", Effect::NoExecute),
@@ -58,6 +58,8 @@ pub struct World {
     pub origins: BTreeMap<PodId, Origin>,
     /// Of each pool with nodes: what they have, those that leave included, and how many they are.
     pub used: BTreeMap<String, Amounts>,
+    /// Pods in the files that are not packed and run on no node that stays: why, in words.
+    pub left_out: BTreeMap<PodId, String>,
     /// What people should know about how this was read.
     pub notes: Vec<String>,
 }
@@ -84,6 +86,7 @@ impl World {
         listing: &Listing,
         leaving: &BTreeSet<String>,
         pools: &[Pool],
+        claims: &[NodeClaim],
     ) -> Result<Self, Vec<Problem>> {
         let owners = Owners::new(listing);
         let mut builder = Builder {
@@ -93,23 +96,29 @@ impl World {
             namespaces: BTreeMap::new(),
             demands: BTreeSet::new(),
             leaving: leaving.clone(),
+            for_windows: BTreeSet::new(),
             world: Self::default(),
             problems: Vec::new(),
         };
+        let nodes: BTreeMap<&str, Option<&str>> = listing
+            .nodes
+            .iter()
+            .map(|it| &it.value)
+            .map(|it| {
+                (name(&it.metadata), it.spec.as_ref().and_then(|it| it.provider_id.as_deref()))
+            })
+            .collect();
+        let claims = Claims::new(claims, &nodes);
         builder.daemons();
-        builder.nodes(pools);
+        builder.nodes(pools, &claims);
+        builder.claims(&claims);
         builder.pods();
         builder.copies();
+        builder.note_windows();
         let daemons_to_come = builder.set_aside();
         builder.doubts(daemons_to_come || !pools.is_empty());
         if builder.problems.is_empty() { Ok(builder.world) } else { Err(builder.problems) }
     }
-}
-
-/// A pod that will not run again takes no room.
-pub(super) fn ended(pod: &WirePod) -> bool {
-    let phase = pod.status.as_ref().and_then(|it| it.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
 }
 
 struct Builder<'l> {
@@ -119,6 +128,8 @@ struct Builder<'l> {
     namespaces: BTreeMap<&'l str, Arc<Namespace>>,
     demands: BTreeSet<Arc<Demand>>,
     leaving: BTreeSet<String>,
+    /// Pods and workloads for Windows that do not select its nodes.
+    for_windows: BTreeSet<String>,
     world: World,
     problems: Vec<Problem>,
 }
@@ -151,13 +162,7 @@ impl<'l> Builder<'l> {
             let set = &at.value;
             let labels = with_labels(template_labels(set), &[]);
             let mut demand = self.of_template(at, name(&set.meta), &labels, &[]);
-            let mut tolerated = DAEMONS_TOLERATE.to_vec();
-            let spec = set.template.spec.as_ref();
-            if spec.is_some_and(|it| it.host_network.unwrap_or(false)) {
-                tolerated.push((NETWORK_UNAVAILABLE, Effect::NoSchedule));
-            }
-            let more = tolerated.into_iter().map(|(key, effect)| exists(key, effect));
-            demand.tolerations.extend(more);
+            put_up_with_all(&mut demand, set.template.spec.as_ref());
             let demand = self.shared(demand);
             let name = format!("{}/{}", namespace(&set.meta), name(&set.meta));
             let namespace = self.namespace(namespace(&set.meta));
@@ -165,19 +170,29 @@ impl<'l> Builder<'l> {
         }
     }
 
-    fn nodes(&mut self, pools: &[Pool]) {
+    fn nodes(&mut self, pools: &[Pool], claims: &Claims<'_>) {
         let startup: BTreeMap<String, Vec<Taint>> =
             pools.iter().map(|it| (it.name.clone(), it.startup_taints.clone())).collect();
         for at in &self.listing.nodes {
             let mut reader = Reader::default();
             let csi = self.listing.csi_nodes.get(name(&at.value.metadata));
             let mut node = node::node(&at.value, csi, &startup, &mut reader);
-            if let Some(why) = about_to_leave(&at.value)
+            let claim_goes =
+                claims.going.contains(&node.name).then_some("its NodeClaim is being deleted");
+            if let Some(why) = about_to_leave(&at.value).or(claim_goes)
                 && self.leaving.insert(node.name.clone())
             {
                 self.world.notes.push(format!("node {} counts as leaving: {why}", node.name));
             }
             node.leaving = self.leaving.contains(&node.name);
+            if !node.leaving
+                && let Some(status) = unready(&at.value)
+            {
+                self.world.notes.push(format!(
+                    "node {} says Ready={status} and has no taint for it: pods are placed there, as the scheduler would",
+                    node.name
+                ));
+            }
             if let Some(pool) = &node.pool {
                 let capacity = at.value.status.as_ref().and_then(|it| it.capacity.as_ref());
                 let capacity = reader.amounts("status.capacity", capacity);
@@ -191,6 +206,47 @@ impl<'l> Builder<'l> {
         self.world.nodes.sort_by(|left, right| left.name.cmp(&right.name));
     }
 
+    /// Machines that were launched and whose nodes are not there yet.
+    fn claims(&mut self, claims: &Claims<'_>) {
+        let (mut will_be, mut unknown) = (Vec::new(), 0_usize);
+        for it in &claims.on_their_way {
+            if let Some(pool) = claim::pool(it) {
+                let used = self.world.used.entry(pool.clone()).or_default();
+                add(used, &claim::capacity(it));
+                add(used, &Amounts::from([(NODES.to_owned(), Quantity::from_units(1))]));
+            }
+            let taken = |it: &Node| self.world.nodes.iter().any(|other| other.name == it.name);
+            match claim::node(it).filter(|it| !taken(it)) {
+                Some(node) => {
+                    will_be.push(node.name.clone());
+                    self.world.nodes.push(node);
+                }
+                None => unknown += 1,
+            }
+        }
+        self.world.nodes.sort_by(|left, right| left.name.cmp(&right.name));
+        if let Some(first) = will_be.first() {
+            self.world.notes.push(format!(
+                "NodeClaims that were launched, such as {first}, stand for the nodes that they will be: {}",
+                will_be.len()
+            ));
+        }
+        if unknown > 0 {
+            self.world.notes.push(format!(
+                "NodeClaims that go, or of which nobody knows yet what they will offer, count towards limits, and no pod is planned onto them: {unknown}"
+            ));
+        }
+    }
+
+    /// Why a pod of the files is in none of the lists.
+    fn leave_out(&mut self, wire: &WirePod, why: &str) {
+        let id = PodId {
+            namespace: namespace(&wire.metadata).into(),
+            name: name(&wire.metadata).into(),
+        };
+        self.world.left_out.insert(id, why.to_owned());
+    }
+
     fn pods(&mut self) {
         let mut elsewhere: BTreeSet<&str> = BTreeSet::new();
         let mut on_their_way = 0;
@@ -198,6 +254,7 @@ impl<'l> Builder<'l> {
         for at in &self.listing.pods {
             let wire = &at.value.pod;
             if ended(wire) {
+                self.leave_out(wire, "it has ended");
                 continue;
             }
             let bound = wire.spec.as_ref().and_then(|it| it.node_name.as_deref());
@@ -210,12 +267,22 @@ impl<'l> Builder<'l> {
                 (Some(Err(_)), None) => {
                     elsewhere.extend(home);
                     without_node += 1;
+                    self.leave_out(wire, "its node is not in the files");
                     continue;
                 }
-                // It goes with its node: another comes with the next one, or its owner has made it.
-                (_, Some(_)) if terminating || stays_behind(wire) => continue,
-                (None, _) if terminating => continue,
-                (None, _) if targeted(wire).is_some_and(|it| self.leaving.contains(it)) => continue,
+                // Another comes with the next node, or its owner has made it.
+                (_, Some(_)) if stays_behind(wire) => {
+                    self.leave_out(wire, "it belongs to its node, and goes with it");
+                    continue;
+                }
+                (None, _) | (_, Some(_)) if terminating => {
+                    self.leave_out(wire, "it is being deleted");
+                    continue;
+                }
+                (None, _) if targeted(wire).is_some_and(|it| self.leaving.contains(it)) => {
+                    self.leave_out(wire, "it was made for a node that leaves");
+                    continue;
+                }
                 (Some(Ok(_) | Err(_)) | None, _) => {}
             }
             let demand = self.of_pod(at);
@@ -255,6 +322,7 @@ impl<'l> Builder<'l> {
     /// What a workload should have and what the files do not show.
     fn copies(&mut self) {
         let listing = self.listing;
+        let mut runs: BTreeSet<&str> = BTreeSet::new();
         for at in &listing.workloads {
             let workload = &at.value;
             if self.owners.spoken_for(workload) {
@@ -266,6 +334,7 @@ impl<'l> Builder<'l> {
                 Copies::Alike(count) => {
                     let missing = count.saturating_sub(there.len());
                     if missing > 0 {
+                        runs.extend((workload.kind == CRON_JOB).then(|| name(&workload.meta)));
                         let hash = self.owners.template_hash(workload);
                         let more = hash.map(|it| (TEMPLATE_HASH, it));
                         let labels = with_labels(template_labels(workload), more.as_slice());
@@ -288,6 +357,20 @@ impl<'l> Builder<'l> {
                     }
                 }
             }
+        }
+        if let Some(first) = runs.first() {
+            self.world.notes.push(format!(
+                "CronJobs, such as {first}, stand for the pods of one run each: {}",
+                runs.len()
+            ));
+        }
+    }
+
+    fn note_windows(&mut self) {
+        if let Some(first) = self.for_windows.first() {
+            self.world.notes.push(format!(
+                "the scheduler does not look at spec.os, and a kubelet on Linux refuses pods for Windows: select kubernetes.io/os=windows in {first}"
+            ));
         }
     }
 
@@ -334,7 +417,10 @@ impl<'l> Builder<'l> {
             unknown: &at.value.unknown,
             own_claims: &[],
         };
-        let demand = demand(self.listing, &self.volumes, &asked, &mut reader);
+        let demand = demand(&self.volumes, &asked, &mut reader);
+        if lost_windows(asked.spec, &demand) {
+            self.for_windows.insert(asked.name.to_owned());
+        }
         self.tell(at, reader);
         demand
     }
@@ -362,12 +448,15 @@ impl<'l> Builder<'l> {
             labels,
             spec: &spec,
             status: None,
-            field: "spec.template.spec",
+            field: spec_of_pods(workload.kind),
             admitted: false,
             unknown: &workload.unknown,
             own_claims,
         };
-        let demand = demand(self.listing, &self.volumes, &asked, &mut reader);
+        let demand = demand(&self.volumes, &asked, &mut reader);
+        if lost_windows(asked.spec, &demand) {
+            self.for_windows.insert(name(&workload.meta).to_owned());
+        }
         // The same template is read for every numbered copy, and told about once.
         reader.found.retain(|it| {
             let problem = at.problem(it.clone());
@@ -425,6 +514,22 @@ impl<'l> Builder<'l> {
     }
 }
 
+/// Whether it is for Windows and nothing leads it there.
+fn lost_windows(spec: &PodSpec, demand: &Demand) -> bool {
+    let terms = demand.node_terms.iter().flatten().flat_map(|it| &it.labels);
+    spec.os.as_ref().is_some_and(|it| it.name == "windows")
+        && !demand.node_selector.keys().chain(terms.map(|it| &it.key)).any(|it| it == label::OS)
+}
+
+/// What the controller of `DaemonSet`s adds to what is written.
+pub(crate) fn put_up_with_all(demand: &mut Demand, spec: Option<&PodSpec>) {
+    let tolerated = DAEMONS_TOLERATE.into_iter().map(|(key, effect)| exists(key, effect));
+    demand.tolerations.extend(tolerated);
+    if spec.is_some_and(|it| it.host_network.unwrap_or(false)) {
+        demand.tolerations.push(exists(NETWORK_UNAVAILABLE, Effect::NoSchedule));
+    }
+}
+
 fn template_labels(workload: &Workload) -> Option<&Labels> {
     workload.template.metadata.as_ref().and_then(|it| it.labels.as_ref())
 }
@@ -443,23 +548,9 @@ fn may_run(demand: &Demand, node: &Node) -> bool {
 }
 
 /// Daemons and static pods belong to their node and do not move.
-fn stays_behind(pod: &WirePod) -> bool {
+pub(crate) fn stays_behind(pod: &WirePod) -> bool {
     let mirror = pod.metadata.annotations.as_ref().is_some_and(|it| it.contains_key(MIRROR));
     mirror || controller(&pod.metadata).is_some_and(|it| it.kind == DAEMON_SET || it.kind == "Node")
-}
-
-/// The node that a daemon's pod was made for and has not been bound to yet.
-fn targeted(pod: &WirePod) -> Option<&str> {
-    controller(&pod.metadata).filter(|it| it.kind == DAEMON_SET)?;
-    let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;
-    let required = affinity.required_during_scheduling_ignored_during_execution.as_ref()?;
-    let fields =
-        required.node_selector_terms.iter().flat_map(|it| it.match_fields.iter().flatten());
-    fields.flat_map(|it| it.values.iter().flatten()).map(String::as_str).next()
-}
-
-fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
-    meta.owner_references.iter().flatten().find(|it| it.controller == Some(true))
 }
 
 fn add(total: &mut Amounts, more: &Amounts) {
@@ -473,99 +564,4 @@ impl Workload {
     fn told(&self) -> String {
         format!("{} {}", self.kind, name(&self.meta))
     }
-}
-
-type Key<'l> = (&'l str, &'l str, &'l str);
-
-/// Who owns whom: kind, namespace and name.
-pub(super) struct Owners<'l> {
-    listing: &'l Listing,
-    workloads: BTreeMap<Key<'l>, &'l Workload>,
-    /// Pods by the workload in the files that answers for them.
-    pods: BTreeMap<Key<'l>, BTreeSet<&'l str>>,
-    nodes: BTreeMap<Key<'l>, BTreeSet<&'l str>>,
-}
-
-impl<'l> Owners<'l> {
-    fn new(listing: &'l Listing) -> Self {
-        let all = listing.workloads.iter().map(|it| &it.value);
-        let workloads = all.map(|it| (key(it), it)).collect();
-        let mut owners = Self { listing, workloads, pods: BTreeMap::new(), nodes: BTreeMap::new() };
-        for pod in listing.pods.iter().map(|it| &it.value.pod) {
-            let Some(owner) = owners.of(&pod.metadata).map(key) else { continue };
-            if ended(pod) {
-                continue;
-            }
-            let bound = pod.spec.as_ref().and_then(|it| it.node_name.as_deref());
-            let node = bound.filter(|it| !it.is_empty()).or_else(|| targeted(pod));
-            owners.nodes.entry(owner).or_default().extend(node);
-            if pod.metadata.deletion_timestamp.is_none() {
-                owners.pods.entry(owner).or_default().insert(name(&pod.metadata));
-            }
-        }
-        owners
-    }
-
-    /// The workload in the files that answers for this object.
-    fn of(&self, meta: &'l ObjectMeta) -> Option<&'l Workload> {
-        let owner = controller(meta)?;
-        let namespace = namespace(meta);
-        let find = |kind: &'l str, called: &'l str| {
-            self.workloads.get(&(kind, namespace, called)).copied()
-        };
-        let direct = find(&owner.kind, &owner.name);
-        if owner.kind != "ReplicaSet" {
-            return direct;
-        }
-        let above = match direct {
-            Some(set) => controller(&set.meta).and_then(|it| find(&it.kind, &it.name)),
-            // `web-5d4f8c7b9` is made by the Deployment `web`.
-            None => owner.name.rsplit_once('-').and_then(|(it, _)| find("Deployment", it)),
-        };
-        above.or(direct)
-    }
-
-    /// Whether another workload in the files speaks for this one.
-    fn spoken_for(&self, workload: &'l Workload) -> bool {
-        self.of(&workload.meta).is_some()
-    }
-
-    /// How many pods of it the files do not show. Of daemons, always several.
-    pub(super) fn copies_to_come(&self, workload: &'l Workload) -> usize {
-        let count = match &workload.copies {
-            Copies::OnEveryNode => return 2,
-            Copies::Alike(count) | Copies::Numbered { count, .. } => *count,
-        };
-        if self.spoken_for(workload) {
-            return 0;
-        }
-        count.saturating_sub(self.pods_of(workload).len())
-    }
-
-    fn pods_of(&self, workload: &'l Workload) -> BTreeSet<&'l str> {
-        self.pods.get(&key(workload)).cloned().unwrap_or_default()
-    }
-
-    fn nodes_with(&self, workload: &'l Workload) -> BTreeSet<&'l str> {
-        self.nodes.get(&key(workload)).cloned().unwrap_or_default()
-    }
-
-    /// The label that tells the newest pods of a `Deployment` from older ones, if it is known.
-    fn template_hash(&self, workload: &'l Workload) -> Option<&'l str> {
-        let sets = self.listing.workloads.iter().map(|it| &it.value);
-        let theirs = sets.filter(|it| {
-            it.kind == "ReplicaSet"
-                && self.of(&it.meta).is_some_and(|it| std::ptr::eq(it, workload))
-        });
-        let revision = |it: &&Workload| {
-            let written = it.meta.annotations.as_ref().and_then(|it| it.get(REVISION));
-            written.and_then(|it| it.parse::<u64>().ok())
-        };
-        let newest = theirs.max_by_key(|it| (revision(it), name(&it.meta)))?;
-        newest.meta.labels.as_ref()?.get(TEMPLATE_HASH).map(String::as_str)
-    }
-}
-
-fn key(workload: &Workload) -> Key<'_> {
-    (workload.kind, namespace(&workload.meta), name(&workload.meta))
 }

@@ -2,13 +2,12 @@
 //!
 //! `template → document`, with EC2's member names and nothing decided here.
 
+use nodemolt_core::bootstrap::base64;
 use nodemolt_core::launch::{
     BlockDevice, Cpu, Interface, PlacementGroup, Switch, Template, Tenancy, Volume, VolumeType,
     Where,
 };
 use serde::Serialize;
-
-use crate::base64;
 
 pub(crate) fn document(template: &Template) -> Document {
     Document {

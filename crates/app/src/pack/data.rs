@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nodemolt_core::place::Placement;
-use nodemolt_fit::pack::{Home, Place, Why};
+use nodemolt_fit::pack::{Home, Miss, Place, Why};
 use nodemolt_fit::prices::decimal;
 use nodemolt_fit::{Quantity, Written};
 use serde::Serialize;
@@ -103,7 +103,7 @@ struct Nearest<'s> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Obstacle {
+pub(super) struct Obstacle {
     kind: &'static str,
     message: String,
 }
@@ -242,10 +242,13 @@ fn unplaced<'s>(said: &'s PodSaid, why: &'s Why) -> Unplaced<'s> {
                 Place::Node(name) => (Some(name.as_str()), None),
                 Place::Pool(name) => (None, Some(name.as_str())),
             };
-            let kinds = miss.obstacles.iter().map(remedy::kind);
-            let obstacles = kinds.zip(remedy::changes(miss));
-            let obstacles = obstacles.map(|(kind, message)| Obstacle { kind, message }).collect();
-            Nearest { node, pool, obstacles }
+            Nearest { node, pool, obstacles: obstacles(miss) }
         }),
     }
+}
+
+pub(super) fn obstacles(miss: &Miss) -> Vec<Obstacle> {
+    let kinds = miss.obstacles.iter().map(remedy::kind);
+    let all = kinds.zip(remedy::changes(miss));
+    all.map(|(kind, message)| Obstacle { kind, message }).collect()
 }

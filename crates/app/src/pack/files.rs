@@ -99,7 +99,13 @@ impl Files {
                 }
                 return told;
             }
-            Object::Claim(wire) => self.claims.push(wire.clone()),
+            Object::Claim(wire) => {
+                if self.claims.iter().any(|it| it.metadata.name == wire.metadata.name) {
+                    let message = format!("NodeClaim `{}` was read before", wire.metadata.name);
+                    return vec![Finding::error("metadata.name", message)];
+                }
+                self.claims.push(wire.clone());
+            }
             // Which image boots, and when nodes may go, does not decide what fits.
             Object::Policy(_)
             | Object::Quarantine(_)

@@ -6,23 +6,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nodemolt_api::listing::World;
-use nodemolt_api::nodeclaim::NodeClaim;
 use nodemolt_api::nodepool::NodePool;
 use nodemolt_fit::capacity::{Amounts, NodeSettings, offer};
 use nodemolt_fit::pack::{Why, pack};
 use nodemolt_fit::pod::{Demand, Namespace, Pod};
-use nodemolt_fit::pool::{Machine, NODES, Pool};
+use nodemolt_fit::pool::{Machine, Pool};
 use nodemolt_fit::taint::{Tolerated, Toleration};
 use nodemolt_fit::type_labels::labels;
 use nodemolt_fit::{Family, Operator, Quantity, Types, label};
 
-use super::{Talk, files::Files, market::Market, market::zones_of_class};
+use super::{Talk, files::Files, market::Market, market::OfClass};
 use crate::cli;
 
 /// The first Graviton does not boot AL2023's kernel.
 const NO_AL2023: &str = "a1.";
 
-/// The pools that can launch nodes for pods, complete.
+/// Why a pool launches none, where nothing that it writes is wrong.
+pub(super) const OFFERS_NOTHING: &str =
+    "no instance type that can be had in any zone meets its requirements";
+
+/// The pools of the files, complete.
+#[derive(Debug, Default)]
+pub(super) struct Pools {
+    pub able: Vec<Pool>,
+    /// Those that launch no nodes for pods, and why.
+    pub idle: Vec<(String, String)>,
+}
+
 pub(super) fn pools(
     verb: &cli::Pack,
     files: &Files,
@@ -30,19 +40,20 @@ pub(super) fn pools(
     market: &Market,
     world: &World,
     talk: &mut Talk,
-) -> Vec<Pool> {
+) -> Pools {
     let mut made: BTreeMap<String, Arc<Vec<Machine>>> = BTreeMap::new();
-    let mut pools = Vec::new();
+    let mut pools = Pools::default();
     for file in &files.pools {
         let name = &file.pool.name;
         if file.wire.spec.replicas.is_some() {
-            talk.notes.push(format!(
-                "pool {name} has a fixed number of nodes and launches none for pods"
-            ));
+            let why = "it has a fixed number of nodes";
+            talk.notes.push(format!("pool {name} launches no nodes for pods: {why}"));
+            pools.idle.push((name.clone(), why.to_owned()));
             continue;
         }
         if let Some(why) = launches_none(&file.wire) {
             talk.notes.push(format!("pool {name} launches no nodes: {why}"));
+            pools.idle.push((name.clone(), why));
             continue;
         }
         let class = &file.wire.spec.template.spec.node_class_ref;
@@ -53,36 +64,47 @@ pub(super) fn pools(
                 "class {key} is not in the files; its nodes are taken for AL2023 with the kubelet's defaults"
             ));
         }
-        let machines = made.entry(key).or_insert_with(|| {
+        let machines = made.entry(key.clone()).or_insert_with(|| {
             let mut settings =
                 known.map_or_else(|| NodeSettings::of(Family::Al2023), |it| it.settings.clone());
             settings.reserved_interfaces = verb.reserved_enis;
             settings.vm_memory_overhead_millionths = verb.vm_memory_overhead_percent;
-            let zones = known.map(|it| zones_of_class(&it.wire)).unwrap_or_default();
-            Arc::new(machines(types, &settings, market, &zones))
+            let of_class = known.map(|it| OfClass::new(&it.wire)).unwrap_or_default();
+            note_class(&key, &of_class, verb, market, talk);
+            Arc::new(machines(types, &settings, market, &of_class))
         });
         let machines = Arc::clone(machines);
         warn_of_unknown_values(&file.pool, types, market, talk);
         let pool = Pool {
-            used: used(file, files, world),
+            used: used(file, world),
             daemons: world.daemons.iter().map(|it| Arc::clone(&it.demand)).collect(),
             machines,
             ..file.pool.clone()
         };
         if offers_nothing(&pool) {
-            talk.warnings.push(format!(
-                "pool {name} can launch nothing: no instance type in any zone meets its requirements"
-            ));
+            talk.warnings.push(format!("pool {name} can launch nothing: {OFFERS_NOTHING}"));
         }
-        pools.push(pool);
-    }
-    let on_their_way = files.claims.iter().filter(|it| on_its_way(it, world)).count();
-    if on_their_way > 0 {
-        talk.notes.push(format!(
-            "NodeClaims whose node is not there yet count towards limits, and no pod is planned onto them: {on_their_way}"
-        ));
+        pools.able.push(pool);
     }
     pools
+}
+
+fn note_class(key: &str, of_class: &OfClass, verb: &cli::Pack, market: &Market, talk: &mut Talk) {
+    let typed: BTreeSet<String> = verb.zones.iter().cloned().collect();
+    if !typed.is_empty() && !of_class.zones.is_empty() && typed != of_class.zones {
+        let zones: Vec<&str> = of_class.zones.iter().map(String::as_str).collect();
+        talk.notes.push(format!(
+            "--zones is not used for class {key}: its subnets are in {}",
+            zones.join(", ")
+        ));
+    }
+    let uncounted = market.uncounted(of_class);
+    if !uncounted.is_empty() {
+        talk.notes.push(format!(
+            "how many more instances capacity reservations of class {key} take is not known, so none is counted upon: pass what `aws ec2 describe-capacity-reservations` prints with --offerings: {}",
+            uncounted.join(", ")
+        ));
+    }
 }
 
 /// As Karpenter has it: neither a pool that goes nor one that is not ready.
@@ -127,17 +149,11 @@ fn offers_nothing(pool: &Pool) -> bool {
     found.unplaced.iter().any(|it| matches!(it.why, Why::NoPlace { nearest: None }))
 }
 
-/// Launched or asked for, and not among the nodes.
-fn on_its_way(claim: &NodeClaim, world: &World) -> bool {
-    let node = claim.status.as_ref().and_then(|it| it.node_name.as_deref());
-    !node.is_some_and(|node| world.nodes.iter().any(|it| it.name == node))
-}
-
 fn machines(
     types: &Types,
     settings: &NodeSettings,
     market: &Market,
-    zones: &BTreeSet<String>,
+    of_class: &OfClass,
 ) -> Vec<Machine> {
     let family = settings.family;
     let bootable = types.iter().filter(|it| {
@@ -154,7 +170,7 @@ fn machines(
             capacity: node.capacity,
             allocatable: node.allocatable,
             volume_limits: BTreeMap::new(),
-            offerings: market.offerings(&it.name, zones),
+            offerings: market.offerings(&it.name, of_class),
         }
     });
     machines.filter(|it| !it.offerings.is_empty()).collect()
@@ -162,24 +178,8 @@ fn machines(
 
 /// What the pool's nodes have: by the nodes and claims in the files, or by its status if that says more,
 /// as it does where not all of them are in the files.
-fn used(file: &super::files::PoolFile, files: &Files, world: &World) -> Amounts {
+fn used(file: &super::files::PoolFile, world: &World) -> Amounts {
     let mut used = world.used.get(&file.pool.name).cloned().unwrap_or_default();
-    let mut add = |name: &str, amount: Quantity| {
-        let sum = used.entry(name.to_owned()).or_insert(Quantity::ZERO);
-        *sum = sum.saturating_add(amount);
-    };
-    let of_pool =
-        |it: &&NodeClaim| it.metadata.labels.get(label::NODEPOOL) == Some(&file.pool.name);
-    for claim in files.claims.iter().filter(of_pool).filter(|it| on_its_way(it, world)) {
-        add(NODES, Quantity::from_units(1));
-        let capacity = claim.status.iter().flat_map(|it| it.capacity.iter().flatten());
-        for (name, amount) in capacity {
-            // What a controller wrote is not for a person to correct.
-            if let Ok(amount) = amount.0.parse::<Quantity>() {
-                add(name, amount);
-            }
-        }
-    }
     let resources = file.wire.status.iter().flat_map(|it| it.resources.iter().flatten());
     for (name, amount) in resources {
         if let Ok(amount) = amount.0.parse::<Quantity>() {

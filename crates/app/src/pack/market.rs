@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context as _;
 use nodemolt_api::answers;
+use nodemolt_api::answers::offerings::Unavailable;
+use nodemolt_api::ec2nodeclass::{EC2NodeClass, StatusCapacityReservation};
 use nodemolt_api::listing::World;
 use nodemolt_fit::Operator;
 use nodemolt_fit::label;
@@ -22,6 +24,8 @@ use crate::output::Failure;
 
 const SPOT: &str = "spot";
 const ON_DEMAND: &str = "on-demand";
+const RESERVED: &str = "reserved";
+const EXPIRING: &str = "expiring";
 const CAPACITY_TYPES: [&str; 2] = [ON_DEMAND, SPOT];
 
 #[derive(Debug, Default)]
@@ -32,6 +36,10 @@ pub(super) struct Market {
     /// `use1-az2` of `us-east-1a`, where a class's subnets tell.
     zone_ids: BTreeMap<String, String>,
     offered: Option<BTreeMap<String, BTreeSet<String>>>,
+    /// Of what there is no capacity just now.
+    unavailable: BTreeSet<Unavailable>,
+    /// How many more instances each capacity reservation takes, where somebody told.
+    reserved: BTreeMap<String, u32>,
     on_demand: OfRegion,
     spot: BTreeMap<(String, String), Price>,
     /// Where the prices come from, or why there are none.
@@ -66,9 +74,13 @@ impl Market {
             if !answer.complete {
                 talk.warnings.push(incomplete(path));
             }
-            let offered = market.offered.get_or_insert_default();
-            for (name, zones) in answer.zones {
-                offered.entry(name).or_default().extend(zones);
+            market.unavailable.extend(answer.unavailable);
+            market.reserved.extend(answer.reserved);
+            if let Some(zones) = answer.zones {
+                let offered = market.offered.get_or_insert_default();
+                for (name, zones) in zones {
+                    offered.entry(name).or_default().extend(zones);
+                }
             }
         }
         market.find_zones(verb, files, world);
@@ -180,7 +192,9 @@ impl Market {
             (Some(shipped), None) => {
                 self.on_demand = shipped.clone();
                 let date = shipped_date(&region).unwrap_or_default();
-                Known::Priced { currency, whence: format!("{region}, shipped prices of {date}") }
+                let spot = if zones_priced { ", spot from --prices" } else { "" };
+                let whence = format!("{region}, shipped prices of {date}{spot}");
+                Known::Priced { currency, whence }
             }
             (None, None) if zones_priced => {
                 Known::Priced { currency, whence: format!("{region}, spot from --prices") }
@@ -206,9 +220,16 @@ impl Market {
         self.spot.is_empty()
     }
 
+    /// Whether the machine may be bought on the spot market of a zone of which no price is known,
+    /// while others are.
+    pub(super) fn spot_unpriced_somewhere(&self, name: &str, zones: &[String]) -> bool {
+        let priced = |zone: &String| self.spot.contains_key(&(name.to_owned(), zone.clone()));
+        !self.spot.is_empty() && zones.iter().any(|it| !priced(it))
+    }
+
     /// How a type can be had, in the zones of a class if it has its own.
-    pub(super) fn offerings(&self, name: &str, of_class: &BTreeSet<String>) -> Vec<Offering> {
-        let zones = if of_class.is_empty() { &self.zones } else { of_class };
+    pub(super) fn offerings(&self, name: &str, class: &OfClass) -> Vec<Offering> {
+        let zones = if class.zones.is_empty() { &self.zones } else { &class.zones };
         let offered = self.offered.as_ref().map(|it| it.get(name));
         let zones: Vec<Option<&str>> = match offered {
             Some(None) => return Vec::new(),
@@ -220,46 +241,118 @@ impl Market {
             None if zones.is_empty() => vec![None],
             None => zones.iter().map(|it| Some(it.as_str())).collect(),
         };
-        // Where several regions are spoken of, new nodes are launched in the one that is meant.
-        let here = |zone: Option<&str>| match (&self.region, zone.and_then(region_of_zone)) {
+        let zones: Vec<Option<&str>> = zones.into_iter().filter(|it| self.here(*it)).collect();
+        let ways = zones.iter().flat_map(|zone| CAPACITY_TYPES.map(|it| (*zone, it)));
+        let mut offerings: Vec<Offering> = ways
+            .map(|(zone, capacity_type)| {
+                let price = match (capacity_type, zone) {
+                    (SPOT, Some(zone)) => self.spot.get(&(name.to_owned(), zone.to_owned())),
+                    (SPOT, None) => None,
+                    _ => self.on_demand.get(name),
+                };
+                self.offering(name, zone, capacity_type, price.copied())
+            })
+            .collect();
+        let reservations = class.reservations.iter();
+        let of_type = reservations.filter(|it| it.instance_type.as_deref() == Some(name));
+        offerings.extend(of_type.filter_map(|it| self.reservation(name, it)));
+        offerings
+    }
+
+    /// Where several regions are spoken of, new nodes are launched in the one that is meant.
+    fn here(&self, zone: Option<&str>) -> bool {
+        match (&self.region, zone.and_then(region_of_zone)) {
             (Some(region), Some(of_zone)) => region == of_zone,
             (Some(_) | None, Some(_) | None) => true,
+        }
+    }
+
+    fn offering(
+        &self,
+        name: &str,
+        zone: Option<&str>,
+        capacity_type: &str,
+        price: Option<Price>,
+    ) -> Offering {
+        let mut offering = Offering::new(zone.unwrap_or_default(), capacity_type, price);
+        if zone.is_none() {
+            offering.labels.remove(label::ZONE);
+        }
+        if let Some(id) = zone.and_then(|it| self.zone_ids.get(it)) {
+            offering.labels.insert(label::ZONE_ID.to_owned(), id.clone());
+        }
+        let region = self.region.as_deref().or(zone.and_then(region_of_zone));
+        if let Some(region) = region {
+            offering.labels.insert(label::REGION.to_owned(), region.to_owned());
+        }
+        let spent = |bought: Option<&str>| {
+            zone.is_some_and(|zone| {
+                self.unavailable.contains(&Unavailable {
+                    instance_type: name.to_owned(),
+                    location: zone.to_owned(),
+                    capacity_type: bought.map(str::to_owned),
+                })
+            })
         };
-        let zones: Vec<Option<&str>> = zones.into_iter().filter(|it| here(*it)).collect();
-        let ways = zones.iter().flat_map(|zone| CAPACITY_TYPES.map(|it| (*zone, it)));
-        ways.map(|(zone, capacity_type)| {
-            let price = match (capacity_type, zone) {
-                (SPOT, Some(zone)) => self.spot.get(&(name.to_owned(), zone.to_owned())),
-                (SPOT, None) => None,
-                _ => self.on_demand.get(name),
-            };
-            let mut offering =
-                Offering::new(zone.unwrap_or_default(), capacity_type, price.copied());
-            if zone.is_none() {
-                offering.labels.remove(label::ZONE);
-            }
-            if let Some(id) = zone.and_then(|it| self.zone_ids.get(it)) {
-                offering.labels.insert(label::ZONE_ID.to_owned(), id.clone());
-            }
-            let region = self.region.as_deref().or(zone.and_then(region_of_zone));
-            if let Some(region) = region {
-                offering.labels.insert(label::REGION.to_owned(), region.to_owned());
-            }
-            offering
-        })
-        .collect()
+        offering.available = !spent(None) && !spent(Some(capacity_type));
+        offering
+    }
+
+    /// Reserved capacity is paid for whether it is used or not. Where nobody told how much of it is
+    /// free, none is counted upon.
+    fn reservation(&self, name: &str, it: &StatusCapacityReservation) -> Option<Offering> {
+        let id = it.id.as_ref()?;
+        let zone = it.availability_zone.as_deref();
+        if it.state.as_deref() == Some(EXPIRING) || !self.here(zone) {
+            return None;
+        }
+        let mut offering = self.offering(name, zone, RESERVED, Some(Price(0)));
+        let kind = it.reservation_type.as_deref().unwrap_or("default");
+        let interruptible = it.interruptible.unwrap_or(false).to_string();
+        let labels = [
+            (label::CAPACITY_RESERVATION_ID, id.as_str()),
+            (label::CAPACITY_RESERVATION_TYPE, kind),
+            (label::CAPACITY_RESERVATION_INTERRUPTIBLE, interruptible.as_str()),
+        ];
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        offering.labels.extend(labels);
+        offering.remaining = Some(self.reserved.get(id).copied().unwrap_or(0));
+        Some(offering)
+    }
+
+    /// Reservations of the class of which nobody told how many instances they still take.
+    pub(super) fn uncounted<'c>(&self, class: &'c OfClass) -> Vec<&'c str> {
+        let all = class.reservations.iter();
+        let usable = all.filter(|it| it.state.as_deref() != Some(EXPIRING));
+        let ids = usable.filter_map(|it| it.id.as_deref());
+        ids.filter(|it| !self.reserved.contains_key(*it)).collect()
+    }
+}
+
+/// What a class's own status says about where its nodes can be had.
+#[derive(Debug, Default)]
+pub(super) struct OfClass {
+    /// Of the subnets that Karpenter found.
+    pub zones: BTreeSet<String>,
+    reservations: Vec<StatusCapacityReservation>,
+}
+
+impl OfClass {
+    pub(super) fn new(class: &EC2NodeClass) -> Self {
+        let reservations = class.status.as_ref().and_then(|it| it.capacity_reservations.clone());
+        Self { zones: zones_of_class(class), reservations: reservations.unwrap_or_default() }
     }
 }
 
 /// The zones of the subnets that Karpenter found for a class.
-pub(super) fn zones_of_class(class: &nodemolt_api::ec2nodeclass::EC2NodeClass) -> BTreeSet<String> {
+fn zones_of_class(class: &EC2NodeClass) -> BTreeSet<String> {
     // Kept as it came: what is no list of subnets has no zones.
     let status = serde_json::to_value(&class.status).unwrap_or_default();
     let subnets = status["subnets"].as_array().cloned().unwrap_or_default();
     subnets.iter().filter_map(|it| it["zone"].as_str()).map(str::to_owned).collect()
 }
 
-fn zone_ids_of_class(class: &nodemolt_api::ec2nodeclass::EC2NodeClass) -> BTreeMap<String, String> {
+fn zone_ids_of_class(class: &EC2NodeClass) -> BTreeMap<String, String> {
     let status = serde_json::to_value(&class.status).unwrap_or_default();
     let subnets = status["subnets"].as_array().cloned().unwrap_or_default();
     let pairs = subnets.iter().filter_map(|it| {

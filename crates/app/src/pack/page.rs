@@ -2,23 +2,22 @@
 //!
 //! Who has no place comes first, with what would have to change.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use nodemolt_api::listing::World;
 use nodemolt_fit::capacity::{Amounts, CPU, MEMORY};
-use nodemolt_fit::label;
-use nodemolt_fit::pack::Home;
 use nodemolt_fit::pod::PodId;
 use nodemolt_fit::pool::Price;
 use nodemolt_fit::prices::decimal;
+use nodemolt_fit::{Written, label};
 
 use super::market::Known;
-use super::remedy;
 use super::story::{New, PodSaid, Story};
 use crate::output::{Look, Mark, Table, printable};
 
 /// Types of a new node that are named, where not all are wanted.
-const TYPES_SHOWN: usize = 3;
+pub(super) const TYPES_SHOWN: usize = 3;
 const TYPES_SHOWN_WIDE: usize = 12;
 
 pub(super) fn page(story: &Story, look: Look, wide: bool, headers: bool) -> String {
@@ -105,7 +104,7 @@ fn leaves(story: &Story, headers: bool) -> String {
 
 fn new_nodes(story: &Story, wide: bool, headers: bool) -> String {
     let priced = matches!(story.prices, Known::Priced { .. });
-    let mut columns = vec!["NODE", "POOL", "PODS", "CPU", "MEMORY", "TYPES"];
+    let mut columns = vec!["NODE", "COUNT", "POOL", "PODS", "CPU", "MEMORY", "TYPES"];
     columns.push(if priced { "CHEAPEST" } else { "SMALLEST" });
     if priced {
         columns.push("PER HOUR");
@@ -114,10 +113,11 @@ fn new_nodes(story: &Story, wide: bool, headers: bool) -> String {
         columns.push("REQUIREMENTS");
     }
     let mut table = Table::new(&columns);
-    for node in &story.new_nodes {
+    for (node, alike) in alike(&story.new_nodes, wide) {
         let shown = if wide { TYPES_SHOWN_WIDE } else { TYPES_SHOWN };
         let mut cells = vec![
             node.name.clone(),
+            alike.to_string(),
             printable(&node.pool),
             node.pods.len().to_string(),
             amount(&node.requests, CPU),
@@ -129,9 +129,7 @@ fn new_nodes(story: &Story, wide: bool, headers: bool) -> String {
             cells.push(money(node.price));
         }
         if wide {
-            // The types have a column of their own.
-            let others = node.requirements.iter().filter(|it| it.key != label::INSTANCE_TYPE);
-            let all: Vec<String> = others.map(ToString::to_string).collect();
+            let all: Vec<String> = node.requirements.iter().map(requirement).collect();
             cells.push(printable(&all.join("; ")));
         }
         table.row(cells);
@@ -139,8 +137,43 @@ fn new_nodes(story: &Story, wide: bool, headers: bool) -> String {
     table.print(headers)
 }
 
+/// The first of each kind, and how many there are of it. Of thousands of nodes few differ.
+fn alike(nodes: &[New], each: bool) -> Vec<(&New, usize)> {
+    let mut groups: Vec<(&New, usize)> = Vec::new();
+    let mut known = BTreeMap::new();
+    for node in nodes {
+        // Nodes that can be the same share what is said of them.
+        let same = (Arc::as_ptr(&node.machines), Arc::as_ptr(&node.requirements));
+        let amounts = (&node.pool, node.pods.len(), amount(&node.requests, CPU));
+        let key = (same, amounts, amount(&node.requests, MEMORY));
+        match known.get(&key).filter(|_| !each) {
+            Some(at) => {
+                let group: &mut (&New, usize) = &mut groups[*at];
+                group.1 += 1;
+            }
+            None => {
+                known.insert(key, groups.len());
+                groups.push((node, 1));
+            }
+        }
+    }
+    groups
+}
+
+/// All types are in JSON; here a few of them say enough.
+fn requirement(written: &Written) -> String {
+    let more = written.values.len().saturating_sub(TYPES_SHOWN_WIDE);
+    if written.key != label::INSTANCE_TYPE || more == 0 {
+        return written.to_string();
+    }
+    let mut shown = written.clone();
+    shown.values.truncate(TYPES_SHOWN_WIDE);
+    shown.values.push(format!("… {more} more"));
+    shown.to_string()
+}
+
 /// Where prices are known, nothing is called cheap that has none.
-fn machines(node: &New, priced: bool, shown: usize) -> String {
+pub(super) fn machines(node: &New, priced: bool, shown: usize) -> String {
     let known = if priced { node.machines.len() - node.unpriced } else { node.machines.len() };
     if known == 0 {
         return "-".to_owned();
@@ -242,93 +275,18 @@ fn sum(story: &Story) -> String {
             "these are prices on demand; spot is allowed too, and its prices are not known"
         );
     }
+    if story.total.is_some() && story.spot_gaps {
+        let _ = writeln!(
+            text,
+            "not every zone that is allowed has a spot price here: a node may cost more"
+        );
+    }
+    if story.total.is_some() && story.reserved {
+        let _ = writeln!(text, "reserved capacity is paid for already, and counts as 0");
+    }
     text
 }
 
-fn counted(number: usize, noun: &str) -> String {
+pub(super) fn counted(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-/// Everything about one pod.
-pub(super) fn pod(story: &Story, pod: &PodSaid, world: &World, look: Look) -> String {
-    let mut lines: Vec<(&str, String)> = Vec::new();
-    let owner = pod.origin.workload.clone().unwrap_or_else(|| "nobody".to_owned());
-    lines.push(("pod", format!("{}   owner {owner}", pod.id)));
-    if let Some(node) = &pod.origin.leaves {
-        lines.push(("leaves", format!("node {node}")));
-    }
-    let asked = world.pods.iter().find(|it| it.id() == pod.id).map(|it| &it.demand);
-    if let Some(demand) = asked {
-        let amounts: Vec<String> =
-            demand.requests.iter().map(|(name, amount)| format!("{name} {amount}")).collect();
-        let amounts = if amounts.is_empty() { "nothing".to_owned() } else { amounts.join("   ") };
-        lines.push(("requests", amounts));
-        for (key, value) in &demand.node_selector {
-            lines.push(("selects", format!("{key}={value}")));
-        }
-        let terms = demand.node_terms.iter().flatten();
-        for (at, term) in terms.enumerate() {
-            let all = term.labels.iter().chain(&term.fields).map(ToString::to_string);
-            let all: Vec<String> = all.collect();
-            lines.push((if at == 0 { "nodes" } else { "or" }, all.join(" and ")));
-        }
-        for it in &demand.spread {
-            let must = if it.required { "must" } else { "would like to" };
-            let line =
-                format!("{must} be spread over {}, skew at most {}", it.topology_key, it.max_skew);
-            lines.push(("spread", line));
-        }
-        for it in &demand.affinity {
-            lines.push(("near", format!("pods in the same {}", it.topology_key)));
-        }
-        for it in &demand.anti_affinity {
-            lines.push(("away", format!("from pods in the same {}", it.topology_key)));
-        }
-        for it in &demand.volumes {
-            let terms =
-                it.reach.iter().flatten().flat_map(|it| &it.labels).map(ToString::to_string);
-            let terms: Vec<String> = terms.collect();
-            let where_to =
-                if terms.is_empty() { "everywhere".to_owned() } else { terms.join(" or ") };
-            lines.push(("volume", format!("{} reachable {where_to}", it.handle)));
-        }
-    }
-    match (&pod.home, &pod.why) {
-        (Some(home), _) => {
-            let line = format!("goes to {}", told_home(story, home));
-            lines.push(("answer", look.mark(Mark::Good, &printable(&line))));
-            for it in &pod.relaxed {
-                lines.push(("without", it.clone()));
-            }
-        }
-        (None, Some(why)) => {
-            let line = format!("no place: {}", remedy::sentence(why));
-            lines.push(("answer", look.mark(Mark::Refused, &printable(&line))));
-        }
-        (None, None) => {}
-    }
-    let mut text = String::new();
-    for (name, line) in lines {
-        // The mark has colours in it and was made printable before.
-        let line = if name == "answer" { line } else { printable(&line) };
-        let _ = writeln!(text, "{name:<9}{line}");
-    }
-    text
-}
-
-fn told_home(story: &Story, home: &Home) -> String {
-    match home {
-        Home::Node(name) => format!("node {name}"),
-        Home::New(at) => match story.new_nodes.get(*at) {
-            Some(node) => format!(
-                "{}, a new node of pool {} with {}; {} will do, such as {}",
-                node.name,
-                node.pool,
-                counted(node.pods.len(), "pod"),
-                counted(node.machines.len(), "type"),
-                machines(node, false, TYPES_SHOWN),
-            ),
-            None => "a new node".to_owned(),
-        },
-    }
 }

@@ -1,8 +1,12 @@
 //! What would have to change for a pod to have a place?
 
-use nodemolt_fit::Quantity;
 use nodemolt_fit::capacity::PODS;
 use nodemolt_fit::pack::{Miss, Obstacle, Place, Why};
+use nodemolt_fit::taint::UNSCHEDULABLE;
+use nodemolt_fit::{Quantity, label};
+
+/// What a term of node affinity calls a node's name.
+const NAME: &str = "metadata.name";
 
 /// No machine is that large; sums of this size are no longer exact.
 const FAR_TOO_MUCH_UNITS: i64 = 1 << 50;
@@ -50,9 +54,17 @@ pub(super) fn changes(miss: &Miss) -> Vec<String> {
 fn change(obstacle: &Obstacle, place: &Place) -> String {
     let on_node = matches!(place, Place::Node(_));
     match obstacle {
+        Obstacle::Taint(taint) if taint.key == UNSCHEDULABLE => {
+            "that node were not cordoned".to_owned()
+        }
         Obstacle::Taint(taint) => format!("it tolerated {taint}"),
         Obstacle::Label(asked) if on_node => format!("that node had {asked}"),
+        // No pool can promise a name.
+        Obstacle::Label(asked) if [label::HOSTNAME, NAME].contains(&asked.key.as_str()) => {
+            format!("it did not ask for {asked}")
+        }
         Obstacle::Label(asked) => format!("the pool allowed {asked}"),
+        Obstacle::NotOffered(asked) => format!("a machine with {asked} could be had"),
         Obstacle::VolumeElsewhere { handle } => format!("its volume {handle} were not elsewhere"),
         Obstacle::VolumesFull { driver, over } => format!("{driver} could attach {over} more"),
         Obstacle::Short { resource, by } if *by >= Quantity::from_units(FAR_TOO_MUCH_UNITS) => {
@@ -65,7 +77,8 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
         }
         Obstacle::Short { resource, by } if on_node => format!("{by} more {resource} were free"),
         Obstacle::Short { resource, by } => format!("a machine had {by} more {resource}"),
-        Obstacle::HostPortTaken(port) => format!("host port {port} were free"),
+        Obstacle::HostPortTaken(port) if on_node => format!("host port {port} were free"),
+        Obstacle::HostPortTaken(port) => format!("no DaemonSet had host port {port} there"),
         Obstacle::LacksTopology { key } => format!("there were a label {key}"),
         Obstacle::NobodyNear { key } => format!("a pod that it must be near were in that {key}"),
         Obstacle::TooNear { key } => format!("no pod that it must avoid were in that {key}"),
@@ -89,6 +102,7 @@ pub(super) fn kind(obstacle: &Obstacle) -> &'static str {
     match obstacle {
         Obstacle::Taint(_) => "Taint",
         Obstacle::Label(_) => "Label",
+        Obstacle::NotOffered(_) => "NotOffered",
         Obstacle::VolumeElsewhere { .. } => "VolumeElsewhere",
         Obstacle::VolumesFull { .. } => "VolumesFull",
         Obstacle::Short { .. } => "Short",

@@ -15,9 +15,9 @@ use nodemolt_fit::{InstanceType, Operator, Types, Written, label};
 
 use super::market::{Known, Market};
 use super::remedy;
-use crate::output::Failure;
 
 const SPOT: &str = "spot";
+const RESERVED: &str = "reserved";
 
 #[derive(Debug)]
 pub(super) struct Story {
@@ -37,6 +37,10 @@ pub(super) struct Story {
     pub total: Option<Price>,
     /// Some new node may be bought on the spot market, for which there are no prices.
     pub spot_unpriced: bool,
+    /// Some new node may be bought on the spot market of a zone of which no price is known.
+    pub spot_gaps: bool,
+    /// Some new node may use capacity that is reserved, and paid for already.
+    pub reserved: bool,
 }
 
 #[derive(Debug)]
@@ -192,8 +196,13 @@ impl Story {
         pods.sort_by(|left, right| natural(&left.id).cmp(&natural(&right.id)));
         let spot = |it: &NewNode| {
             let pool = pools.iter().find(|pool| pool.name == it.pool);
-            pool.is_some_and(|_| admits_spot(&it.requirements))
+            pool.is_some_and(|_| admits(&it.requirements, SPOT))
         };
+        let reserved = |it: &NewNode| {
+            it.machines.first().is_some_and(|it| it.price == Some(Price(0)))
+                && admits(&it.requirements, RESERVED)
+        };
+        let reserved = new_nodes.iter().any(reserved);
         let spot_unpriced = market.without_spot_prices() && new_nodes.iter().any(spot);
         let mut sorted = Sorted { types, done: BTreeMap::new() };
         let new_nodes: Vec<New> = new_nodes
@@ -201,6 +210,12 @@ impl Story {
             .enumerate()
             .map(|(at, it)| New::of(at, it, &mut sorted))
             .collect();
+        let spot_gaps = new_nodes.iter().any(|it| {
+            let zones = listed(&it.requirements, label::ZONE);
+            let first = it.machines.first();
+            admits(&it.requirements, SPOT)
+                && first.is_some_and(|it| market.spot_unpriced_somewhere(&it.machine, zones))
+        });
         let total = new_nodes
             .iter()
             .try_fold(0_u64, |sum, it| sum.checked_add(it.price?.0))
@@ -217,6 +232,8 @@ impl Story {
             prices: market.prices,
             total,
             spot_unpriced,
+            spot_gaps,
+            reserved,
         }
     }
 
@@ -224,33 +241,9 @@ impl Story {
         self.unplaced.iter().map(|it| it.pods.len()).sum()
     }
 
-    /// By namespace and name, or by name alone where that is enough.
-    pub(super) fn find(&self, named: &str) -> Result<&PodSaid, Failure> {
-        let meant = |it: &&PodSaid| it.id.to_string() == named || *it.id.name == *named;
-        let mut found = self.pods.iter().filter(meant);
-        match (found.next(), found.next()) {
-            (Some(only), None) => Ok(only),
-            (Some(one), Some(other)) => {
-                Err(Failure::usage(format!("several pods are called `{named}`"))
-                    .hint(format!("write `{}` or `{}`", one.id, other.id)))
-            }
-            (None, _) => {
-                let failure = Failure::usage(format!("no pod `{named}` is packed here"));
-                let near = self
-                    .pods
-                    .iter()
-                    .map(|it| it.id.to_string())
-                    .map(|it| (strsim::damerau_levenshtein(&it, named), it))
-                    .filter(|(distance, it)| *distance <= 1.max(it.len() / 3))
-                    .min();
-                Err(match near {
-                    Some((_, near)) => failure.hint(format!("did you mean `{near}`?")),
-                    None => {
-                        failure.hint("only pods that wait for a place or have to leave are packed")
-                    }
-                })
-            }
-        }
+    /// What is said of a pod that was packed.
+    pub(super) fn said(&self, id: &PodId) -> Option<&PodSaid> {
+        self.pods.iter().find(|it| it.id == *id)
     }
 
     /// What people call the home of a pod.
@@ -293,14 +286,21 @@ fn groups(pods: &[PodSaid]) -> Vec<Unplaced> {
     groups
 }
 
-fn admits_spot(requirements: &[Written]) -> bool {
+/// Whether it may be bought this way.
+fn admits(requirements: &[Written], way: &str) -> bool {
     let of_key = requirements.iter().filter(|it| it.key == label::CAPACITY_TYPE);
     of_key.into_iter().all(|it| match it.operator {
-        Operator::In => it.values.iter().any(|it| it == SPOT),
-        Operator::NotIn => !it.values.iter().any(|it| it == SPOT),
+        Operator::In => it.values.iter().any(|it| it == way),
+        Operator::NotIn => !it.values.iter().any(|it| it == way),
         Operator::DoesNotExist => false,
         Operator::Exists | Operator::Gt | Operator::Lt | Operator::Gte | Operator::Lte => true,
     })
+}
+
+/// The values that the label may have, where they are listed.
+fn listed<'r>(requirements: &'r [Written], key: &str) -> &'r [String] {
+    let of_key = requirements.iter().find(|it| it.key == key && it.operator == Operator::In);
+    of_key.map_or(&[], |it| &it.values)
 }
 
 impl New {

@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn what_was_rendered_is_found_in_whatever_it_was_wrapped() {
         let text = "MIME-Version: 1.0\nContent-Type: multipart/mixed\n";
-        let base64 = crate::base64::encode(text.as_bytes());
+        let base64 = nodemolt_core::bootstrap::base64::encode(text.as_bytes());
         let json = serde_json::json!({
             "apiVersion": "nodemolt.dev/cli/v1", "kind": "UserData", "text": text,
         });

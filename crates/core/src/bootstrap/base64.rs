@@ -33,13 +33,10 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// In lines of 76, as MIME has it.
-pub(crate) fn encode(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for (index, chunk) in bytes.chunks(3).enumerate() {
-        if index > 0 && index % 19 == 0 {
-            text.push('\n');
-        }
+/// RFC 4648, with padding and without line breaks, as EC2 wants it.
+pub fn encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
         let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or_default());
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for place in 0..4 {
@@ -50,9 +47,16 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     text
 }
 
+/// The same in lines of 76, as MIME has it.
+pub(crate) fn encode_lines(bytes: &[u8]) -> String {
+    // Three bytes are four digits, so each line ends between two groups.
+    let lines: Vec<String> = bytes.chunks(57).map(encode).collect();
+    lines.join("\n")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{decode, encode};
+    use super::{decode, encode, encode_lines};
 
     #[test]
     fn only_padded_standard_base64_is_taken() {
@@ -68,8 +72,27 @@ mod tests {
     fn base64_goes_both_ways() {
         for length in 0..200_u8 {
             let bytes: Vec<u8> = (0..length).map(|it| it.wrapping_mul(167)).collect();
-            assert_eq!(decode(&encode(&bytes)), Some(bytes));
+            let lines = encode_lines(&bytes);
+            assert!(lines.lines().all(|it| it.len() <= 76) && !lines.ends_with('\n'));
+            assert_eq!(lines.replace('\n', ""), encode(&bytes));
+            assert_eq!(decode(&lines), Some(bytes));
         }
-        assert_eq!(encode(b"#!/bin/sh\n"), "IyEvYmluL3NoCg==");
+    }
+
+    /// The vectors of RFC 4648, section 10.
+    #[test]
+    fn text_is_encoded_as_the_standard_says() {
+        for (plain, encoded) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(encode(plain.as_bytes()), encoded);
+        }
+        assert_eq!(encode(&[0xff, 0xef, 0xbe]), "/+++");
     }
 }

@@ -167,8 +167,10 @@ pub fn wrap(text: &str) -> Part {
     if text.is_ascii() {
         return Part::new(&format!("{content_type}; charset=\"us-ascii\""), text);
     }
-    let mut part =
-        Part::new(&format!("{content_type}; charset=\"utf-8\""), base64::encode(text.as_bytes()));
+    let mut part = Part::new(
+        &format!("{content_type}; charset=\"utf-8\""),
+        base64::encode_lines(text.as_bytes()),
+    );
     part.headers.push(("Content-Transfer-Encoding".to_owned(), " base64".to_owned()));
     part
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::{
-    Act, Amount, BudgetId, ClassRule, Concurrency, Grants, Keep, Limits, Member, Standing,
-    Unavailable, Unit, Unreadable, pool_allows,
+    Act, Amount, BudgetId, ClassRule, Concurrency, DisruptionBudget, Grants, Keep, Limits, Member,
+    Standing, Unavailable, Unit, Unreadable, pool_allows,
 };
 
 /// All rooms for one act, and who is in which.
@@ -36,6 +36,7 @@ pub struct Room {
     /// No start before this: a cooldown.
     pub rests_until: Option<Timestamp>,
     pub condition: Option<Condition>,
+    pub gates_controller: bool,
     pub gates_people: bool,
     used_sum: u64,
     broken_sum: u64,
@@ -95,7 +96,7 @@ pub fn measure<'a>(
         for (at, budget) in limits.disruption_budgets.iter().enumerate() {
             if budget.selects(&member.labels) {
                 gathered.add(Key::Disruption(at), name, member, Unit::Nodes);
-                slotted = true;
+                slotted |= budget.gates_controller;
             }
         }
         let rule = member.class.as_ref().and_then(|it| limits.classes.get_key_value(it));
@@ -196,6 +197,7 @@ fn furnish(
         opens_at: None,
         rests_until: None,
         condition: None,
+        gates_controller: true,
         gates_people: false,
         used_sum: 0,
         broken_sum: 0,
@@ -215,8 +217,8 @@ fn furnish(
             if crowd.members.is_empty() && condition.is_none() {
                 condition = Some(Condition::SelectsNothing);
             }
-            let gates_people = budget.gates_people;
-            Some(Room { condition, gates_people, ..empty(id, allowed) })
+            let DisruptionBudget { gates_controller, gates_people, .. } = *budget;
+            Some(Room { condition, gates_controller, gates_people, ..empty(id, allowed) })
         }
         Key::Class(class) => {
             let rule = limits.classes.get(class)?;
@@ -382,6 +384,7 @@ impl Measured {
     /// halted, and what the candidate broke must not hold the way back.
     pub fn shortages(&self, node: &str, member: &Member, leads_back: bool) -> Vec<Shortage> {
         self.rooms_of(node)
+            .filter(|it| it.gates_controller)
             .filter_map(|it| it.shortage(node, weight(member, it.unit), leads_back))
             .collect()
     }

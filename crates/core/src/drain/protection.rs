@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use nodemolt_fit::go_duration;
 
-use crate::bootstrap::kubelet::go_nanos;
 use crate::image::shorten;
 
 pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
@@ -49,7 +49,7 @@ pub fn protection(
         _ => {}
     }
     let refuse = || ParseProtectionError { annotation: DO_NOT_DISRUPT, value: shorten(value) };
-    let length = go_nanos(value).filter(|it| *it > 0).ok_or_else(refuse)?;
+    let length = go_duration(value).filter(|it| *it > 0).ok_or_else(refuse)?;
     let until = started_at.and_then(|it| it.checked_add(SignedDuration::from_nanos(length)).ok());
     Ok(Some(Protection { annotation: DO_NOT_DISRUPT, until }))
 }

@@ -99,8 +99,27 @@ pub enum Why {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Miss {
     pub place: Place,
-    /// Never empty.
+    /// Of the nearest place never empty, save where no node will ever do.
     pub obstacles: Vec<Obstacle>,
+}
+
+/// How every place stood to one pod when its turn came; where it has none, in the end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Nodes that stay, then pools, as one more node of them. No obstacles: it could go there.
+    pub places: Vec<Miss>,
+    /// New nodes that were opened before, by their places in `Packing::new_nodes`.
+    pub opened: Vec<(usize, Opened)>,
+}
+
+/// Whether a new node that was opened for others would have taken it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Opened {
+    WouldDo,
+    /// No machine that it can be has the room.
+    Full,
+    /// It does not go together with what the node is, or with who is there.
+    Unsuited,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,6 +137,8 @@ pub enum Obstacle {
     Taint(Taint),
     /// The pod's selector or affinity asks for it.
     Label(Written),
+    /// The same, where the pool would allow it and none of its machines can be had with it.
+    NotOffered(Written),
     /// A volume of the pod cannot be reached from there.
     VolumeElsewhere {
         handle: String,
@@ -198,6 +219,7 @@ impl fmt::Display for Obstacle {
         match self {
             Self::Taint(taint) => write!(f, "taint {taint} is not tolerated"),
             Self::Label(asked) => write!(f, "it asks for {asked}"),
+            Self::NotOffered(asked) => write!(f, "no machine can be had with {asked}"),
             Self::VolumeElsewhere { handle } => write!(f, "volume {handle} is elsewhere"),
             Self::VolumesFull { driver, over } => {
                 write!(f, "{driver} can attach {over} volumes too few")

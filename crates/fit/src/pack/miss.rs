@@ -5,14 +5,14 @@
 //! Slow and thorough: it runs once per kind of pod that has no place, after everything else.
 
 use super::{
-    answer::{Miss, Obstacle, Place},
+    answer::{Account, Miss, Obstacle, Opened, Place},
     measure::Scale,
     narrow::No,
     search::Sought,
     state::{Domain, Stage, State},
     template::{Fit, Template},
     topology::What,
-    world::Checks,
+    world::{Checks, reaches_node},
 };
 use crate::{
     quantity::Quantity,
@@ -24,28 +24,51 @@ use crate::{
 /// So many places are looked at in all; the fewer kinds of pods are left over, the more for each.
 const PLACES_MAX: usize = 1_000_000;
 const PLACES_MIN: usize = 200;
+/// Taints of a node that is cordoned, does not answer or runs out of something.
+const OF_KUBERNETES: &str = "node.kubernetes.io/";
 
 pub(super) fn nearest(state: &State<'_, '_>, kind: usize, kinds: usize) -> Option<Miss> {
-    let world = state.world;
     let places = (PLACES_MAX / kinds.max(1)).max(PLACES_MIN);
-    let sites = (0..world.sites.len().min(places)).map(|site| Miss {
-        place: Place::Node(world.sites[site].name.clone()),
-        obstacles: at_site(state, kind, site),
-    });
-    let pools = (0..world.pools.len()).map(|pool| Miss {
-        place: Place::Pool(world.pools[pool].pool.name.clone()),
-        obstacles: at_pool(state, kind, pool),
-    });
-    sites.chain(pools).min_by(|left, right| {
+    misses(state, kind, places).min_by(|left, right| {
         let key = |it: &Miss| (weight(&it.obstacles), it.obstacles.len(), it.place.clone());
         key(left).cmp(&key(right))
     })
 }
 
-/// What somebody can change at once is nearer than what takes another node or another pod.
+/// Every place, and what is in the way there.
+pub(super) fn account(state: &State<'_, '_>, kind: usize) -> Account {
+    let sought = Sought { kind, wishes: &[], stage: Stage::Real };
+    let sites = state.world.sites.len();
+    let opened = (sites..state.places()).map(|place| {
+        let opened = match state.grown(place, &sought) {
+            Ok(_) => Opened::WouldDo,
+            Err(No::Full) => Opened::Full,
+            Err(No::Never | No::NotNow) => Opened::Unsuited,
+        };
+        (place - sites, opened)
+    });
+    Account { places: misses(state, kind, usize::MAX).collect(), opened: opened.collect() }
+}
+
+fn misses(state: &State<'_, '_>, kind: usize, sites_max: usize) -> impl Iterator<Item = Miss> {
+    let world = state.world;
+    let sites = (0..world.sites.len().min(sites_max)).map(move |site| Miss {
+        place: Place::Node(world.sites[site].name.clone()),
+        obstacles: at_site(state, kind, site),
+    });
+    let pools = (0..world.pools.len()).map(move |pool| Miss {
+        place: Place::Pool(world.pools[pool].pool.name.clone()),
+        obstacles: at_pool(state, kind, pool),
+    });
+    sites.chain(pools)
+}
+
+/// What somebody can change at once is nearer than what takes another node or another pod. What was
+/// put on a node to keep everybody away is not for a pod to tolerate.
 fn weight(obstacles: &[Obstacle]) -> u32 {
     let each = |it: &Obstacle| match it {
         Obstacle::PoolLimit { .. } => 1,
+        Obstacle::Taint(taint) if taint.key.starts_with(OF_KUBERNETES) => 3,
         Obstacle::Short { .. }
         | Obstacle::VolumesFull { .. }
         | Obstacle::Taint(_)
@@ -58,7 +81,7 @@ fn weight(obstacles: &[Obstacle]) -> u32 {
         | Obstacle::NobodyNear { .. }
         | Obstacle::LacksTopology { .. }
         | Obstacle::NoSuchMachine => 3,
-        Obstacle::Label(_) | Obstacle::VolumeElsewhere { .. } => 4,
+        Obstacle::Label(_) | Obstacle::NotOffered(_) | Obstacle::VolumeElsewhere { .. } => 4,
     };
     obstacles.iter().map(each).sum()
 }
@@ -78,7 +101,7 @@ fn at_site(state: &State<'_, '_>, kind: usize, site: usize) -> Vec<Obstacle> {
     }
     for volume in &demand.volumes {
         let reach = volume.reach.as_ref();
-        if reach.is_some_and(|it| !it.iter().any(|it| it.admits(&node.name, &node.labels))) {
+        if reach.is_some_and(|it| !it.iter().any(|it| reaches_node(it, node))) {
             obstacles.push(Obstacle::VolumeElsewhere { handle: volume.handle.clone() });
         }
     }
@@ -186,15 +209,12 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
         return obstacles;
     }
     let sought = Sought { kind, wishes: &[], stage: Stage::Real };
-    match state.one_more(pool, &sought) {
-        Ok(_) => {}
-        Err(No::Never | No::Full) => obstacles.push(if state.fresh(pool).machines.empty() {
-            Obstacle::NoCapacity
-        } else {
-            Obstacle::NoSuchMachine
-        }),
-        Err(No::NotNow) => {
-            let fit = state.fresh(pool);
+    let Err(no) = state.one_more(pool, &sought) else { return Vec::new() };
+    let fit = state.fresh(pool);
+    match no {
+        No::Never | No::Full if fit.machines.empty() => obstacles.push(Obstacle::NoCapacity),
+        No::Never | No::Full => obstacles.extend(port_of_daemon(state, kind, pool)),
+        No::NotNow => {
             for key in &what.decides {
                 obstacles.extend(everywhere(state, &what.musts, *key, pool, &fit));
             }
@@ -209,6 +229,25 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
         obstacles.push(Obstacle::NoSuchMachine);
     }
     obstacles
+}
+
+/// The port that a daemon of the pool has on every machine that would do otherwise.
+fn port_of_daemon(state: &State<'_, '_>, kind: usize, pool: usize) -> Option<Obstacle> {
+    let world = state.world;
+    let (template, what) = (&world.pools[pool], &world.kinds[kind]);
+    let barred = what.barred.get(pool)?;
+    let mut would_do = state.fresh(pool).machines;
+    for (place, need) in state.needs(kind, None) {
+        would_do.and(template.at_least(place, need)?);
+    }
+    if would_do.empty() || !would_do.inside(barred) {
+        return None;
+    }
+    let daemons = template.pool.daemons.iter().flat_map(|it| &it.host_ports);
+    let taken: Vec<_> = daemons.collect();
+    let own = what.demand.host_ports.iter();
+    let port = own.into_iter().find(|port| taken.iter().any(|it| it.conflicts(port)))?;
+    Some(Obstacle::HostPortTaken(port.clone()))
 }
 
 /// Every domain that a new node could be in has something in the way: what, in the first.
@@ -243,6 +282,13 @@ fn asked_in_vain(state: &State<'_, '_>, kind: usize, template: &Template<'_>) ->
             let fields = term.fields.iter();
             term.labels.iter().filter(|it| vain(it)).chain(fields).cloned().collect()
         }));
+    }
+    for it in &mut obstacles {
+        if let Obstacle::Label(asked) = it
+            && template.allows(asked, vocabulary)
+        {
+            *it = Obstacle::NotOffered(asked.clone());
+        }
     }
     if obstacles.is_empty() {
         obstacles.push(Obstacle::NoSuchMachine);

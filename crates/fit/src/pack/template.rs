@@ -361,6 +361,24 @@ impl<'a> Template<'a> {
         !machines.empty()
     }
 
+    /// Whether nothing that the pool writes rules the label out: it is up to machines and offerings.
+    pub(super) fn allows(&self, asked: &Written, vocabulary: &Vocabulary) -> bool {
+        let key = label::normalise(&asked.key);
+        if !self.slot_keys.contains(key) && !self.machine_keys.contains(key) {
+            return false;
+        }
+        let of_key = |it: &&Written| label::normalise(&it.key) == key;
+        let mut both = Requirement::read(asked, vocabulary);
+        for it in self.pool.requirements.iter().filter(of_key) {
+            both = both.intersect(&Requirement::read(it, vocabulary));
+        }
+        let labels = self.pool.labels.iter().map(|(key, value)| equal(key, value));
+        for it in labels.filter(|it| label::normalise(&it.key) == key) {
+            both = both.intersect(&Requirement::read(&it, vocabulary));
+        }
+        !both.nothing()
+    }
+
     /// The only value that the machine can have. `None`: absent, or one of several.
     pub(super) fn value(&self, machine: usize, key: &str) -> Option<&str> {
         match self.machine_labels[machine].get(key) {

@@ -613,7 +613,7 @@ impl<'a> World<'a> {
 }
 
 /// A volume's terms are about labels that a driver writes once the node is set up.
-fn reaches_node(term: &NodeTerm, node: &Node) -> bool {
+pub(super) fn reaches_node(term: &NodeTerm, node: &Node) -> bool {
     if node.initialised || term.admits(&node.name, &node.labels) {
         return term.admits(&node.name, &node.labels);
     }

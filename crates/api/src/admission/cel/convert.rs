@@ -11,10 +11,11 @@ use kube::core::cel::cel::{
     Value, functions,
     objects::{Key, Map},
 };
+use nodemolt_fit::go_duration;
 use serde_json::{Number, Value as Json};
 
 use crate::admission::{
-    format::{Check, go_duration},
+    format::Check,
     schema::{Additional, ListKind, Node},
 };
 

@@ -11,9 +11,10 @@ use kube::core::cel::cel::{
     functions as builtin,
     objects::{KeyRef, Opaque, OptionalValue},
 };
+use nodemolt_fit::go_duration;
 
 use super::{repair, tick};
-use crate::admission::{format::go_duration, pattern};
+use crate::admission::pattern;
 
 /// A function as the evaluator calls it: with its arguments not yet evaluated.
 type Raw = Box<dyn Fn(&mut FunctionContext) -> ResolveResult + Send + Sync>;

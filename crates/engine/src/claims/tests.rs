@@ -1,0 +1,1 @@
+//! Does a claim get one machine, and only one?
