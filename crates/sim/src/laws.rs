@@ -236,7 +236,7 @@ impl Laws {
             | Fact::Act { .. } => {}
         }
         self.doubt.see(world, step, found);
-        self.settling.see(step);
+        self.settling.see(world, step);
         self.home.see(world, step);
         let changed = world.apply(step);
         self.quiet.see(step, changed, found);
@@ -245,11 +245,25 @@ impl Laws {
 
     /// Faults have stopped, and enough time has passed.
     pub fn at_rest(&mut self, now: Timestamp) -> Vec<Violation> {
-        let Self { world, found, .. } = self;
+        let Self { setting, world, found, .. } = self;
         machines::at_rest(world, now, found);
-        self.settling.at_rest(world, now, found);
+        self.settling.at_rest(world, setting, now, found);
         self.home.at_rest(world, now, found);
         std::mem::take(&mut found.violations)
+    }
+
+    /// Whether everything has come to an end: nothing is said of this, and nothing is counted.
+    pub fn settled(&self, now: Timestamp) -> bool {
+        let mut found = Found::default();
+        machines::at_rest(&self.world, now, &mut found);
+        self.settling.at_rest(&self.world, &self.setting, now, &mut found);
+        self.home.at_rest(&self.world, now, &mut found);
+        found.violations.is_empty()
+    }
+
+    /// How many replacements have come to a good end.
+    pub fn completed(&self) -> u64 {
+        self.settling.completed()
     }
 
     /// Whoever made the world knows which images the nodes of a class (`group/name`) should run in the end.

@@ -96,6 +96,7 @@ const CASES: &[Case] = &[
             });
             tale.wait(1);
         }
+        tale.turn(&[], |_| ());
         tale
     }),
     ("a node is granted that nobody knows enough of", Law::Doubt, || {
@@ -265,6 +266,11 @@ const CASES: &[Case] = &[
         tale.ledger(&["n2"], 1);
         tale
     }),
+    ("a node waits for what has room", Law::Settling, || {
+        let mut tale = sound();
+        tale.turn(&["n2"], |it| it.waits = vec![Tale::waits("n2")]);
+        tale
+    }),
     ("a node runs another image, and nothing is said of it", Law::Settling, || {
         let mut tale = sound();
         tale.claim_status(Actor::Fate, "n2", "ami-0000000c");
@@ -430,8 +436,10 @@ fn each_law_has_lives_that_break_it_and_only_it() {
     let mut wrong = Vec::new();
     for (what, law, life) in CASES {
         let mut tale = life();
-        if *law == Law::Eviction {
-            tale.settle();
+        match law {
+            Law::Eviction => tale.settle(),
+            Law::Partition => tale.turn(&[], |_| ()),
+            _ => {}
         }
         let (_, broken) = judge(&tale);
         let laws: BTreeSet<Law> = broken.iter().map(|it| it.law).collect();

@@ -170,6 +170,16 @@ fn stopped(ledger: &Value) -> Option<&'static str> {
     (text(ledger, &["spec", "releasedLock"]) != Some(lock)).then_some("the ledger is locked")
 }
 
+/// Whether a node could be granted now, as far as budgets and windows go.
+pub(super) fn room_for(world: &World, setting: &Setting, node: &str, now: Timestamp) -> bool {
+    let grant = Grant { node: node.to_owned(), kind: "Replacement".to_owned(), epoch: 0 };
+    let mut granted = world.ledger.grants.clone();
+    granted.insert(String::new(), grant.clone());
+    let overdrawn = |it: &Room<'_>| overdrawn(world, it, &grant, &granted, now).is_some();
+    !rooms(world, setting, &grant, now).iter().any(overdrawn)
+        && closed_window(world, setting, &grant, now).is_none()
+}
+
 /// Every budget that holds for a node.
 fn rooms<'a>(world: &'a World, setting: &Setting, grant: &Grant, now: Timestamp) -> Vec<Room<'a>> {
     let mut rooms = Vec::new();

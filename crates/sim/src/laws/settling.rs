@@ -7,21 +7,26 @@ use serde_json::Value;
 
 use super::read::{self, text};
 use super::world::{World, class_key, must_move};
-use super::{Found, Law};
-use crate::trace::{Actor, Fact, Step};
+use super::{Found, Law, Setting, budget};
+use crate::trace::{Actor, Fact, Step, WaitsFor};
 
 /// Every other phase is an end.
 const OPEN: [&str; 6] =
     ["Launching", "Joining", "Settling", "Draining", "Terminating", "Retreating"];
 
+/// What only people lift, or nobody. All else is lifted by time or by our own progress.
+const LASTING: [&str; 8] =
+    ["Lock", "Pause", "Controller", "Image", "Node", "Pod", "PodDisruptionBudget", "Namespace"];
+
 #[derive(Debug, Default)]
 pub(super) struct Settling {
     /// By class, the images that its nodes should run in the end.
     expected: BTreeMap<String, BTreeSet<String>>,
-    /// Of whom the last turn of anybody said that they wait.
-    waiting: BTreeSet<String>,
+    /// Of whom the last turn of anybody said that they wait, and for what kinds of things.
+    waiting: BTreeMap<String, BTreeSet<String>>,
     replaced: bool,
     cordoned: bool,
+    completed: u64,
 }
 
 impl Settling {
@@ -29,13 +34,27 @@ impl Settling {
         self.expected.insert(class.to_owned(), images);
     }
 
-    pub(super) fn see(&mut self, step: &Step) {
+    pub(super) fn completed(&self) -> u64 {
+        self.completed
+    }
+
+    /// Right before the step.
+    pub(super) fn see(&mut self, world: &World, step: &Step) {
         match (&step.fact, step.by) {
             (Fact::Turned(turned), Actor::Operator(_)) => {
-                self.waiting = turned.waits.iter().map(|(node, _)| node.clone()).collect();
+                let kinds = |it: &[WaitsFor]| it.iter().map(|it| it.kind.clone()).collect();
+                self.waiting =
+                    turned.waits.iter().map(|(node, it)| (node.clone(), kinds(it))).collect();
             }
             (Fact::Stored { resource, object, .. }, Actor::Operator(_)) => match resource.kind {
-                "Replacement" => self.replaced = true,
+                "Replacement" => {
+                    self.replaced = true;
+                    let done = |it: &Value| text(it, &["status", "phase"]) == Some("Done");
+                    let before = world.replacements.get(read::name(object));
+                    if done(object) && !before.is_some_and(|it| done(it)) {
+                        self.completed += 1;
+                    }
+                }
                 "Node" => {
                     self.cordoned |= read::annotation(object, super::world::CORDONED_BY).is_some();
                 }
@@ -45,7 +64,13 @@ impl Settling {
         }
     }
 
-    pub(super) fn at_rest(&self, world: &World, now: Timestamp, found: &mut Found) {
+    pub(super) fn at_rest(
+        &self,
+        world: &World,
+        setting: &Setting,
+        now: Timestamp,
+        found: &mut Found,
+    ) {
         if self.replaced {
             found.premise(Law::Settling);
         }
@@ -63,6 +88,14 @@ impl Settling {
         for (holder, grant) in &world.ledger.grants {
             if !world.replacements.get(holder).is_some_and(|it| open(it)) {
                 let what = format!("node {} holds a grant for nothing", grant.node);
+                found.broken(Law::Settling, now, what);
+            }
+        }
+        for (node, kinds) in &self.waiting {
+            let lasting = kinds.iter().any(|it| LASTING.contains(&it.as_str()));
+            if !lasting && budget::room_for(world, setting, node, now) {
+                let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+                let what = format!("node {node} still waits: {}", kinds.join(", "));
                 found.broken(Law::Settling, now, what);
             }
         }
@@ -86,7 +119,7 @@ impl Settling {
                 continue;
             };
             let under_way = world.replacements.get(read::uid(claim)).is_some_and(|it| open(it));
-            if !expected.contains(image) && !self.waiting.contains(node) && !under_way {
+            if !expected.contains(image) && !self.waiting.contains_key(node) && !under_way {
                 let what = format!("node {node} runs {image}, and nothing is said of it");
                 found.broken(Law::Settling, now, what);
             }
