@@ -5,6 +5,8 @@
 //! is what runs.
 
 pub mod adapter;
+#[cfg(feature = "live")]
+pub mod live;
 pub mod resources;
 pub mod transport;
 

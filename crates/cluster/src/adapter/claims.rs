@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::Adapter;
 use super::call::{object, revision};
-use super::nodes::wire_taint;
+use super::nodes::{strings, wire_taint};
 use super::status::conditions;
 use crate::resources::CLAIM;
 use crate::transport::{Request, Subresource, Transport, Verb};
@@ -38,9 +38,24 @@ impl<T: Transport> Adapter<T> {
         attempt: &Attempt,
     ) -> Result<Revision, ClusterError> {
         // That revision is of that UID: no other object ever had it.
-        let patch = json!({"metadata": {"annotations": {ATTEMPT: attempt::text(attempt)}}});
+        let mut patch = json!({"metadata": {"annotations": {ATTEMPT: attempt::text(attempt)}}});
+        if !self.seen_held(claim) {
+            let found = self.get_same(CLAIM, &claim.name, &claim.uid).await?;
+            let mut finalizers = strings(&found["metadata"]["finalizers"]);
+            if !finalizers.iter().any(|it| it == FINALIZER) {
+                finalizers.push(FINALIZER.to_owned());
+                patch["metadata"]["finalizers"] = finalizers.into();
+            }
+        }
         let written = self.patch(CLAIM, None, &claim.name, &claim.revision, patch).await?;
         Ok(revision(&written))
+    }
+
+    /// Whether ours was on that very revision.
+    fn seen_held(&self, claim: &Object) -> bool {
+        let eyes = self.eyes.borrow();
+        let seen = eyes.view().claims.get(&claim.name);
+        seen.is_some_and(|it| it.uid == claim.uid && it.revision == claim.revision && it.held)
     }
 
     /// Status and metadata are two writes. Both are safe to repeat, and what stands there already is not

@@ -171,6 +171,6 @@ fn list(value: &Value) -> Vec<Value> {
     value.as_array().cloned().unwrap_or_default()
 }
 
-fn strings(value: &Value) -> Vec<String> {
+pub(super) fn strings(value: &Value) -> Vec<String> {
     list(value).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
