@@ -84,7 +84,7 @@ pub(crate) struct Fake {
     pub(crate) view: RefCell<View>,
     pub(crate) records: RefCell<Records>,
     pub(crate) written: RefCell<Written>,
-    /// The next write of the ledger loses.
+    /// The next write of a grant loses.
     pub(crate) conflict: RefCell<bool>,
     revisions: RefCell<u64>,
 }
@@ -111,7 +111,8 @@ impl Cluster for Fake {
 
     async fn write_ledger(&self, ledger: &Ledger) -> Result<Revision, ClusterError> {
         let mut records = self.records.borrow_mut();
-        if self.conflict.take() || ledger.revision != records.ledger.revision {
+        let loses = !ledger.grants.is_empty() && self.conflict.take();
+        if loses || ledger.revision != records.ledger.revision {
             return Err(ClusterError::Conflict("ledger".to_owned()));
         }
         self.note(format!("ledger of epoch {} with {}", ledger.epoch, ledger.grants.len()));
