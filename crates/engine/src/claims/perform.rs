@@ -13,8 +13,7 @@ use crate::port::{
 };
 use jiff::Timestamp;
 
-/// Performs one act, if nothing speaks against it any more. `now` reads the time of this process, in so
-/// far as it is not ahead of the API server's.
+/// Performs one act, if nothing speaks against it any more. `now` reads the time of this process.
 pub async fn perform(
     act: &ClaimAct,
     cloud: &impl Cloud,
@@ -263,7 +262,9 @@ async fn write(
     cluster: &impl Cluster,
     now: Timestamp,
 ) -> ClaimDone {
-    let mut state = state::launched(launch, &answer, now);
+    // Deadlines count from what is written here, so no clock of ours may be ahead.
+    let server_time = cluster.view().server_time;
+    let mut state = state::launched(launch, &answer, server_time.map_or(now, |it| it.min(now)));
     // Labels that people wrote stay as they are.
     if let Some(it) = cluster.view().claims.get(&claim.name) {
         state.labels.retain(|key, _| !it.labels.contains_key(key));

@@ -14,7 +14,7 @@ use nodemolt_core::seen::{
 };
 use nodemolt_core::wanted::{Beside, Purpose};
 use nodemolt_fit::taint::{Effect, Taint};
-use nodemolt_fit::{Quantity, label};
+use nodemolt_fit::{Quantity, Written, label};
 
 use super::{ClaimDone, Deed, Launch, MARKED_FOR, old_seen, successor_seen, token};
 use crate::port::{LaunchError, MachineState};
@@ -109,10 +109,13 @@ fn a_life_from_claim_to_nothing() {
     assert_eq!(old_seen(&world.view.borrow(), &old, "uid-web-1", at(0)), OldSeen::Gone);
 }
 
+/// What is required, what is requested, and what is asked for.
+type Case<'a> = (&'a str, Vec<Written>, &'a [(&'a str, i64)], &'a [&'a str]);
+
 #[test]
 fn the_cheapest_that_fit_are_asked_for() {
     let only = |capacity: &str| vec![requirement(label::CAPACITY_TYPE, &[capacity])];
-    let cases: [(&str, Vec<nodemolt_fit::Written>, &[(&str, i64)], &[&str]); 7] = [
+    let cases: [Case<'_>; 7] = [
         (
             "on-demand",
             only("on-demand"),
@@ -432,11 +435,7 @@ fn doubt_leads_to_nothing() {
             it.view.borrow_mut().unreadable.insert(name, vec![complaint]);
         },
         |it| {
-            it.view
-                .borrow_mut()
-                .claims
-                .values_mut()
-                .for_each(|it| it.class.group = "karpenter.k8s.aws".to_owned())
+            it.edit(|it| it.class.group = "karpenter.k8s.aws".to_owned());
         },
     ];
     for (at, blind) in blind.into_iter().enumerate() {
