@@ -420,6 +420,22 @@ fn a_first_call_that_is_refused_has_made_nothing() {
 }
 
 #[test]
+fn a_template_that_somebody_removed_is_made_again() {
+    let mut world = World::new();
+    let name = launch(&mut world).templates[0].name();
+    world.next.borrow_mut().push_back(Next::Fail(LaunchError::NoSuchTemplate(name.clone())));
+    assert!(matches!(&world.turn()[..], [ClaimDone::Launched(_)]));
+    let prepared = world.heard().iter().filter(|it| it.starts_with("prepare")).count();
+    assert_eq!(prepared, 2);
+
+    // One that cannot be made any more ends its attempt, once that is proved.
+    let mut world = World::new();
+    let gone = || Next::Fail(LaunchError::NoSuchTemplate(name.clone()));
+    world.next.borrow_mut().extend([gone(), gone()]);
+    assert!(matches!(&world.turn()[..], [ClaimDone::Nothing(_)]));
+}
+
+#[test]
 fn doubt_leads_to_nothing() {
     let blind: [fn(&mut World); 5] = [
         |it| it.offered = None,
