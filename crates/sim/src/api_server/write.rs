@@ -79,7 +79,7 @@ impl ApiServer {
             if !builtin::takes_unconditional_updates(call.resource) {
                 let wrong = Wrong::invalid(
                     "metadata.resourceVersion",
-                    "0x0",
+                    "0",
                     "must be specified for an update",
                 );
                 // The server calls the kind by its plural here.
@@ -103,6 +103,13 @@ impl ApiServer {
         mut new: Value,
         status: bool,
     ) -> Result<Value, Refusal> {
+        // The status of our own kinds is all that is read of what was sent.
+        if !status || self.validators.of(call.kind).is_none() {
+            let wrong = dated(old, &new);
+            if !wrong.is_empty() {
+                return Err(refuse::invalid(call.resource, call.name(), &wrong));
+            }
+        }
         settle_metadata(old, &mut new);
         let stored_version = text(old, &["apiVersion"]).to_owned();
         let mut new = match (self.validators.of(call.kind), status) {
@@ -260,20 +267,32 @@ fn check_namespace(call: &Call<'_>, object: &mut Value) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Nobody deletes by writing a time.
+fn dated(old: &Value, new: &Value) -> Vec<Wrong> {
+    let added = |field: &&str| {
+        at(old, &["metadata", field]).is_none() && at(new, &["metadata", field]).is_some()
+    };
+    ["deletionTimestamp", "deletionGracePeriodSeconds"]
+        .into_iter()
+        .filter(added)
+        .map(|field| {
+            let said = at(new, &["metadata", field]).map(Value::to_string).unwrap_or_default();
+            Wrong::invalid(&format!("metadata.{field}"), &said, "field is immutable")
+        })
+        .collect()
+}
+
 /// What only the server writes stays as it is.
 fn settle_metadata(old: &Value, new: &mut Value) {
-    for field in ["creationTimestamp", "resourceVersion", "generation"] {
+    for field in [
+        "creationTimestamp",
+        "resourceVersion",
+        "generation",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
         match at(old, &["metadata", field]) {
             Some(value) => set(new, &["metadata", field], value.clone()),
-            None => {
-                remove(new, &["metadata", field]);
-            }
-        }
-    }
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-        match at(old, &["metadata", field]) {
-            Some(value) => set(new, &["metadata", field], value.clone()),
-            // A client cannot delete by writing a time.
             None => {
                 remove(new, &["metadata", field]);
             }
