@@ -3,6 +3,8 @@
 //! In the server's order: is it the object that the path names, against the revision that it names, with
 //! what only the server may write, and is it well-formed. A write that changes nothing is none.
 
+use std::rc::Rc;
+
 use jiff::Timestamp;
 use nodemolt_api::admission::Outcome;
 use nodemolt_cluster::transport::{Refusal, Request, Resource, Verb};
@@ -99,10 +101,10 @@ impl ApiServer {
     pub(super) fn change(
         &mut self,
         call: &Call<'_>,
-        old: &Value,
+        old: &Rc<Value>,
         mut new: Value,
         status: bool,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Rc<Value>, Refusal> {
         // The status of our own kinds is all that is read of what was sent.
         if !status || self.validators.of(call.kind).is_none() {
             let wrong = dated(old, &new);
@@ -132,8 +134,8 @@ impl ApiServer {
         if let Some(grace) = at(old, &["metadata", "deletionGracePeriodSeconds"]) {
             set(&mut new, &["metadata", "deletionGracePeriodSeconds"], grace.clone());
         }
-        if new == *old {
-            return Ok(new);
+        if new == **old {
+            return Ok(Rc::clone(old));
         }
         Ok(self.put_or_end(call.by, call.kind, new, call.now))
     }
@@ -145,15 +147,15 @@ impl ApiServer {
         kind: usize,
         object: Value,
         now: Timestamp,
-    ) -> Value {
+    ) -> Rc<Value> {
         let deleting = at(&object, &["metadata", "deletionTimestamp"]).is_some();
         let grace = whole(&object, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
         // A namespace waits for what is in it.
         let waits = grace > 0 || kinds::ALL[kind] == kinds::NAMESPACE;
         if deleting && !waits && finalizers(&object).is_empty() {
-            return (*self.take(by, kind, object, now)).clone();
+            return self.take(by, kind, object, now);
         }
-        (*self.put(by, kind, object, now)).clone()
+        self.put(by, kind, object, now)
     }
 
     /// The name that is in the object, or one that is made up.
