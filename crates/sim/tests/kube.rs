@@ -633,6 +633,34 @@ fn what_nobody_owns_and_what_is_in_a_namespace_that_goes_is_collected() {
     assert_eq!(drive.node(1), None);
 }
 
+#[test]
+fn pods_that_are_slow_to_stop_or_never_ready_are_so_until_faults_are_over() {
+    let mut drive = Drive::new(13);
+    drive.standing(1, "eu-central-1a");
+    let (namespace, prefix) = ("shop".to_owned(), "web-".to_owned());
+    let takes = SignedDuration::from_hours(1);
+    drive.fault(&KubeFault::NeverReady { namespace: namespace.clone(), prefix: prefix.clone() });
+    drive.fault(&KubeFault::StopsSlowly { namespace, prefix, takes });
+    drive.create(DEPLOYMENT, workload("web", 1, template("100m")));
+    drive.create(DEPLOYMENT, workload("other", 1, template("100m")));
+    drive.run(300);
+    assert_eq!(drive.ready_on().len(), 1);
+    let web = |drive: &Drive| -> Vec<String> {
+        let names = drive.pods().into_iter();
+        let names = names.map(|it| it["metadata"]["name"].as_str().unwrap().to_owned());
+        names.filter(|it| it.starts_with("web-")).collect()
+    };
+    let name = web(&drive).pop().unwrap();
+    drive.evict(&name).unwrap();
+    drive.run(29);
+    assert!(web(&drive).contains(&name), "it is still stopping");
+    drive.run(2);
+    assert!(!web(&drive).contains(&name), "its grace period is over");
+    drive.fault(&KubeFault::Over);
+    drive.run(60);
+    assert_eq!(drive.ready_on().len(), 2);
+}
+
 /// Some of everything, with things going wrong.
 fn life(seed: u64) -> (u64, usize) {
     let mut drive = Drive::new(seed);
