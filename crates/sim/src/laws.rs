@@ -149,6 +149,19 @@ pub struct Setting {
     pub slowest_clock: SignedDuration,
 }
 
+impl Setting {
+    /// Of `skew leader -600`, that some clock is behind.
+    fn learn(&mut self, fault: &str) {
+        let words: Vec<&str> = fault.split_whitespace().collect();
+        if let ["skew", _, seconds] = words[..]
+            && let Ok(seconds) = seconds.parse::<i64>()
+        {
+            let behind = SignedDuration::from_secs(seconds.saturating_neg());
+            self.slowest_clock = self.slowest_clock.max(behind);
+        }
+    }
+}
+
 /// All laws, with the world as the trace tells it.
 #[derive(Debug)]
 pub struct Laws {
@@ -226,12 +239,12 @@ impl Laws {
                 self.machines.see_machine(world, machine, step, found);
                 self.image.see_machine(world, setting, machine, step, found);
             }
+            Fact::Fault { what } => setting.learn(what),
             Fact::Evicted { .. }
             | Fact::PodDeleted { .. }
             | Fact::Published { .. }
             | Fact::Image(_)
             | Fact::Replica { .. }
-            | Fact::Fault { .. }
             | Fact::FaultsEnd
             | Fact::Act { .. } => {}
         }

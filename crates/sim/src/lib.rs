@@ -20,6 +20,7 @@ pub mod faults;
 pub mod length;
 pub mod scenario;
 pub mod world;
+pub mod life;
 pub mod file;
 
 pub use act::Act;
