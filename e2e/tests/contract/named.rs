@@ -325,11 +325,15 @@ async fn every_method_and_every_answer_is_the_same_on_both() {
     LocalSet::new()
         .run_until(async {
             let pair = Pair::start().await;
+            let mut wrong = Vec::new();
             for (at, (name, acts, expected)) in CASES.iter().enumerate() {
-                let answers = pair.run(&format!("b{at:07}"), acts).await;
-                let last = answers.last().unwrap();
-                assert!(last.contains(expected), "{name}: {answers:#?}");
+                match pair.run(&format!("b{at:07}"), acts).await {
+                    Ok(answers) if answers.last().is_some_and(|it| it.contains(expected)) => {}
+                    Ok(answers) => wrong.push(format!("{name}: {answers:#?}")),
+                    Err(how) => wrong.push(format!("{name}: {how}")),
+                }
             }
+            assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.len(), wrong.join("\n"));
             println!("contract: {} named cases, equal on both", CASES.len());
         })
         .await;

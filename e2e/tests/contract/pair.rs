@@ -131,8 +131,8 @@ impl Pair {
         Side::new(&self.simulated, prefix)
     }
 
-    /// Does the same on both, and says what both answered.
-    pub(crate) async fn run(&self, prefix: &str, acts: &[Act]) -> Vec<String> {
+    /// Does the same on both, and says what both answered, or where they differ.
+    pub(crate) async fn run(&self, prefix: &str, acts: &[Act]) -> Result<Vec<String>, String> {
         let (real, simulated) = (self.side_real(prefix), self.side_simulated(prefix));
         let since = self.simulated.server.borrow().revision();
         let mut answers = Vec::new();
@@ -142,18 +142,20 @@ impl Pair {
             let (left, right) = (real.act(act).await, simulated.act(act).await);
             drop(alone);
             let (left, right) = (same::words(&left), same::words(&right));
-            let story = || format!("{prefix}, act {at} of {acts:#?}");
-            assert_eq!(left, right, "the real one and the simulated one, {}", story());
+            if let Some(how) = same::differs("answered", &left, &right) {
+                return Err(format!("{prefix}, act {at} of {acts:?}: {how}"));
+            }
             answers.push(left);
         }
-        self.compare(prefix, since, acts).await;
+        let compared = self.compare(prefix, since).await;
         real.clean().await;
         simulated.clean().await;
-        answers
+        compared.map_err(|how| format!("{prefix}, after {acts:?}: {how}"))?;
+        Ok(answers)
     }
 
     /// What is stored, what was told, and what eyes made of it.
-    async fn compare(&self, prefix: &str, since: u64, acts: &[Act]) {
+    async fn compare(&self, prefix: &str, since: u64) -> Result<(), String> {
         let eyes = Adapter::new(());
         let mut expected: Told = BTreeMap::new();
         {
@@ -195,15 +197,18 @@ impl Pair {
                     .collect()
             };
             let (real, simulated) = (of(&told), of(&expected));
-            assert_eq!(pretty(&real), pretty(&simulated), "told of {resource} after {acts:#?}");
+            let what = format!("told of {resource}");
+            if let Some(how) = same::differs(&what, &pretty(&real), &pretty(&simulated)) {
+                return Err(how);
+            }
         }
         drop(told);
         let (real, simulated) = (self.heard.seen(), eyes.seen());
-        assert_eq!(
-            same::shown(&real, prefix),
-            same::shown(&simulated, prefix),
-            "seen after {acts:#?}"
-        );
+        let shown = |view| same::shown(view, prefix).join("\n");
+        match same::differs("seen", &shown(&real), &shown(&simulated)) {
+            Some(how) => Err(how),
+            None => Ok(()),
+        }
     }
 }
 

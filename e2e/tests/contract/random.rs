@@ -10,6 +10,8 @@ const SEQUENCES: u32 = 500;
 const ACTS_MIN: u64 = 20;
 /// So many are under way at once, each with names of its own.
 const AT_ONCE: usize = 8;
+/// Of those that differ so many are shown.
+const SHOWN: usize = 10;
 
 #[tokio::test]
 async fn five_hundred_random_sequences_are_the_same_on_both() {
@@ -23,15 +25,28 @@ async fn five_hundred_random_sequences_are_the_same_on_both() {
             let mut all = stream::iter(seeds)
                 .map(|seed| async move {
                     let acts = sequence(seed);
-                    pair.run(&format!("a{seed:07}"), &acts).await.len()
+                    (seed, pair.run(&format!("a{seed:07}"), &acts).await)
                 })
                 .buffer_unordered(AT_ONCE);
-            let mut sequences = 0;
-            while let Some(acts) = all.next().await {
-                acts_run += acts;
-                sequences += 1;
+            let (mut equal, mut wrong) = (0, Vec::new());
+            while let Some((seed, answers)) = all.next().await {
+                match answers {
+                    Ok(answers) => {
+                        acts_run += answers.len();
+                        equal += 1;
+                    }
+                    Err(how) => wrong.push(format!("NODEMOLT_CONTRACT_SEED={seed}: {how}")),
+                }
             }
-            println!("contract: {sequences} sequences, {acts_run} acts, equal on both");
+            println!("contract: {equal} random sequences, {acts_run} acts, equal on both");
+            wrong.sort_by_key(String::len);
+            let first: Vec<&String> = wrong.iter().take(SHOWN).collect();
+            assert!(
+                wrong.is_empty(),
+                "{} differ:\n{}",
+                wrong.len(),
+                first.iter().map(|it| format!("{it}\n")).collect::<String>()
+            );
         })
         .await;
 }

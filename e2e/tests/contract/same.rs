@@ -90,17 +90,34 @@ fn pick(from: &Value, fields: &[&str]) -> Value {
 pub(crate) fn shown(view: &View, prefix: &str) -> Vec<String> {
     let ours = |name: &str| name.contains(prefix);
     let mut all = Vec::new();
-    all.extend(view.claims.values().filter(|it| ours(&it.name)).map(|it| format!("{it:#?}")));
-    all.extend(view.nodes.values().filter(|it| ours(&it.name)).map(|it| format!("{it:#?}")));
-    all.extend(view.pools.values().filter(|it| ours(&it.name)).map(|it| format!("{it:#?}")));
-    all.extend(view.pods.iter().filter(|it| ours(&it.fit.name)).map(|it| format!("{it:#?}")));
+    all.extend(view.claims.values().filter(|it| ours(&it.name)).map(|it| format!("{it:?}")));
+    all.extend(view.nodes.values().filter(|it| ours(&it.name)).map(|it| format!("{it:?}")));
+    all.extend(view.pools.values().filter(|it| ours(&it.name)).map(|it| format!("{it:?}")));
+    all.extend(view.pods.iter().filter(|it| ours(&it.fit.name)).map(|it| format!("{it:?}")));
     let images = view.images.values().filter(|it| ours(&it.image.to_string()));
-    all.extend(images.map(|it| format!("{it:#?}")));
-    all.extend(view.pdbs.values().filter(|it| ours(&it.name)).map(|it| format!("{it:#?}")));
-    all.extend(
-        view.unreadable.iter().filter(|(it, _)| ours(&it.name)).map(|it| format!("{it:#?}")),
-    );
+    all.extend(images.map(|it| format!("{it:?}")));
+    all.extend(view.pdbs.values().filter(|it| ours(&it.name)).map(|it| format!("{it:?}")));
+    all.extend(view.unreadable.iter().filter(|(it, _)| ours(&it.name)).map(|it| format!("{it:?}")));
     all.iter().map(|it| words(it)).collect()
+}
+
+/// Where two texts differ, line by line; `None` if they do not.
+pub(crate) fn differs(what: &str, real: &str, simulated: &str) -> Option<String> {
+    if real == simulated {
+        return None;
+    }
+    let (left, right): (Vec<&str>, Vec<&str>) =
+        (real.lines().collect(), simulated.lines().collect());
+    let same = left.iter().zip(&right).take_while(|(left, right)| left == right).count();
+    let from = same.saturating_sub(12);
+    let some = |all: &[&str]| {
+        all.iter().skip(from).take(24).map(|it| format!("    {it}\n")).collect::<String>()
+    };
+    Some(format!(
+        "{what}\n  the real one, from line {from}:\n{}  the simulated one:\n{}",
+        some(&left),
+        some(&right)
+    ))
 }
 
 #[test]
