@@ -81,7 +81,7 @@ pub struct ApiServer {
     /// One per kind, in the order of [`kinds::ALL`].
     shelves: Vec<Shelf>,
     index: Index,
-    validators: Rc<Validators>,
+    validators: &'static Validators,
     /// What changed since the controllers last asked. `None`: there are none.
     feed: Option<Vec<Touched>>,
 }
@@ -180,8 +180,8 @@ impl ApiServer {
         resource: Resource,
         since: u64,
     ) -> Result<impl Iterator<Item = &Change>, Compacted> {
-        let shelf = kind_of(resource).and_then(|it| self.shelves.get(it)).ok_or(Compacted)?;
-        shelf.since(since)
+        let stock = kind_of(resource).and_then(|it| self.shelves.get(it)).ok_or(Compacted)?;
+        stock.since(since)
     }
 
     /// Forgets the changes of a kind up to now, so that watches that lag have to list again.
@@ -206,9 +206,9 @@ impl ApiServer {
         resource: Resource,
         namespace: &'s str,
     ) -> impl Iterator<Item = (&'s Key, &'s Rc<Value>)> {
-        let shelf = kind_of(resource).and_then(|it| self.shelves.get(it));
+        let stock = kind_of(resource).and_then(|it| self.shelves.get(it));
         let first = Bound::Included(Key::new(namespace, ""));
-        shelf
+        stock
             .into_iter()
             .flat_map(move |it| it.objects.range((first.clone(), Bound::Unbounded)))
             .take_while(move |(key, _)| key.namespace == namespace)
@@ -229,8 +229,8 @@ impl ApiServer {
     /// The pods whose owner has this UID.
     pub fn pods_of<'s>(&'s self, owner: &str) -> impl Iterator<Item = &'s Rc<Value>> {
         let pods = kind_of(kinds::POD);
-        let owned = self.index.owned.get(owner).into_iter().flatten();
-        owned.filter(move |(kind, _)| Some(*kind) == pods).filter_map(|it| self.find(it))
+        let theirs = self.index.owned.get(owner).into_iter().flatten();
+        theirs.filter(move |(kind, _)| Some(*kind) == pods).filter_map(|it| self.find(it))
     }
 
     pub fn trace(&self) -> &Trace {
@@ -330,10 +330,10 @@ impl ApiServer {
             Value::String(self.revision.to_string()),
         );
         let (key, object) = (Key::of(&object), Rc::new(object));
-        let Some(shelf) = self.shelves.get_mut(kind) else { return object };
-        let old = shelf.objects.insert(key.clone(), Rc::clone(&object));
+        let Some(stock) = self.shelves.get_mut(kind) else { return object };
+        let old = stock.objects.insert(key.clone(), Rc::clone(&object));
         let what = if old.is_some() { What::Modified } else { What::Added };
-        shelf.note(self.revision, what, Rc::clone(&object));
+        stock.note(self.revision, what, Rc::clone(&object));
         let resource = kinds::ALL[kind];
         let pods = resource == kinds::POD;
         self.index.replace(kind, pods, &key, old.as_deref(), Some(&object));
@@ -350,9 +350,9 @@ impl ApiServer {
         self.revision += 1;
         set(&mut last, &["metadata", "resourceVersion"], Value::String(self.revision.to_string()));
         let (key, last) = (Key::of(&last), Rc::new(last));
-        let Some(shelf) = self.shelves.get_mut(kind) else { return last };
-        let old = shelf.objects.remove(&key);
-        shelf.note(self.revision, What::Deleted, Rc::clone(&last));
+        let Some(stock) = self.shelves.get_mut(kind) else { return last };
+        let old = stock.objects.remove(&key);
+        stock.note(self.revision, What::Deleted, Rc::clone(&last));
         let resource = kinds::ALL[kind];
         self.index.replace(kind, resource == kinds::POD, &key, old.as_deref(), None);
         if let Some(feed) = &mut self.feed {

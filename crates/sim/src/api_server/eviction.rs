@@ -81,8 +81,7 @@ impl ApiServer {
         let deleting = at(&pod, &["metadata", "deletionTimestamp"]).is_some();
         if ended || deleting || text(&pod, &["status", "phase"]) == "Pending" {
             // Nobody counts on it. Nothing comes between in here, so the revision need not be pinned.
-            self.delete_with(call, &asked.options)?;
-            return Ok(());
+            return self.mark_and_delete(call, asked);
         }
         let budgeted = self.ask_budget(call, asked, &pod)?;
         let gone = self.mark_and_delete(call, asked);
@@ -165,27 +164,26 @@ impl ApiServer {
         if asked.dry_run {
             return self.delete_with(call, &asked.options).map(drop);
         }
-        let mut told = (*pod).clone();
-        let condition = json!({
-            "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
-            "message": "Eviction API: evicting", "lastTransitionTime": stamp(call.now),
-        });
-        let others = items(&pod, &["status", "conditions"]).iter();
-        let mut conditions: Vec<Value> =
-            others.filter(|it| text(it, &["type"]) != "DisruptionTarget").cloned().collect();
-        conditions.push(condition);
-        set(&mut told, &["status", "conditions"], Value::Array(conditions));
-        self.put(call.by, call.kind, told, call.now);
+        if selector::condition(&pod, "DisruptionTarget") != "True" {
+            let mut told = (*pod).clone();
+            let condition = json!({
+                "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+                "message": "Eviction API: evicting", "lastTransitionTime": stamp(call.now),
+            });
+            let others = items(&pod, &["status", "conditions"]).iter();
+            let mut conditions: Vec<Value> =
+                others.filter(|it| text(it, &["type"]) != "DisruptionTarget").cloned().collect();
+            conditions.push(condition);
+            set(&mut told, &["status", "conditions"], Value::Array(conditions));
+            self.put(call.by, call.kind, told, call.now);
+        }
         // What was asked was looked at; the revision is another by now.
         let options = Options { revision: None, ..asked.options.clone() };
         self.delete_with(call, &options).map(drop)
     }
 
-    /// The budgets that select it. A pod without labels has none.
+    /// The budgets that select it.
     fn budgets_of(&self, pod: &Value) -> Vec<Key> {
-        if members(pod, &["metadata", "labels"]).next().is_none() {
-            return Vec::new();
-        }
         let namespace = text(pod, &["metadata", "namespace"]);
         self.all_in(kinds::PDB, namespace)
             .filter(|(_, it)| selector::selects(at(it, &["spec", "selector"]), pod))

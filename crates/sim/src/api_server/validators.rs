@@ -1,18 +1,16 @@
 //! Who checks objects of our own kinds?
 //!
 //! The validators of `api`, made from the very definitions that are installed. Making them takes a while, so
-//! that is done once per thread and not once per world.
+//! that is done once and not once per world.
 
-use std::rc::Rc;
+use std::sync::LazyLock;
 
 use nodemolt_api::admission::Validator;
 use nodemolt_api::crd;
 
 use crate::kinds;
 
-thread_local! {
-    static SHARED: Rc<Validators> = Rc::new(Validators::new());
-}
+static SHARED: LazyLock<Validators> = LazyLock::new(Validators::new);
 
 #[derive(Debug)]
 pub(super) struct Validators {
@@ -21,8 +19,8 @@ pub(super) struct Validators {
 }
 
 impl Validators {
-    pub(super) fn shared() -> Rc<Self> {
-        SHARED.with(Rc::clone)
+    pub(super) fn shared() -> &'static Self {
+        &SHARED
     }
 
     pub(super) fn of(&self, kind: usize) -> Option<&Validator> {

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
+use super::pod_life::set_condition;
 use super::{Due, Kube, KubeEvent, after};
 use crate::api_server::{Key, set_disruption_allowed};
 use crate::json::{at, items, members, remove, set, stamp, text, whole};
@@ -101,6 +102,7 @@ impl Kube {
             // Who does not know how many there should be lets nobody go.
             let Some(Wished { expected, desired }) = wished else {
                 set(it, &["status", "disruptionsAllowed"], json!(0));
+                set_condition(it, "DisruptionAllowed", "False", "SyncFailed", now);
                 return;
             };
             let allowed = if expected <= 0 { 0 } else { (healthy - desired).max(0) };
@@ -136,13 +138,15 @@ impl Kube {
         Some(Wished { expected: there, desired: least.as_i64()? })
     }
 
-    /// How many pods the controllers of these want together. `None`: one of them has none that says.
+    /// How many pods the controllers of these want together. `None`: one of them does not say.
     fn wanted_by_controllers(&self, pods: &[Rc<Value>]) -> Option<i64> {
         let mut wanted: BTreeMap<String, i64> = BTreeMap::new();
         for pod in pods {
             let owners = items(pod, &["metadata", "ownerReferences"]);
-            let controller =
-                owners.iter().find(|it| at(it, &["controller"]) == Some(&Value::Bool(true)))?;
+            let mut controllers =
+                owners.iter().filter(|it| at(it, &["controller"]) == Some(&Value::Bool(true)));
+            // A pod without any counts for nothing here.
+            let Some(controller) = controllers.next() else { continue };
             let (resource, owner) = self.server.with_uid(text(controller, &["uid"]))?;
             let above = items(owner, &["metadata", "ownerReferences"])
                 .iter()
