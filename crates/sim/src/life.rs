@@ -219,7 +219,8 @@ impl std::fmt::Display for Tally {
 impl Report {
     /// What a person needs who wants to see it again.
     pub fn complaint(&self) -> String {
-        let mut told = format!("seed {}: see it with `nodemolt sim replay --seed {}`\n", self.seed, self.seed);
+        let mut told =
+            format!("seed {}: see it with `nodemolt sim replay --seed {}`\n", self.seed, self.seed);
         for it in &self.violations {
             let _ = writeln!(told, "  {it}");
         }
