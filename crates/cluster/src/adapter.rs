@@ -84,6 +84,11 @@ impl<T> Adapter<T> {
         }
     }
 
+    /// What watches have told so far.
+    pub fn seen(&self) -> Ref<'_, View> {
+        Ref::map(self.eyes.borrow(), Eyes::view)
+    }
+
     /// The API server's version.
     pub fn kubernetes(&self, version: Minor) {
         self.eyes.borrow_mut().kubernetes(version);
@@ -92,7 +97,7 @@ impl<T> Adapter<T> {
 
 impl<T: Transport> Cluster for Adapter<T> {
     fn view(&self) -> impl Deref<Target = View> {
-        Ref::map(self.eyes.borrow(), Eyes::view)
+        self.seen()
     }
 
     async fn records(&self) -> Result<Records, ClusterError> {

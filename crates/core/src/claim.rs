@@ -46,6 +46,9 @@ pub const NODE_LOST_AFTER: SignedDuration = SignedDuration::from_mins(1);
 /// Karpenter's own: what was just bound to a node that is about to go must have time to be seen.
 pub const DRAIN_AT_LEAST: SignedDuration = SignedDuration::from_secs(5);
 
+/// A successor that is removed waits so long for somebody to cordon it.
+pub const CORDONED_WITHIN: SignedDuration = SignedDuration::from_mins(1);
+
 /// What is seen of a claim's parts.
 #[derive(Debug, Clone)]
 pub struct Seen<'a> {

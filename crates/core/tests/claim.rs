@@ -57,10 +57,10 @@ fn claim() -> Claim {
     }
 }
 
-fn attempt(number: u32, since: Timestamp, ended: Option<&str>) -> Option<Attempt> {
+fn attempt(number: u32, since: Timestamp, ended: Option<&str>) -> Attempt {
     let request = FrozenRequest::default();
     let ended = ended.map(str::to_owned);
-    Some(Attempt { number, since, request, last_ended: None, ended })
+    Attempt { number, since, request, last_ended: None, ended }
 }
 
 fn machine() -> MachineId {
@@ -99,7 +99,8 @@ fn tainted(key: &str) -> Node {
 
 /// With a machine since minute one, and as far as these stages.
 fn launched(stages: &[Stage]) -> Claim {
-    let mut claim = Claim { machine: Some(machine()), attempt: attempt(1, at(1), None), ..claim() };
+    let mut claim =
+        Claim { machine: Some(machine()), attempt: Some(attempt(1, at(1), None)), ..claim() };
     claim.stages.insert(Stage::Launched, at(1));
     for stage in stages {
         claim.stages.insert(*stage, at(3));
@@ -130,10 +131,8 @@ fn told(step: &ClaimStep) -> String {
         None => String::new(),
         Some(command) => format!("{command:?}"),
     };
-    let because = match &step.because {
-        Because::Next => String::new(),
-        because => format!(" ({because})"),
-    };
+    let next = step.because == Because::Next;
+    let because = if next { String::new() } else { format!(" ({})", step.because) };
     format!("{}{because} → {asks}", step.phase.as_str()).trim_end_matches([' ', '→']).to_owned()
 }
 
@@ -146,9 +145,10 @@ fn check(claim: &Claim, seen: &Seen<'_>, now: Timestamp, expected: &str) {
 fn a_machine_is_asked_for_one_attempt_at_a_time() {
     let absent = |first, last| MachineSeen::Absent { first, last };
     let fresh = claim();
-    let asking = Claim { attempt: attempt(1, at(1), None), ..claim() };
-    let ended = Claim { attempt: attempt(1, at(1), Some("no capacity")), ..claim() };
-    let last = Claim { attempt: attempt(ATTEMPTS_MAX, at(1), Some("no capacity")), ..claim() };
+    let asking = Claim { attempt: Some(attempt(1, at(1), None)), ..claim() };
+    let ended = Claim { attempt: Some(attempt(1, at(1), Some("no capacity"))), ..claim() };
+    let last =
+        Claim { attempt: Some(attempt(ATTEMPTS_MAX, at(1), Some("no capacity"))), ..claim() };
     let withheld = CallSeen::Withheld("ami-1 is quarantined".to_owned());
     let unknown = CallSeen::Unknown { about: "no answer".to_owned() };
     let refused = CallSeen::Refused { why: "quota".to_owned(), at: at(4) };
@@ -368,6 +368,7 @@ fn what_is_deleted_goes_in_order() {
     let cordon = "emptying (waits for node a to be cordoned)";
     check(&gone(), &with(NodesSeen::One(&open), Some(0)), now, cordon);
     let successor = Seen { successor: true, ..with(NodesSeen::One(&open), Some(0)) };
+    check(&gone(), &successor, secs(10, 59), cordon);
     check(&gone(), &successor, now, terminate);
     let pods = "emptying (waits for 3 pods to leave)";
     check(&gone(), &with(NodesSeen::One(&going), Some(3)), now, pods);
@@ -413,7 +414,7 @@ fn what_is_deleted_goes_in_order() {
 
 #[test]
 fn a_claim_whose_call_was_lost_is_kept_until_its_machine_is_found_or_disproved() {
-    let lost = deleted(Claim { attempt: attempt(1, at(1), None), ..claim() }, at(10));
+    let lost = deleted(Claim { attempt: Some(attempt(1, at(1), None)), ..claim() }, at(10));
     let blind = "ending (waits for EC2 to tell of its machine)";
     let absent = |first, last| MachineSeen::Absent { first, last };
     for (machine, expected) in [
@@ -427,7 +428,7 @@ fn a_claim_whose_call_was_lost_is_kept_until_its_machine_is_found_or_disproved()
     ] {
         check(&lost, &seen(machine, no_node()), at(30), expected);
     }
-    let ended = Claim { attempt: attempt(1, at(1), Some("no capacity")), ..lost.clone() };
+    let ended = Claim { attempt: Some(attempt(1, at(1), Some("no capacity"))), ..lost.clone() };
     check(&ended, &seen(MachineSeen::Unknown, no_node()), at(11), "parting → ReleaseClaim");
     let never = Claim { attempt: None, ..lost };
     check(&never, &seen(MachineSeen::Unknown, no_node()), at(11), "parting → ReleaseClaim");
@@ -471,7 +472,8 @@ prop_compose! {
         grace in proptest::option::of(0..600_i64),
     ) -> Claim {
         let mut claim = claim();
-        claim.attempt = attempt(number, since, ended.then_some("x")).filter(|it| it.number > 0);
+        let tried = attempt(number, since, ended.then_some("x"));
+        claim.attempt = (number > 0).then_some(tried);
         claim.machine = (has_machine && claim.attempt.is_some()).then(machine);
         if claim.machine.is_some() {
             let all = [Stage::Launched, Stage::Registered, Stage::Initialized];

@@ -56,9 +56,13 @@ pub enum FileError {
     Read(PathBuf, #[source] io::Error),
     #[error("could not write {}", .0.display())]
     Write(PathBuf, #[source] io::Error),
-    #[error("{file} is no world file: {why}; it was left as it is, move it away or name another with --sim")]
+    #[error(
+        "{file} is no world file: {why}; it was left as it is, move it away or name another with --sim"
+    )]
     Broken { file: String, why: String },
-    #[error("{file} is a world file of version {found}, and this program reads version {VERSION}; use a newer program, or load the scenario anew")]
+    #[error(
+        "{file} is a world file of version {found}, and this program reads version {VERSION}; use a newer program, or load the scenario anew"
+    )]
     Version { file: String, found: u32 },
 }
 
@@ -68,7 +72,12 @@ pub enum ReplayError {
     #[error("the scenario cannot begin")]
     Load(#[from] LoadError),
     #[error("at {at}: {act}")]
-    Act { at: Timestamp, act: String, #[source] source: ActError },
+    Act {
+        at: Timestamp,
+        act: String,
+        #[source]
+        source: ActError,
+    },
 }
 
 impl WorldFile {
@@ -79,8 +88,7 @@ impl WorldFile {
     }
 
     pub fn load(path: &Path) -> Result<Self, FileError> {
-        let text =
-            fs::read_to_string(path).map_err(|it| FileError::Read(path.to_owned(), it))?;
+        let text = fs::read_to_string(path).map_err(|it| FileError::Read(path.to_owned(), it))?;
         Self::read(&path.display().to_string(), &text)
     }
 

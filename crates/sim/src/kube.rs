@@ -156,6 +156,8 @@ pub struct Kube {
     pub server: ApiServer,
     pace: Pace,
     machines: BTreeMap<String, Machine>,
+    /// By name of the node, the id of the machine that registered it last.
+    kubelets: BTreeMap<String, String>,
     /// Names of nodes that are gone while pods are still on them, and since when.
     lost_nodes: BTreeMap<String, Timestamp>,
     workloads: Workloads,
@@ -170,6 +172,7 @@ impl Kube {
             server,
             pace: Pace::default(),
             machines: BTreeMap::new(),
+            kubelets: BTreeMap::new(),
             lost_nodes: BTreeMap::new(),
             workloads: Workloads::default(),
             budgets: Budgets::default(),
@@ -282,19 +285,17 @@ impl Kube {
         } else if *resource == kinds::NODE {
             self.note_node(old.as_ref(), new.as_ref(), now, dice, due);
         } else if *resource == kinds::PDB {
-            let watched = |it: &Rc<Value>| {
-                let disrupted = at(it, &["status", "disruptedPods"]).cloned();
-                (at(it, &["metadata", "generation"]).cloned(), disrupted)
+            let counts = |it: &Rc<Value>, than: &Rc<Value>| {
+                [["metadata", "generation"], ["status", "disruptedPods"]]
+                    .iter()
+                    .all(|path| at(it, path) == at(than, path))
             };
-            if new.is_some() && new.as_ref().map(watched) != old.as_ref().map(watched) {
+            let same = old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| counts(old, new));
+            if new.is_some() && !same {
                 self.budgets.look_at(Key::of(either));
             }
         } else if workloads::KINDS.contains(resource) {
-            let wished = |it: &Rc<Value>| {
-                let going = at(it, &["metadata", "deletionTimestamp"]).is_some();
-                (going, at(it, &["spec"]).cloned())
-            };
-            if old.as_ref().map(wished) != new.as_ref().map(wished) {
+            if old.as_deref().map(wished) != new.as_deref().map(wished) {
                 self.workloads.look_at(*resource, Key::of(either));
                 self.note_budgets(text(either, &["metadata", "namespace"]));
             }
@@ -347,14 +348,7 @@ impl Kube {
         due: &mut Due,
     ) {
         let Some(either) = new.or(old) else { return };
-        let counts = |it: &Rc<Value>| {
-            let going = at(it, &["metadata", "deletionTimestamp"]).is_some();
-            let phase = text(it, &["status", "phase"]).to_owned();
-            (going, ready(it), phase, at(it, &["metadata", "labels"]).cloned())
-        };
-        let node = |it: &Rc<Value>| text(it, &["spec", "nodeName"]).to_owned();
-        let (before, after) = (old.map(counts), new.map(counts));
-        if before != after {
+        if old.map(|it| counts(it)) != new.map(|it| counts(it)) {
             for owner in items(either, &["metadata", "ownerReferences"]) {
                 if let Some((resource, owner)) = self.server.with_uid(text(owner, &["uid"])) {
                     self.workloads.look_at(resource, Key::of(owner));
@@ -383,8 +377,7 @@ impl Kube {
                 if old.is_none() {
                     self.scheduler.room_changed();
                 }
-                let bound_before = old.map(node).unwrap_or_default();
-                self.pod_changed(old, new, &bound_before, now, dice, due);
+                self.pod_changed(old, new, now, dice, due);
             }
         }
     }
@@ -425,6 +418,17 @@ impl Kube {
         let request = request(Verb::Delete, resource, namespace, name, Some(options));
         self.server.handle(by, &request, now).map(drop)
     }
+}
+
+/// What controllers of workloads look at.
+fn wished(object: &Value) -> (bool, Option<&Value>) {
+    (at(object, &["metadata", "deletionTimestamp"]).is_some(), at(object, &["spec"]))
+}
+
+/// What of a pod others count.
+fn counts(pod: &Value) -> (bool, bool, &str, Option<&Value>) {
+    let going = at(pod, &["metadata", "deletionTimestamp"]).is_some();
+    (going, ready(pod), text(pod, &["status", "phase"]), at(pod, &["metadata", "labels"]))
 }
 
 /// Adds without a panic at the end of time.

@@ -105,7 +105,10 @@ impl Region {
             .map(|it| {
                 // A region that we have no prices of costs by the core, which orders them well enough.
                 let usual = Price(u64::from(it.vcpus).saturating_mul(50_000_000));
-                (it.name.clone(), listed.and_then(|all| all.get(&it.name)).copied().unwrap_or(usual))
+                (
+                    it.name.clone(),
+                    listed.and_then(|all| all.get(&it.name)).copied().unwrap_or(usual),
+                )
             })
             .collect();
         Self {

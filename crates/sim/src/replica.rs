@@ -16,7 +16,9 @@ use jiff::{SignedDuration, Timestamp};
 use nodemolt_cluster::Adapter;
 use nodemolt_cluster::transport::Resource;
 use nodemolt_engine::port::{Cluster as _, ClusterError, Leadership};
-use nodemolt_engine::{Act, Clock, Config, Done, Errand, Hands, Intent, Memory, ObserveError, Turn};
+use nodemolt_engine::{
+    Act, Clock, Config, Done, Errand, Hands, Intent, Memory, ObserveError, Turn,
+};
 
 use crate::desk::Wire;
 use crate::executor::{Executor, ProcessId, TaskId};
@@ -293,8 +295,7 @@ impl Process {
             (self.clock.clone(), Rc::clone(&self.finished), Rc::clone(&act));
         let task = executor.spawn(self.id, async move {
             let cloud = adapter.transport();
-            let done =
-                nodemolt_engine::perform(&errand, &config, cloud, &*adapter, &clock).await;
+            let done = nodemolt_engine::perform(&errand, &config, cloud, &*adapter, &clock).await;
             finished.borrow_mut().push(Finished::Hand(errand.intent.clone(), done));
         });
         due.push((after(now, act.allowed), ProcessEvent::GiveUp(act.intent.clone(), task)));

@@ -37,7 +37,7 @@ use calls::{Coming, Travelling};
 use hash::StepHash;
 use weather::Weather;
 
-pub use tell::line;
+pub use tell::{failure, last_lines, line};
 
 /// A region, a cluster and the replicas that keep it.
 pub struct World {
@@ -239,9 +239,11 @@ impl World {
 
     fn process_event(&mut self, id: ProcessId, event: ProcessEvent) {
         let now = self.now();
-        let Some(at) = self.replicas.iter().position(|it| {
-            it.process.as_ref().is_some_and(|process| process.id == id)
-        }) else {
+        let Some(at) = self
+            .replicas
+            .iter()
+            .position(|it| it.process.as_ref().is_some_and(|process| process.id == id))
+        else {
             return;
         };
         if let Some(until) = self.replicas[at].frozen_until {
@@ -381,10 +383,7 @@ impl World {
         for (at, event) in begins {
             self.put(at, Event::Process(id, event));
         }
-        self.tell(
-            Actor::Operator(number),
-            Fact::Replica { number, state: ReplicaState::Started },
-        );
+        self.tell(Actor::Operator(number), Fact::Replica { number, state: ReplicaState::Started });
         for (resource, _) in WATCHED {
             self.announce(resource);
         }
@@ -397,10 +396,7 @@ impl World {
         let Some(process) = replica.process.take() else { return };
         replica.frozen_until = None;
         self.executor.kill(process.id);
-        self.tell(
-            Actor::Operator(number),
-            Fact::Replica { number, state: ReplicaState::Crashed },
-        );
+        self.tell(Actor::Operator(number), Fact::Replica { number, state: ReplicaState::Crashed });
         self.put(after(now, down), Event::Starts(number));
     }
 

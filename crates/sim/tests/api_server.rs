@@ -357,6 +357,10 @@ fn finalizers_hold_what_is_being_deleted_and_nobody_adds_one() {
         assert_eq!(desk.server.revision(), revision, "the second time changes nothing");
         let more = json!({ "metadata": { "finalizers": ["karpenter.sh/termination", "a.b/c"] } });
         refused(desk.patch(resource, "a", more), 422, "Invalid", "no new finalizers can be added");
+        let dated = json!({ "metadata": { "deletionTimestamp": "2027-01-15T08:00:00Z" } });
+        let other = if resource == NODE { node("other") } else { claim("other") };
+        desk.create(resource, other);
+        refused(desk.patch(resource, "other", dated), 422, "Invalid", "field is immutable");
         let back = json!({ "metadata": { "deletionTimestamp": null } });
         assert!(
             desk.patch(resource, "a", back).unwrap()["metadata"].get("deletionTimestamp").is_some()
@@ -549,12 +553,11 @@ fn a_namespace_that_goes_takes_nothing_new() {
         "Forbidden",
         "pods \"p\" is forbidden: unable to create new content in namespace going",
     );
-    refused(
-        desk.delete(NAMESPACE, "going", json!({})),
-        409,
-        "Conflict",
-        "ensuring all content is removed",
-    );
+    let revision = desk.server.revision();
+    desk.delete(NAMESPACE, "going", json!({})).unwrap();
+    assert_eq!(desk.server.revision(), revision, "it is going already");
+    let never = desk.delete(NAMESPACE, "default", json!({}));
+    refused(never, 403, "Forbidden", "this namespace may not be deleted");
 }
 
 #[test]

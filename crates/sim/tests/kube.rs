@@ -43,8 +43,7 @@ impl Drive {
             steps: Vec::new(),
             trace,
         };
-        let due = drive.kube.heard(START, &mut drive.dice);
-        drive.keep(due);
+        drive.create(NAMESPACE, json!({ "metadata": { "name": "shop" } }));
         drive
     }
 
@@ -92,7 +91,7 @@ impl Drive {
             verb,
             resource,
             subresource,
-            namespace: resource.namespaced.then(|| "default".to_owned()),
+            namespace: resource.namespaced.then(|| "shop".to_owned()),
             name: name.map(str::to_owned),
             body: Some(body),
         };
@@ -131,7 +130,10 @@ impl Drive {
     /// Names of nodes of the pods that are ready.
     fn ready_on(&self) -> Vec<String> {
         let ready = self.pods().into_iter().filter(|it| holds(it, "Ready", "True"));
-        ready.map(|it| it["spec"]["nodeName"].as_str().unwrap().to_owned()).collect()
+        let on = ready.map(|it| it["spec"]["nodeName"].as_str().unwrap().to_owned());
+        let mut on: Vec<String> = on.collect();
+        on.sort();
+        on
     }
 
     fn node(&self, number: u32) -> Option<Value> {
@@ -140,7 +142,7 @@ impl Drive {
     }
 
     fn uid(&self, pod: &str) -> String {
-        let pod = self.kube.server.get(POD, "default", pod).unwrap();
+        let pod = self.kube.server.get(POD, "shop", pod).unwrap();
         pod["metadata"]["uid"].as_str().unwrap().to_owned()
     }
 }
@@ -182,7 +184,7 @@ fn template(cpu: &str) -> Value {
 
 fn workload(name: &str, replicas: u32, template: Value) -> Value {
     json!({
-        "metadata": { "name": name, "namespace": "default" },
+        "metadata": { "name": name, "namespace": "shop" },
         "spec": {
             "replicas": replicas, "selector": { "matchLabels": { "app": "web" } },
             "template": template,
@@ -278,7 +280,7 @@ fn a_pod_lives_from_its_creation_to_its_end() {
 
     let name = pod["metadata"]["name"].as_str().unwrap().to_owned();
     drive.evict(&name).unwrap();
-    let going = drive.kube.server.get(POD, "default", &name).unwrap();
+    let going = drive.kube.server.get(POD, "shop", &name).unwrap();
     assert!(going["metadata"].get("deletionTimestamp").is_some());
     drive.run(60);
     let pods = drive.pods();
@@ -327,8 +329,7 @@ fn a_deployment_follows_its_number_and_its_template() {
     }
     drive.create(DEPLOYMENT, workload("web", 6, template("100m")));
     drive.run(60);
-    let mut on = drive.ready_on();
-    on.sort();
+    let on = drive.ready_on();
     assert_eq!(on, ["node-1", "node-1", "node-2", "node-2", "node-3", "node-3"], "spread");
     drive.patch(DEPLOYMENT, "web", json!({ "spec": { "replicas": 2 } }));
     drive.run(60);
@@ -410,7 +411,7 @@ fn a_job_works_until_it_is_done_even_if_it_is_evicted() {
     let name = drive.pods()[0]["metadata"]["name"].as_str().unwrap().to_owned();
     drive.evict(&name).unwrap();
     drive.run(600);
-    let job = drive.kube.server.get(JOB, "default", "sum").unwrap();
+    let job = drive.kube.server.get(JOB, "shop", "sum").unwrap();
     assert_eq!(job["status"]["succeeded"], 2);
     assert!(job["status"].get("completionTime").is_some());
     assert!(drive.pods().iter().all(|it| it["status"]["phase"] == "Succeeded"));
@@ -498,7 +499,7 @@ fn the_scheduler_keeps_taints_cordons_spread_and_distance() {
             }
             drive.create(POD, pod("second", spec));
             drive.run(30);
-            let second = drive.kube.server.get(POD, "default", "second").unwrap();
+            let second = drive.kube.server.get(POD, "shop", "second").unwrap();
             let on = second["spec"]["nodeName"].as_str();
             match on {
                 Some(on) => assert!(may.contains(&on), "{what}: on {on}"),
@@ -520,7 +521,7 @@ fn a_budget_counts_and_gives_a_place_back_that_was_not_used() {
     drive.create(PDB, budget);
     drive.run(60);
     let status =
-        |drive: &Drive| drive.kube.server.get(PDB, "default", "web").unwrap()["status"].clone();
+        |drive: &Drive| drive.kube.server.get(PDB, "shop", "web").unwrap()["status"].clone();
     let counted = |it: &Value| {
         [
             "expectedPods",
@@ -623,13 +624,41 @@ fn what_nobody_owns_and_what_is_in_a_namespace_that_goes_is_collected() {
     drive.create(DEPLOYMENT, workload("web", 2, template("10m")));
     drive.run(60);
     assert_eq!(drive.ready_on().len(), 2);
-    drive.delete(NAMESPACE, "default");
+    drive.delete(NAMESPACE, "shop");
     drive.run(120);
     assert_eq!(drive.pods().len(), 0);
-    assert!(drive.kube.server.get(NAMESPACE, "", "default").is_none());
+    assert!(drive.kube.server.get(NAMESPACE, "", "shop").is_none());
     drive.delete(CLAIM, "c");
     drive.run(10);
     assert_eq!(drive.node(1), None);
+}
+
+#[test]
+fn pods_that_are_slow_to_stop_or_never_ready_are_so_until_faults_are_over() {
+    let mut drive = Drive::new(13);
+    drive.standing(1, "eu-central-1a");
+    let (namespace, prefix) = ("shop".to_owned(), "web-".to_owned());
+    let takes = SignedDuration::from_hours(1);
+    drive.fault(&KubeFault::NeverReady { namespace: namespace.clone(), prefix: prefix.clone() });
+    drive.fault(&KubeFault::StopsSlowly { namespace, prefix, takes });
+    drive.create(DEPLOYMENT, workload("web", 1, template("100m")));
+    drive.create(DEPLOYMENT, workload("other", 1, template("100m")));
+    drive.run(300);
+    assert_eq!(drive.ready_on().len(), 1);
+    let web = |drive: &Drive| -> Vec<String> {
+        let names = drive.pods().into_iter();
+        let names = names.map(|it| it["metadata"]["name"].as_str().unwrap().to_owned());
+        names.filter(|it| it.starts_with("web-")).collect()
+    };
+    let name = web(&drive).pop().unwrap();
+    drive.evict(&name).unwrap();
+    drive.run(29);
+    assert!(web(&drive).contains(&name), "it is still stopping");
+    drive.run(2);
+    assert!(!web(&drive).contains(&name), "its grace period is over");
+    drive.fault(&KubeFault::Over);
+    drive.run(60);
+    assert_eq!(drive.ready_on().len(), 2);
 }
 
 /// Some of everything, with things going wrong.

@@ -7,8 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use nodemolt_fit::Quantity;
 
 use super::{
-    ATTEMPTS_MAX, About, Because, CallSeen, ClaimStep, Command, DRAIN_AT_LEAST, LISTS_APART, Lacks,
-    MachineSeen, NODE_LOST_AFTER, NodesSeen, Phase, SHOWN_AFTER, Seen, Wait, launched_at,
+    ATTEMPTS_MAX, About, Because, CORDONED_WITHIN, CallSeen, ClaimStep, Command, DRAIN_AT_LEAST,
+    LISTS_APART, Lacks, MachineSeen, NODE_LOST_AFTER, NodesSeen, Phase, SHOWN_AFTER, Seen, Wait,
+    launched_at,
 };
 use crate::replace::JOIN_DEADLINE;
 use crate::seen::{
@@ -315,8 +316,8 @@ impl<'a> View<'a> {
         {
             return terminate;
         }
-        // A successor goes under the grant of its Replacement, which has none for a cordon of its own.
-        let cordon = !self.seen.successor;
+        // A successor that nobody needs is empty: its own Replacement, if it gets one, need not hold this up.
+        let cordon = !self.seen.successor || self.now < after(since, CORDONED_WITHIN);
         if let Some(node) = self.nodes().find(|it| cordon && takes_pods(it)) {
             return wait(Phase::Emptying, Wait::Cordon { node: node.name.clone() });
         }

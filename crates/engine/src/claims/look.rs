@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::claim::{
-    Because, CallSeen, ClaimStep, DRAIN_AT_LEAST, LISTS_APART, MachineSeen, NODE_LOST_AFTER,
-    NodesSeen, SHOWN_AFTER, Seen, Wait, gave_up, launched_at,
+    Because, CORDONED_WITHIN, CallSeen, ClaimStep, DRAIN_AT_LEAST, LISTS_APART, MachineSeen,
+    NODE_LOST_AFTER, NodesSeen, SHOWN_AFTER, Seen, Wait, gave_up, launched_at,
 };
 use nodemolt_core::drain;
 use nodemolt_core::replace::{JOIN_DEADLINE, Old, OldSeen, SuccessorSeen};
@@ -195,7 +195,12 @@ impl<'a> Eyes<'a> {
                 let grace = claim.termination_grace_period;
                 let drained = claim.deleting_since.map(|it| later(it, DRAIN_AT_LEAST));
                 let forced = claim.deleting_since.zip(grace).map(|(it, grace)| later(it, grace));
-                return [drained, forced].into_iter().flatten().filter(|it| *it > now).collect();
+                let alone = claim.deleting_since.map(|it| later(it, CORDONED_WITHIN));
+                return [drained, forced, alone]
+                    .into_iter()
+                    .flatten()
+                    .filter(|it| *it > now)
+                    .collect();
             }
             Because::Unproved { .. } => {
                 claim.attempt.as_ref().map(|it| later(it.since, SHOWN_AFTER + LISTS_APART))

@@ -13,8 +13,7 @@ use crate::port::{
 };
 use jiff::Timestamp;
 
-/// Performs one act, if nothing speaks against it any more. `now` reads the time of this process, in so
-/// far as it is not ahead of the API server's.
+/// Performs one act, if nothing speaks against it any more. `now` reads the time of this process.
 pub async fn perform(
     act: &ClaimAct,
     cloud: &impl Cloud,
@@ -187,16 +186,8 @@ async fn launches(
             Err(error) => return ClaimDone::Cluster(error),
         }
     }
-    for template in &launch.templates {
-        match cloud.prepare(template).await {
-            Ok(()) => {}
-            Err(error @ (CloudError::Unreachable(_) | CloudError::Throttled { .. })) => {
-                return ClaimDone::Cloud(error);
-            }
-            Err(error @ (CloudError::Denied(_) | CloudError::Refused(_))) => {
-                return refused(launch, &error);
-            }
-        }
+    if let Err(done) = prepare(launch, cloud).await {
+        return done;
     }
     let request = LaunchRequest {
         token: token(&claim.uid, launch.attempt.number),
@@ -210,7 +201,12 @@ async fn launches(
         Ok(answer) => return write(launch, &claim, answer, cluster, now()).await,
         Err(error) => error,
     };
-    if !proves(launch, &error) {
+    if makes(launch, &error) {
+        // Somebody removed a template: it is made again, once.
+        if let Err(done) = prepare(launch, cloud).await {
+            return done;
+        }
+    } else if !proves(launch, &error) {
         return unproved(launch, error);
     }
     if let Err(why) = still(act, &cluster.view()) {
@@ -224,27 +220,42 @@ async fn launches(
     }
 }
 
+/// Makes the launch templates. Those that are there stay as they are.
+async fn prepare(launch: &Launch, cloud: &impl Cloud) -> Result<(), ClaimDone> {
+    for template in &launch.templates {
+        cloud.prepare(template).await.map_err(|error| match error {
+            CloudError::Unreachable(_) | CloudError::Throttled { .. } => ClaimDone::Cloud(error),
+            CloudError::Denied(_) | CloudError::Refused(_) => refused(launch, &error),
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether what is missing is a template that we can make.
+fn makes(launch: &Launch, error: &LaunchError) -> bool {
+    matches!(error, LaunchError::NoSuchTemplate(name)
+        if launch.templates.iter().any(|it| it.name() == *name))
+}
+
 /// Whether the answer says that this token made nothing. An empty fleet says so; a refusal says it of this
 /// very call, which is enough if it was the first.
 fn proves(launch: &Launch, error: &LaunchError) -> bool {
     match error {
         LaunchError::NoCapacity(_) => true,
-        LaunchError::NoSuchImage(_) | LaunchError::Refused(_) => !launch.recorded,
-        LaunchError::NoSuchTemplate(_)
-        | LaunchError::OtherParameters
+        LaunchError::NoSuchImage(_) | LaunchError::NoSuchTemplate(_) | LaunchError::Refused(_) => {
+            !launch.recorded
+        }
+        LaunchError::OtherParameters
         | LaunchError::Unanswered(_)
         | LaunchError::Throttled { .. } => false,
     }
 }
 
 fn unproved(launch: &Launch, error: LaunchError) -> ClaimDone {
-    let makes = |name: &str| launch.templates.iter().any(|it| it.name() == name);
     match &error {
         LaunchError::Unanswered(_) | LaunchError::Throttled { .. } | LaunchError::NoCapacity(_) => {
             ClaimDone::Launch(error)
         }
-        // Somebody removed it, or it is too young to be seen: it is made again the next time.
-        LaunchError::NoSuchTemplate(name) if makes(name) => ClaimDone::Launch(error),
         LaunchError::NoSuchTemplate(_)
         | LaunchError::NoSuchImage(_)
         | LaunchError::OtherParameters
@@ -263,7 +274,9 @@ async fn write(
     cluster: &impl Cluster,
     now: Timestamp,
 ) -> ClaimDone {
-    let mut state = state::launched(launch, &answer, now);
+    // Deadlines count from what is written here, so no clock of ours may be ahead.
+    let server_time = cluster.view().server_time;
+    let mut state = state::launched(launch, &answer, server_time.map_or(now, |it| it.min(now)));
     // Labels that people wrote stay as they are.
     if let Some(it) = cluster.view().claims.get(&claim.name) {
         state.labels.retain(|key, _| !it.labels.contains_key(key));

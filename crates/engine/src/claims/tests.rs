@@ -14,7 +14,7 @@ use nodemolt_core::seen::{
 };
 use nodemolt_core::wanted::{Beside, Purpose};
 use nodemolt_fit::taint::{Effect, Taint};
-use nodemolt_fit::{Quantity, label};
+use nodemolt_fit::{Quantity, Written, label};
 
 use super::{ClaimDone, Deed, Launch, MARKED_FOR, old_seen, successor_seen, token};
 use crate::port::{LaunchError, MachineState};
@@ -109,10 +109,13 @@ fn a_life_from_claim_to_nothing() {
     assert_eq!(old_seen(&world.view.borrow(), &old, "uid-web-1", at(0)), OldSeen::Gone);
 }
 
+/// What is required, what is requested, and what is asked for.
+type Case<'a> = (&'a str, Vec<Written>, &'a [(&'a str, i64)], &'a [&'a str]);
+
 #[test]
 fn the_cheapest_that_fit_are_asked_for() {
     let only = |capacity: &str| vec![requirement(label::CAPACITY_TYPE, &[capacity])];
-    let cases: [(&str, Vec<nodemolt_fit::Written>, &[(&str, i64)], &[&str]); 7] = [
+    let cases: [Case<'_>; 7] = [
         (
             "on-demand",
             only("on-demand"),
@@ -417,6 +420,22 @@ fn a_first_call_that_is_refused_has_made_nothing() {
 }
 
 #[test]
+fn a_template_that_somebody_removed_is_made_again() {
+    let mut world = World::new();
+    let name = launch(&mut world).templates[0].name();
+    world.next.borrow_mut().push_back(Next::Fail(LaunchError::NoSuchTemplate(name.clone())));
+    assert!(matches!(&world.turn()[..], [ClaimDone::Launched(_)]));
+    let prepared = world.heard().iter().filter(|it| it.starts_with("prepare")).count();
+    assert_eq!(prepared, 2);
+
+    // One that cannot be made any more ends its attempt, once that is proved.
+    let mut world = World::new();
+    let gone = || Next::Fail(LaunchError::NoSuchTemplate(name.clone()));
+    world.next.borrow_mut().extend([gone(), gone()]);
+    assert!(matches!(&world.turn()[..], [ClaimDone::Nothing(_)]));
+}
+
+#[test]
 fn doubt_leads_to_nothing() {
     let blind: [fn(&mut World); 5] = [
         |it| it.offered = None,
@@ -432,11 +451,7 @@ fn doubt_leads_to_nothing() {
             it.view.borrow_mut().unreadable.insert(name, vec![complaint]);
         },
         |it| {
-            it.view
-                .borrow_mut()
-                .claims
-                .values_mut()
-                .for_each(|it| it.class.group = "karpenter.k8s.aws".to_owned())
+            it.edit(|it| it.class.group = "karpenter.k8s.aws".to_owned());
         },
     ];
     for (at, blind) in blind.into_iter().enumerate() {

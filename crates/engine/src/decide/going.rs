@@ -67,6 +67,7 @@ pub(crate) fn go_on(
     limits: &Limits,
     wake: &mut Wake,
 ) -> Vec<Going> {
+    memory.drafts.retain(|name, _| sight.successors.contains_key(name.as_str()));
     let open = sight.records.replacements.values().filter(|it| !it.replacement.phase.ended());
     let mut looked: Vec<Looked<'_>> =
         open.map(|it| look(memory, sight, table, limits, it)).collect();

@@ -17,7 +17,7 @@ pub(super) fn is(resource: Resource) -> bool {
 
 /// Whether a write may leave out the revision that it was decided on.
 pub(super) fn takes_unconditional_updates(resource: Resource) -> bool {
-    is(resource) && ![kinds::PDB, kinds::LEASE].contains(&resource)
+    is(resource) && ![kinds::PDB, kinds::LEASE, kinds::CSI_NODE].contains(&resource)
 }
 
 /// Whether a change of the spec is counted.

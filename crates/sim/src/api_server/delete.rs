@@ -4,13 +4,20 @@
 //! time. What is asked twice is done once, and a second time may only shorten the first.
 
 use jiff::{SignedDuration, Timestamp};
-use nodemolt_cluster::transport::Refusal;
+use nodemolt_cluster::transport::{Refusal, Resource};
 use serde_json::{Value, json};
 
 use super::{ApiServer, Call, finalizers, refuse};
 use crate::json::{at, set, stamp, text, time, whole};
 use crate::kinds;
 use crate::trace::Fact;
+
+/// Without them there is no cluster.
+const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
+
+/// Kinds whose last state is the answer when they are gone.
+const ANSWERED_WITH: [Resource; 5] =
+    [kinds::POD, kinds::VOLUME, kinds::VOLUME_CLAIM, kinds::STORAGE_CLASS, kinds::CSI_NODE];
 
 /// `DeleteOptions`, as far as they matter here. Who depends on what is deleted goes afterwards, always:
 /// there is no other `propagationPolicy`.
@@ -113,7 +120,7 @@ impl ApiServer {
                 if !options.dry_run {
                     last = (*self.take(call.by, call.kind, last, call.now)).clone();
                 }
-                if call.resource == kinds::POD {
+                if ANSWERED_WITH.contains(&call.resource) {
                     return Ok(call.shown(&last));
                 }
                 Ok(json!({
@@ -148,10 +155,14 @@ fn plain(object: &Value, now: Timestamp) -> Comes {
     Comes::Marked(marked(object, now, 0))
 }
 
+/// A namespace goes when it is empty, and some never.
 fn namespace(call: &Call<'_>, object: &Value) -> Result<Comes, Refusal> {
+    if IMMORTAL.contains(&call.name()) {
+        let why = "this namespace may not be deleted";
+        return Err(refuse::forbidden(call.resource, call.name(), why));
+    }
     if at(object, &["metadata", "deletionTimestamp"]).is_some() {
-        let why = "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will automatically be purged by the system.";
-        return Err(refuse::conflict(call.resource, call.name(), why));
+        return Ok(Comes::Already);
     }
     let mut marked = object.clone();
     set(&mut marked, &["metadata", "deletionTimestamp"], stamp(call.now));

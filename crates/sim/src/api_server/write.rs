@@ -3,6 +3,8 @@
 //! In the server's order: is it the object that the path names, against the revision that it names, with
 //! what only the server may write, and is it well-formed. A write that changes nothing is none.
 
+use std::rc::Rc;
+
 use jiff::Timestamp;
 use nodemolt_api::admission::Outcome;
 use nodemolt_cluster::transport::{Refusal, Request, Resource, Verb};
@@ -79,7 +81,7 @@ impl ApiServer {
             if !builtin::takes_unconditional_updates(call.resource) {
                 let wrong = Wrong::invalid(
                     "metadata.resourceVersion",
-                    "0x0",
+                    "0",
                     "must be specified for an update",
                 );
                 // The server calls the kind by its plural here.
@@ -99,10 +101,17 @@ impl ApiServer {
     pub(super) fn change(
         &mut self,
         call: &Call<'_>,
-        old: &Value,
+        old: &Rc<Value>,
         mut new: Value,
         status: bool,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Rc<Value>, Refusal> {
+        // The status of our own kinds is all that is read of what was sent.
+        if !status || self.validators.of(call.kind).is_none() {
+            let wrong = dated(old, &new);
+            if !wrong.is_empty() {
+                return Err(refuse::invalid(call.resource, call.name(), &wrong));
+            }
+        }
         settle_metadata(old, &mut new);
         let stored_version = text(old, &["apiVersion"]).to_owned();
         let mut new = match (self.validators.of(call.kind), status) {
@@ -125,8 +134,8 @@ impl ApiServer {
         if let Some(grace) = at(old, &["metadata", "deletionGracePeriodSeconds"]) {
             set(&mut new, &["metadata", "deletionGracePeriodSeconds"], grace.clone());
         }
-        if new == *old {
-            return Ok(new);
+        if new == **old {
+            return Ok(Rc::clone(old));
         }
         Ok(self.put_or_end(call.by, call.kind, new, call.now))
     }
@@ -138,15 +147,15 @@ impl ApiServer {
         kind: usize,
         object: Value,
         now: Timestamp,
-    ) -> Value {
+    ) -> Rc<Value> {
         let deleting = at(&object, &["metadata", "deletionTimestamp"]).is_some();
         let grace = whole(&object, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
         // A namespace waits for what is in it.
         let waits = grace > 0 || kinds::ALL[kind] == kinds::NAMESPACE;
         if deleting && !waits && finalizers(&object).is_empty() {
-            return (*self.take(by, kind, object, now)).clone();
+            return self.take(by, kind, object, now);
         }
-        (*self.put(by, kind, object, now)).clone()
+        self.put(by, kind, object, now)
     }
 
     /// The name that is in the object, or one that is made up.
@@ -260,20 +269,32 @@ fn check_namespace(call: &Call<'_>, object: &mut Value) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Nobody deletes by writing a time.
+fn dated(old: &Value, new: &Value) -> Vec<Wrong> {
+    let added = |field: &&str| {
+        at(old, &["metadata", field]).is_none() && at(new, &["metadata", field]).is_some()
+    };
+    ["deletionTimestamp", "deletionGracePeriodSeconds"]
+        .into_iter()
+        .filter(added)
+        .map(|field| {
+            let said = at(new, &["metadata", field]).map(Value::to_string).unwrap_or_default();
+            Wrong::invalid(&format!("metadata.{field}"), &said, "field is immutable")
+        })
+        .collect()
+}
+
 /// What only the server writes stays as it is.
 fn settle_metadata(old: &Value, new: &mut Value) {
-    for field in ["creationTimestamp", "resourceVersion", "generation"] {
+    for field in [
+        "creationTimestamp",
+        "resourceVersion",
+        "generation",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
         match at(old, &["metadata", field]) {
             Some(value) => set(new, &["metadata", field], value.clone()),
-            None => {
-                remove(new, &["metadata", field]);
-            }
-        }
-    }
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-        match at(old, &["metadata", field]) {
-            Some(value) => set(new, &["metadata", field], value.clone()),
-            // A client cannot delete by writing a time.
             None => {
                 remove(new, &["metadata", field]);
             }

@@ -52,16 +52,13 @@ impl Kube {
     pub(super) fn speaks(&self, node: &str) -> bool {
         let Some(found) = self.server.get(kinds::NODE, "", node) else { return false };
         let uid = text(found, &["metadata", "uid"]);
-        self.machines.values().any(|it| {
-            it.runs && it.speaks && it.spec.node_name == node && it.node.as_deref() == Some(uid)
-        })
+        let machine = self.kubelets.get(node).and_then(|it| self.machines.get(it));
+        machine.is_some_and(|it| it.runs && it.speaks && it.node.as_deref() == Some(uid))
     }
 
     /// The machine whose Node this is, by id.
     pub fn machine_of(&self, node: &str) -> Option<&str> {
-        let joined = self.machines.values().filter(|it| it.node.is_some());
-        let mut named = joined.filter(|it| it.spec.node_name == node);
-        named.next_back().map(|it| it.spec.id.as_str())
+        self.kubelets.get(node).map(String::as_str)
     }
 
     pub(super) fn on_machine(
@@ -91,7 +88,7 @@ impl Kube {
                     // It is there: it was just read.
                     let _ = self.delete(Actor::Controllers, kinds::NODE, &node, None, now);
                 }
-                self.machines.remove(id);
+                self.forget(id);
                 Vec::new()
             }
             OnMachine::Joins
@@ -101,6 +98,14 @@ impl Kube {
             | OnMachine::FallsSilent
             | OnMachine::CountsAsLost
             | OnMachine::Removed => Vec::new(),
+        }
+    }
+
+    fn forget(&mut self, id: &str) {
+        if let Some(machine) = self.machines.remove(id)
+            && self.machine_of(&machine.spec.node_name) == Some(id)
+        {
+            self.kubelets.remove(&machine.spec.node_name);
         }
     }
 
@@ -138,6 +143,7 @@ impl Kube {
         if let Some(machine) = self.machines.get_mut(id) {
             machine.node = uid;
         }
+        self.kubelets.insert(name.clone(), id.to_owned());
         let mut due = Vec::new();
         if spec.fate != Fate::NeverReady {
             due.push(on(self.pace.readiness(now, dice), id, OnMachine::Ready));
@@ -218,7 +224,7 @@ impl Kube {
         let gone = self.machines.get(id).is_some_and(|it| !it.runs);
         let Some(node) = self.node_of(id) else {
             if gone {
-                self.machines.remove(id);
+                self.forget(id);
             }
             return Vec::new();
         };
@@ -287,11 +293,7 @@ impl Kube {
     ) {
         let Some(either) = new.or(old) else { return };
         let name = text(either, &["metadata", "name"]).to_owned();
-        let matters = |it: &Rc<Value>| {
-            let labels = at(it, &["metadata", "labels"]).cloned();
-            (at(it, &["spec"]).cloned(), labels, condition(it, "Ready").to_owned())
-        };
-        if old.map(matters) == new.map(matters) {
+        if old.map(|it| matters(it)) == new.map(|it| matters(it)) {
             return;
         }
         self.scheduler.room_changed();
@@ -338,6 +340,11 @@ impl Kube {
         }
         Vec::new()
     }
+}
+
+/// What of a node decides who may be there.
+fn matters(node: &Value) -> (Option<&Value>, Option<&Value>, &str) {
+    (at(node, &["spec"]), at(node, &["metadata", "labels"]), condition(node, "Ready"))
 }
 
 fn on(at: Timestamp, id: &str, what: OnMachine) -> (Timestamp, KubeEvent) {

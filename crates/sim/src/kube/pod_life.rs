@@ -26,7 +26,6 @@ impl Kube {
         &mut self,
         old: Option<&Rc<Value>>,
         new: &Rc<Value>,
-        bound_before: &str,
         now: Timestamp,
         dice: &mut Dice,
         due: &mut Due,
@@ -40,7 +39,7 @@ impl Kube {
             if old.and_then(grace) != grace(new) || old.is_none() {
                 self.stop(new, now, dice, due);
             }
-        } else if bound_before != node {
+        } else if old.is_none_or(|it| text(it, &["spec", "nodeName"]) != node) {
             self.start(new, now, dice, due);
         }
     }

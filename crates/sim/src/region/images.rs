@@ -68,9 +68,10 @@ impl Region {
             && (query.names.is_empty() || query.names.iter().any(|it| it.matches(&image.name)))
             && (query.ids.is_empty() || query.ids.contains(&image.id))
             && query.tags.iter().all(|(key, value)| {
-                image.tags.get(key).is_some_and(|have| {
-                    value.as_ref().is_none_or(|pattern| pattern.matches(have))
-                })
+                image
+                    .tags
+                    .get(key)
+                    .is_some_and(|have| value.as_ref().is_none_or(|pattern| pattern.matches(have)))
             })
             && (query.public_parameters.is_empty()
                 || query.public_parameters.iter().any(|it| image.public_parameters.contains(it)))
@@ -102,7 +103,11 @@ impl Region {
     }
 
     /// A new image, and the parameters that name it from now on.
-    pub fn publish(&mut self, publication: &Publication, now: Timestamp) -> Result<ImageId, String> {
+    pub fn publish(
+        &mut self,
+        publication: &Publication,
+        now: Timestamp,
+    ) -> Result<ImageId, String> {
         let Publication { name, id, architecture, owner, created, parameters, tags, behaviour } =
             publication;
         let flavour = lookup::read_name(name);
@@ -274,11 +279,11 @@ impl Region {
 /// The same name has the same id in every life. FNV, twice: 17 digits are more than one of them has.
 pub(crate) fn id_of(name: &str) -> ImageId {
     let hash = |seed: u64| {
-        name.bytes().fold(seed, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        })
+        name.bytes()
+            .fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
     };
-    let digits = format!("{:016x}{:016x}", hash(0xcbf2_9ce4_8422_2325), hash(0x1234_5678_9abc_def1));
+    let digits =
+        format!("{:016x}{:016x}", hash(0xcbf2_9ce4_8422_2325), hash(0x1234_5678_9abc_def1));
     let text = format!("ami-{}", &digits[..17]);
     text.parse().expect("seventeen hexadecimal digits")
 }

@@ -6,9 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::image::Architecture;
 use nodemolt_core::launch::{PlacementGroup, Template};
 use nodemolt_core::seen::{Choice, FrozenRequest, MachineId};
-use nodemolt_engine::port::{
-    LaunchError, LaunchRequest, Launched, Machine, MachineState,
-};
+use nodemolt_engine::port::{LaunchError, LaunchRequest, Launched, Machine, MachineState};
 
 use super::{Due, HIDDEN_AT_MOST, Kept, Region, RegionEvent, SHOWN_AFTER_END};
 use crate::dice::Dice;
@@ -58,11 +56,8 @@ impl Region {
         for choice in &asked.choices {
             match self.fits(choice, &asked.capacity_type) {
                 Ok(template) => {
-                    let reservation = template
-                        .reservations
-                        .target
-                        .as_ref()
-                        .map(|it| it.as_str().to_owned());
+                    let reservation =
+                        template.reservations.target.as_ref().map(|it| it.as_str().to_owned());
                     let groups = template
                         .interfaces
                         .iter()

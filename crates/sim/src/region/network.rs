@@ -30,9 +30,7 @@ impl Region {
                     free_addresses: self.free_addresses(it),
                 })
                 .collect(),
-            security_groups: groups
-                .map(|it| (it.id.clone(), Some(it.name.clone())))
-                .collect(),
+            security_groups: groups.map(|it| (it.id.clone(), Some(it.name.clone()))).collect(),
             reservations: reservations
                 .map(|it| Reservation {
                     id: it.id.clone(),
@@ -56,9 +54,8 @@ impl Region {
             && wanted_name.as_ref().is_none_or(|it| Some(it.as_str()) == name)
             && owner.as_ref().is_none_or(|it| it == "self" || it == self.account.as_str())
             && wanted_tags.iter().all(|(key, value)| {
-                tags.get(key).is_some_and(|have| {
-                    value.as_ref().is_none_or(|it| it == "*" || it == have)
-                })
+                tags.get(key)
+                    .is_some_and(|have| value.as_ref().is_none_or(|it| it == "*" || it == have))
             })
     }
 
@@ -68,7 +65,8 @@ impl Region {
     }
 
     pub(super) fn remaining(&self, reservation: &scenario::Reservation) -> u32 {
-        let used = self.live().filter(|it| it.reservation.as_ref() == Some(&reservation.id)).count();
+        let used =
+            self.live().filter(|it| it.reservation.as_ref() == Some(&reservation.id)).count();
         reservation.count.saturating_sub(u32::try_from(used).unwrap_or(u32::MAX))
     }
 
@@ -98,9 +96,8 @@ impl Region {
             self.subnets.extend(made);
         }
         for term in &ask.security_groups {
-            let there = |it: &scenario::SecurityGroup| {
-                self.selects(term, &it.id, Some(&it.name), &it.tags)
-            };
+            let there =
+                |it: &scenario::SecurityGroup| self.selects(term, &it.id, Some(&it.name), &it.tags);
             if self.security_groups.iter().any(there) {
                 continue;
             }

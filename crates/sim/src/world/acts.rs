@@ -73,7 +73,8 @@ impl World {
                 let closed = matches!(act, Act::Cordon { .. });
                 let patch = json!({"spec": {"unschedulable": closed.then_some(true)}});
                 self.tell_act(act);
-                self.patch(Actor::Person, kinds::NODE, None, node, patch).map_err(|it| told(&it))?;
+                self.patch(Actor::Person, kinds::NODE, None, node, patch)
+                    .map_err(|it| told(&it))?;
                 Ok(format!("node {node} is {}", if closed { "cordoned" } else { "uncordoned" }))
             }
         }
@@ -283,9 +284,9 @@ fn merge_metadata(there: &mut Value, written: &Value) {
 
 fn without_nulls(value: Value) -> Value {
     match value {
-        Value::Object(members) => Value::Object(
-            members.into_iter().filter(|(_, it)| !it.is_null()).collect(),
-        ),
+        Value::Object(members) => {
+            Value::Object(members.into_iter().filter(|(_, it)| !it.is_null()).collect())
+        }
         other => other,
     }
 }

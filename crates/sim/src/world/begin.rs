@@ -40,15 +40,8 @@ use crate::trace::{Actor, Trace};
 const WARM_UP: SignedDuration = SignedDuration::from_mins(10);
 
 /// What runs on nodes, or guards what does. Everything else is there before the first node.
-const WORKLOADS: [&str; 7] = [
-    "Pod",
-    "Deployment",
-    "ReplicaSet",
-    "StatefulSet",
-    "DaemonSet",
-    "Job",
-    "PodDisruptionBudget",
-];
+const WORKLOADS: [&str; 7] =
+    ["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "PodDisruptionBudget"];
 
 pub(super) fn begin(scenario: &Scenario, seed: u64) -> Result<World, LoadError> {
     let simulation = &scenario.simulation;
@@ -91,8 +84,7 @@ fn empty(simulation: &Simulation, seed: u64, dawn: Timestamp) -> World {
     let source = Trace::default();
     let dice = Dice::new(seed);
     let server = ApiServer::new(source.clone(), dawn);
-    let replica =
-        || Replica { process: None, frozen_until: None, wrong_by: SignedDuration::ZERO };
+    let replica = || Replica { process: None, frozen_until: None, wrong_by: SignedDuration::ZERO };
     World {
         clock: Rc::new(Cell::new(dawn)),
         queue: BTreeMap::new(),
@@ -179,9 +171,9 @@ impl World {
         let zone = zone.unwrap_or_default();
         let network = self.region.network(&class_network);
         let subnet = network.subnets.iter().find(|it| it.zone == zone);
-        let subnet = subnet.map(|it| it.id.clone()).ok_or_else(|| {
-            format!("EC2NodeClass {class_name} selects no subnet in {zone}")
-        })?;
+        let subnet = subnet
+            .map(|it| it.id.clone())
+            .ok_or_else(|| format!("EC2NodeClass {class_name} selects no subnet in {zone}"))?;
         let choice = Choice {
             template: String::new(),
             image: image.clone(),
@@ -261,9 +253,7 @@ impl World {
         let claim = self.kube.borrow().server.get(kinds::CLAIM, "", &new.name).cloned();
         let stands = self.new_machine(&machine, claim.as_deref(), Fate::Well);
         let amounts = |all: &BTreeMap<String, String>| {
-            all.iter()
-                .filter_map(|(name, it)| Some((name.clone(), it.parse().ok()?)))
-                .collect()
+            all.iter().filter_map(|(name, it)| Some((name.clone(), it.parse().ok()?))).collect()
         };
         let condition = |kind: &str| Condition {
             kind: kind.to_owned(),

@@ -84,8 +84,7 @@ impl World {
             let group = text("/spec/nodeClassRef/group").unwrap_or_default();
             self.class(group, name)
         });
-        let settings =
-            class.map_or_else(|| NodeSettings::of(Family::Al2023), |it| it.offers);
+        let settings = class.map_or_else(|| NodeSettings::of(Family::Al2023), |it| it.offers);
         let offered = offer(instance_type, &settings);
         (texts(&offered.capacity), texts(&offered.allocatable))
     }

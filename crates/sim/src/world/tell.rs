@@ -187,3 +187,31 @@ fn told(object: &Value, old: Option<&Value>) -> String {
     }
     if told.is_empty() { String::new() } else { format!(": {}", told.join(", ")) }
 }
+
+/// The last steps before now, each in a line: what a life that failed prints.
+pub fn last_lines(world: &super::World, count: usize) -> String {
+    lines_before(world, world.trace().len(), count)
+}
+
+/// The last steps up to one, each in a line.
+fn lines_before(world: &super::World, end: usize, count: usize) -> String {
+    let steps = &world.trace()[..end.min(world.trace().len())];
+    let first = steps.len().saturating_sub(count);
+    steps[first..].iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// So many events are told of a life in which a law was broken.
+const EVENTS_TOLD: usize = 20;
+
+/// What is printed when a seed breaks a law: which, the last events up to then, and how to see it again.
+pub fn failure(world: &super::World, replay: &str) -> Option<String> {
+    let first = world.violations().first()?;
+    let mut text = String::new();
+    for it in world.violations() {
+        text.push_str(&format!("broken: {}\n", it.violation));
+    }
+    let events = lines_before(world, first.step + 1, EVENTS_TOLD);
+    text.push_str(&format!("the last {EVENTS_TOLD} events before the first:\n{events}\n"));
+    text.push_str(&format!("to see it again: {replay}\n"));
+    Some(text)
+}

@@ -97,8 +97,8 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new() -> Self {
-        let mut view = View::default();
-        view.fresh = Kind::ALL.into_iter().map(|it| (it, at(0))).collect();
+        let fresh = Kind::ALL.into_iter().map(|it| (it, at(0))).collect();
+        let mut view = View { fresh, ..View::default() };
         view.classes.insert(ClassKey::own("web"), class());
         view.pools.insert("web".to_owned(), pool());
         let world = Self {
