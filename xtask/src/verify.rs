@@ -33,9 +33,10 @@ enum Part {
     Rig,
     EndToEnd,
     Scheduler,
+    Contract,
 }
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 13] = [
     Part::Tools,
     Part::Format,
     Part::Lints,
@@ -48,6 +49,7 @@ const PARTS: [Part; 12] = [
     Part::Rig,
     Part::EndToEnd,
     Part::Scheduler,
+    Part::Contract,
 ];
 
 /// Test targets of this name, in any crate, are the part `properties`.
@@ -58,6 +60,8 @@ const CLI: &str = "cli";
 const END_TO_END: &str = "e2e";
 /// And of this name the part `scheduler`.
 const SCHEDULER: &str = "scheduler";
+/// And of this name the part `contract`.
+const CONTRACT: &str = "contract";
 
 pub(crate) fn verify(root: &Path, quick: bool) -> ExitCode {
     let mut rows = Vec::new();
@@ -101,15 +105,29 @@ impl Part {
             Self::Rig => "rig",
             Self::EndToEnd => "e2e",
             Self::Scheduler => "scheduler",
+            Self::Contract => "contract",
         }
     }
 
     fn left_out_if_quick(self) -> bool {
         matches!(
             self,
-            Self::Properties | Self::Generated | Self::Rig | Self::EndToEnd | Self::Scheduler
+            Self::Properties
+                | Self::Generated
+                | Self::Rig
+                | Self::EndToEnd
+                | Self::Scheduler
+                | Self::Contract
         )
     }
+}
+
+/// Tests that say something worth reading, on lines that begin with their name.
+fn telling_tests(root: &Path, name: &str) -> Result<Tally> {
+    let (ran, tally) = run_tests(root, &["--test", name, "--", "--nocapture"])?;
+    let said = ran.lines.iter().filter(|it| it.starts_with(&format!("{name}: ")));
+    said.for_each(|it| println!("{it}"));
+    some_tests(tally)
 }
 
 fn run(part: Part, root: &Path) -> Result<Tally> {
@@ -136,15 +154,9 @@ fn run(part: Part, root: &Path) -> Result<Tally> {
         // Apart from the tests that use it: the first time Go needs minutes, and the table should say for what.
         Part::Rig => one_command(root, &[&rig::RUN[..], &["--build"]].concat()),
         Part::EndToEnd => some_tests(tests(root, &["--test", END_TO_END])?),
-        Part::Scheduler => {
-            let (ran, tally) = run_tests(root, &["--test", SCHEDULER, "--", "--nocapture"])?;
-            // In how many worlds it agreed, and about what, is worth a look each time.
-            ran.lines
-                .iter()
-                .filter(|it| it.starts_with("scheduler: "))
-                .for_each(|it| println!("{it}"));
-            some_tests(tally)
-        }
+        // In how many worlds it agreed, and about what, is worth a look each time.
+        Part::Scheduler => telling_tests(root, SCHEDULER),
+        Part::Contract => telling_tests(root, CONTRACT),
     }
 }
 
@@ -190,7 +202,7 @@ fn other_test_targets(metadata: &Metadata) -> Vec<String> {
         .flat_map(|it| &it.targets)
         .filter(|it| it.kind.iter().any(|kind| kind == "test"))
         .map(|it| it.name.clone())
-        .filter(|it| ![PROPERTIES, CLI, END_TO_END, SCHEDULER].contains(&it.as_str()))
+        .filter(|it| ![PROPERTIES, CLI, END_TO_END, SCHEDULER, CONTRACT].contains(&it.as_str()))
         .collect();
     names.sort();
     names.dedup();

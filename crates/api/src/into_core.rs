@@ -55,7 +55,7 @@ impl Reader {
         read
     }
 
-    fn requirement(&mut self, field: &str, wire: &WireRequirement) -> Option<Written> {
+    pub(crate) fn requirement(&mut self, field: &str, wire: &WireRequirement) -> Option<Written> {
         let operator: Operator = self.parse(&format!("{field}.operator"), &wire.operator)?;
         let min_values = match wire.min_values {
             None => None,

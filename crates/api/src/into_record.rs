@@ -257,7 +257,7 @@ fn because(reader: &mut Reader, reason: &PhaseReason) -> Option<Because> {
 }
 
 /// What the schema has room for. What is cut was for people.
-fn cut(text: &str, chars_max: u32) -> String {
+pub fn cut(text: &str, chars_max: u32) -> String {
     match text.char_indices().nth(chars_max as usize) {
         Some((end, _)) => text[..end].to_owned(),
         None => text.to_owned(),

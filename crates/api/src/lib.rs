@@ -41,6 +41,8 @@ pub mod into_launch;
 pub mod into_bootstrap;
 
 pub mod listing;
+pub mod eyes;
+pub mod attempt;
 
 mod owner;
 mod shape;

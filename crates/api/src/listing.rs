@@ -8,16 +8,17 @@
 //! is misspelt. An object that has a uid is of the first kind.
 
 mod claim;
+pub(crate) mod around;
 mod doubt;
-mod node;
-mod owners;
-mod pod;
-mod pool;
-mod reader;
+pub(crate) mod node;
+pub(crate) mod owners;
+pub(crate) mod pod;
+pub(crate) mod pool;
+pub(crate) mod reader;
 mod terms;
-mod volume;
-mod workload;
-mod world;
+pub(crate) mod volume;
+pub(crate) mod workload;
+pub(crate) mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,12 +56,12 @@ pub struct Listing {
     nodes: Vec<Located<Node>>,
     workloads: Vec<Located<Workload>>,
     namespaces: BTreeMap<String, Namespace>,
-    volumes: BTreeMap<String, Located<PersistentVolume>>,
-    claims: BTreeMap<(String, String), Located<PersistentVolumeClaim>>,
-    storage_classes: BTreeMap<String, Located<StorageClass>>,
+    volumes: BTreeMap<String, PersistentVolume>,
+    claims: BTreeMap<(String, String), PersistentVolumeClaim>,
+    storage_classes: BTreeMap<String, StorageClass>,
     csi_nodes: BTreeMap<String, CSINode>,
     priority_classes: BTreeMap<String, PriorityClass>,
-    runtime_classes: BTreeMap<String, Located<RuntimeClass>>,
+    runtime_classes: BTreeMap<String, RuntimeClass>,
     /// Kinds that say nothing about where pods fit, and how many of each there were.
     pub ignored: BTreeMap<String, usize>,
     /// Kind, namespace and name of whatever was read.
@@ -274,20 +275,20 @@ impl Others for Listing {
             "PersistentVolume" => {
                 let taken = self.take(known, &at, |it: &PersistentVolume| &it.metadata);
                 taken.then(|it| {
-                    self.volumes.insert(name(&it.metadata).to_owned(), at.map(|()| it));
+                    self.volumes.insert(name(&it.metadata).to_owned(), it);
                 })
             }
             "PersistentVolumeClaim" => {
                 let taken = self.take(known, &at, |it: &PersistentVolumeClaim| &it.metadata);
                 taken.then(|it| {
                     let key = (namespace(&it.metadata).to_owned(), name(&it.metadata).to_owned());
-                    self.claims.insert(key, at.map(|()| it));
+                    self.claims.insert(key, it);
                 })
             }
             "StorageClass" => {
                 let taken = self.take(known, &at, |it: &StorageClass| &it.metadata);
                 taken.then(|it| {
-                    self.storage_classes.insert(name(&it.metadata).to_owned(), at.map(|()| it));
+                    self.storage_classes.insert(name(&it.metadata).to_owned(), it);
                 })
             }
             "CSINode" => {
@@ -303,7 +304,7 @@ impl Others for Listing {
             "RuntimeClass" => {
                 let taken = self.take(known, &at, |it: &RuntimeClass| &it.metadata);
                 taken.then(|it| {
-                    self.runtime_classes.insert(name(&it.metadata).to_owned(), at.map(|()| it));
+                    self.runtime_classes.insert(name(&it.metadata).to_owned(), it);
                 })
             }
             "DaemonSet" => {
@@ -361,11 +362,11 @@ impl Listing {
     }
 }
 
-fn name(meta: &ObjectMeta) -> &str {
+pub(crate) fn name(meta: &ObjectMeta) -> &str {
     meta.name.as_deref().or(meta.generate_name.as_deref()).unwrap_or_default()
 }
 
 /// Where nothing is written, kubectl's own default.
-fn namespace(meta: &ObjectMeta) -> &str {
+pub(crate) fn namespace(meta: &ObjectMeta) -> &str {
     meta.namespace.as_deref().filter(|it| !it.is_empty()).unwrap_or("default")
 }

@@ -405,6 +405,11 @@ pub struct Drain {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50), extend("x-kubernetes-list-type" = "atomic"))]
     pub held: Vec<HeldPod>,
+    /// Pods that were deleted past their budget or their protection, written down before: the first
+    /// five hundred.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "atomic"))]
+    pub forced: Vec<ForcedPod>,
 }
 
 /// A pod that may not leave yet.
@@ -418,6 +423,24 @@ pub struct HeldPod {
     #[schemars(length(max = 253))]
     pub name: String,
     /// What it waits for, for example the `PodDisruptionBudget` that allows nothing.
+    #[schemars(length(max = 1024))]
+    pub because: String,
+}
+
+/// A pod that was deleted past its budget or its protection.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ForcedPod {
+    /// The pod's namespace.
+    #[schemars(length(max = 63))]
+    pub namespace: String,
+    /// The pod's name.
+    #[schemars(length(max = 253))]
+    pub name: String,
+    /// The pod's UID.
+    #[schemars(length(max = 63))]
+    pub uid: String,
+    /// Why.
     #[schemars(length(max = 1024))]
     pub because: String,
 }

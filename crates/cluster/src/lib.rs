@@ -4,4 +4,10 @@
 //! network that is kube-rs; in the simulator it is the simulated API server. So what the simulator tests
 //! is what runs.
 
+pub mod adapter;
+#[cfg(feature = "live")]
+pub mod live;
+pub mod resources;
 pub mod transport;
+
+pub use adapter::Adapter;

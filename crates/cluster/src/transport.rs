@@ -14,6 +14,12 @@ pub trait Transport {
     async fn send(&self, request: &Request) -> Result<Answer, Refusal>;
 }
 
+impl<T: Transport> Transport for &T {
+    async fn send(&self, request: &Request) -> Result<Answer, Refusal> {
+        T::send(self, request).await
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     pub verb: Verb,

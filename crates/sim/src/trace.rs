@@ -4,11 +4,43 @@
 //! the facts knows the world. Laws are checked on them, the hash of a life is made of them, and the last
 //! twenty are printed when a law is broken.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use jiff::Timestamp;
 use nodemolt_cluster::transport::Resource;
 use serde_json::Value;
+
+/// Where facts are written, by everybody into one: a clone writes into the same.
+#[derive(Debug, Clone, Default)]
+pub struct Trace(Rc<RefCell<Vec<Step>>>);
+
+impl Trace {
+    pub fn push(&self, step: Step) {
+        self.0.borrow_mut().push(step);
+    }
+
+    /// Before a step that is there already: what was asked comes before what came of it.
+    pub fn insert(&self, at: usize, step: Step) {
+        let mut steps = self.0.borrow_mut();
+        let at = at.min(steps.len());
+        steps.insert(at, step);
+    }
+
+    /// Those that nobody has taken yet.
+    pub fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
+    /// All that happened since it was last asked.
+    pub fn take(&self) -> Vec<Step> {
+        std::mem::take(&mut self.0.borrow_mut())
+    }
+}
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
@@ -83,6 +115,9 @@ pub enum Fact {
     Published {
         what: String,
     },
+    /// An image as EC2 has it now: when it is published, and whenever that changes. The laws about what may
+    /// boot read it.
+    Image(Image),
     /// A replica has turned: what it decided about whom.
     Turned(Turned),
     /// A replica began or ended; it leads or does not.
@@ -116,6 +151,21 @@ pub struct Machine {
     pub node: Option<String>,
 }
 
+/// An image, as far as somebody may refuse it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    pub id: String,
+    pub name: String,
+    /// Twelve digits.
+    pub owner: Option<String>,
+    /// EC2's word for a group of owners: `amazon`.
+    pub owner_alias: Option<String>,
+    pub created_at: Option<Timestamp>,
+    /// Neither disabled nor deregistered nor unshared.
+    pub launchable: bool,
+    pub deprecated: bool,
+}
+
 /// For the laws that look at decisions: names of nodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turned {
@@ -127,7 +177,9 @@ pub struct Turned {
     pub waits: Vec<(String, Vec<WaitsFor>)>,
     /// Of which we do not know whether they match.
     pub unknown: Vec<String>,
+    /// Of objects, the lease apart.
     pub writes: u32,
+    /// Acts that would change the world; questions do not.
     pub commands: u32,
 }
 

@@ -15,31 +15,28 @@ const DISRUPTED: [&str; 2] = ["karpenter.sh/disrupted", "karpenter.sh/disruption
 /// What the node controller puts on nodes that do not answer.
 const UNREADY: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
-pub(super) fn node(
+pub(crate) fn node(
     wire: &WireNode,
     csi: Option<&CSINode>,
     startup_taints: &BTreeMap<String, Vec<Taint>>,
     reader: &mut Reader,
 ) -> Node {
     let labels = wire.metadata.labels.clone().unwrap_or_default();
-    let spec = wire.spec.clone().unwrap_or_default();
-    let status = wire.status.clone().unwrap_or_default();
-    if status.allocatable.is_none() {
+    let spec = wire.spec.as_ref();
+    let allocatable = wire.status.as_ref().and_then(|it| it.allocatable.as_ref());
+    if allocatable.is_none() {
         let message = "is missing, and nothing else says what fits on the node";
         let hint = "give the node as `kubectl get node -o yaml` prints it";
         reader.refuse_with("status.allocatable", message.to_owned(), hint);
     }
     let mut taints = Vec::new();
-    for (at, it) in spec.taints.iter().flatten().enumerate() {
+    let written = spec.and_then(|it| it.taints.as_ref());
+    for (at, it) in written.into_iter().flatten().enumerate() {
         let field = format!("spec.taints[{at}]");
         taints.extend(reader.taint(&field, &it.key, it.value.as_deref(), &it.effect));
     }
     let pool = labels.get(label::NODEPOOL).cloned();
     let startup_taints = pool.as_ref().and_then(|it| startup_taints.get(it)).cloned();
-    let drivers = csi.iter().flat_map(|it| &it.spec.drivers).filter_map(|it| {
-        let count = it.allocatable.as_ref()?.count?;
-        Some((it.name.clone(), u32::try_from(count).ok()?))
-    });
     Node {
         name: name(&wire.metadata).to_owned(),
         // Who has no pool was not started by Karpenter, and nobody marks it.
@@ -48,16 +45,25 @@ pub(super) fn node(
         labels,
         taints,
         startup_taints: startup_taints.unwrap_or_default(),
-        unschedulable: spec.unschedulable.unwrap_or(false),
+        unschedulable: spec.and_then(|it| it.unschedulable).unwrap_or(false),
         leaving: false,
-        allocatable: reader.amounts("status.allocatable", status.allocatable.as_ref()),
-        volume_limits: drivers.collect(),
+        allocatable: reader.amounts("status.allocatable", allocatable),
+        volume_limits: csi.map(volume_limits).unwrap_or_default(),
         ..Node::default()
     }
 }
 
+/// How many volumes each driver can attach.
+pub(crate) fn volume_limits(csi: &CSINode) -> BTreeMap<String, u32> {
+    let drivers = csi.spec.drivers.iter().filter_map(|it| {
+        let count = it.allocatable.as_ref()?.count?;
+        Some((it.name.clone(), u32::try_from(count).ok()?))
+    });
+    drivers.collect()
+}
+
 /// Why the node will not be there, if it says so itself.
-pub(super) fn about_to_leave(wire: &WireNode) -> Option<&'static str> {
+pub(crate) fn about_to_leave(wire: &WireNode) -> Option<&'static str> {
     if wire.metadata.deletion_timestamp.is_some() {
         return Some("it is being deleted");
     }

@@ -144,7 +144,7 @@ fn key(workload: &Workload) -> Key<'_> {
 }
 
 /// A pod that will not run again takes no room.
-pub(super) fn ended(pod: &WirePod) -> bool {
+pub(crate) fn ended(pod: &WirePod) -> bool {
     let phase = pod.status.as_ref().and_then(|it| it.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))
 }
@@ -159,6 +159,6 @@ pub(super) fn targeted(pod: &WirePod) -> Option<&str> {
     fields.flat_map(|it| it.values.iter().flatten()).map(String::as_str).next()
 }
 
-pub(super) fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
+pub(crate) fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
     meta.owner_references.iter().flatten().find(|it| it.controller == Some(true))
 }

@@ -17,7 +17,7 @@ use nodemolt_fit::{
     taint::{Effect, Taint, Tolerated, Toleration},
 };
 
-use super::{Listing, reader::Reader, volume::Volumes};
+use super::{around::Around, reader::Reader, volume};
 use crate::problem::quoted;
 
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -33,28 +33,23 @@ const TOLERATED_FOR_A_WHILE: [&str; 2] =
 
 /// A pod, or a template of pods, with what is known around it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a> {
-    pub(super) namespace: &'a str,
-    pub(super) name: &'a str,
-    pub(super) labels: &'a Labels,
-    pub(super) spec: &'a PodSpec,
-    pub(super) status: Option<&'a PodStatus>,
+pub(crate) struct Asked<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) labels: &'a Labels,
+    pub(crate) spec: &'a PodSpec,
+    pub(crate) status: Option<&'a PodStatus>,
     /// Where the spec stands: `spec` or `spec.template.spec`.
-    pub(super) field: &'a str,
+    pub(crate) field: &'a str,
     /// Whether an API server has filled in its defaults.
-    pub(super) admitted: bool,
+    pub(crate) admitted: bool,
     /// Fields of the spec that our types do not have.
-    pub(super) unknown: &'a [String],
+    pub(crate) unknown: &'a [String],
     /// Claims of its own, by the name of the volume: those of a `StatefulSet`.
-    pub(super) own_claims: &'a [(String, &'a PersistentVolumeClaim)],
+    pub(crate) own_claims: &'a [(String, &'a PersistentVolumeClaim)],
 }
 
-pub(super) fn demand(
-    listing: &Listing,
-    volumes: &Volumes<'_>,
-    asked: &Asked<'_>,
-    reader: &mut Reader,
-) -> Demand {
+pub(crate) fn demand(around: &dyn Around, asked: &Asked<'_>, reader: &mut Reader) -> Demand {
     let Asked { spec, field, .. } = *asked;
     let mut demand = Demand {
         labels: asked.labels.clone(),
@@ -63,7 +58,7 @@ pub(super) fn demand(
         host_ports: host_ports(spec, field, reader),
         ..Demand::default()
     };
-    demand.priority = priority(listing, spec, &mut demand.unmodelled);
+    demand.priority = priority(around, spec, &mut demand.unmodelled);
     if let Some(affinity) = &spec.affinity {
         reader.affinity(&format!("{field}.affinity"), affinity, &mut demand);
     }
@@ -78,9 +73,9 @@ pub(super) fn demand(
     let gates = spec.scheduling_gates.iter().flatten();
     demand.gates = gates.map(|it| it.name.clone()).collect();
     if !asked.admitted {
-        admit(listing, asked, &mut demand, reader);
+        admit(around, asked, &mut demand, reader);
     }
-    volumes.of_pod(asked, &mut demand);
+    volume::of_pod(around, asked, &mut demand);
     strange(asked, &mut demand.unmodelled);
     demand
 }
@@ -105,7 +100,7 @@ fn strange(asked: &Asked<'_>, unmodelled: &mut Vec<String>) {
 }
 
 /// What the API server and its admission would add to what a person wrote.
-fn admit(listing: &Listing, asked: &Asked<'_>, demand: &mut Demand, reader: &mut Reader) {
+fn admit(around: &dyn Around, asked: &Asked<'_>, demand: &mut Demand, reader: &mut Reader) {
     let spec = asked.spec;
     for key in TOLERATED_FOR_A_WHILE {
         let taint = Taint::new(key, "", Effect::NoExecute);
@@ -114,14 +109,14 @@ fn admit(listing: &Listing, asked: &Asked<'_>, demand: &mut Demand, reader: &mut
         }
     }
     let Some(class) = &spec.runtime_class_name else { return };
-    let Some(class) = listing.runtime_classes.get(class) else {
-        let what = format!("the RuntimeClass {}, which is not in the files", quoted(class));
+    let Some(class) = around.runtime_class(class) else {
+        let what = format!("the RuntimeClass {}, {}", quoted(class), around.missing());
         demand.unmodelled.push(what);
         return;
     };
     // Already added where the person wrote an overhead.
     if spec.overhead.is_none()
-        && let Some(overhead) = &class.value.overhead
+        && let Some(overhead) = &class.overhead
     {
         let mut broken = Reader::default();
         let more = broken.amounts("overhead.podFixed", overhead.pod_fixed.as_ref());
@@ -132,7 +127,7 @@ fn admit(listing: &Listing, asked: &Asked<'_>, demand: &mut Demand, reader: &mut
         demand.requests =
             requests(std::slice::from_ref(&demand.requests), &[], &Amounts::new(), &more);
     }
-    if let Some(scheduling) = &class.value.scheduling {
+    if let Some(scheduling) = &class.scheduling {
         demand.node_selector.extend(scheduling.node_selector.clone().unwrap_or_default());
         for it in scheduling.tolerations.iter().flatten() {
             demand.tolerations.extend(reader.toleration(
@@ -144,23 +139,21 @@ fn admit(listing: &Listing, asked: &Asked<'_>, demand: &mut Demand, reader: &mut
     }
 }
 
-pub(super) fn exists(key: &str, effect: Effect) -> Toleration {
+pub(crate) fn exists(key: &str, effect: Effect) -> Toleration {
     Toleration { key: Some(key.to_owned()), value: Tolerated::Any, effect: Some(effect) }
 }
 
-fn priority(listing: &Listing, spec: &PodSpec, unmodelled: &mut Vec<String>) -> i32 {
+fn priority(around: &dyn Around, spec: &PodSpec, unmodelled: &mut Vec<String>) -> i32 {
     if let Some(written) = spec.priority {
         return written;
     }
     let Some(name) = spec.priority_class_name.as_deref().filter(|it| !it.is_empty()) else {
-        let classes = listing.priority_classes.values();
-        let defaults = classes.filter(|it| it.global_default == Some(true)).map(|it| it.value);
-        return defaults.min().unwrap_or(0);
+        return around.default_priority();
     };
     let built_in = BUILT_IN_PRIORITIES.iter().find(|(it, _)| *it == name);
-    let listed = listing.priority_classes.get(name).map(|it| it.value);
-    listed.or(built_in.map(|(_, value)| *value)).unwrap_or_else(|| {
-        let what = format!("the PriorityClass {}, which is not in the files", quoted(name));
+    let known = around.priority(name).or(built_in.map(|(_, value)| *value));
+    known.unwrap_or_else(|| {
+        let what = format!("the PriorityClass {}, {}", quoted(name), around.missing());
         unmodelled.push(what);
         0
     })

@@ -44,7 +44,11 @@ pub fn pool(wire: &NodePool) -> Result<Pool, Vec<Finding>> {
     if reader.found.is_empty() { Ok(pool) } else { Err(reader.found) }
 }
 
-fn taints(field: &str, wire: Option<&Vec<nodepool::Taint>>, reader: &mut Reader) -> Vec<Taint> {
+pub(crate) fn taints(
+    field: &str,
+    wire: Option<&Vec<nodepool::Taint>>,
+    reader: &mut Reader,
+) -> Vec<Taint> {
     let mut taints = Vec::new();
     for (at, it) in wire.into_iter().flatten().enumerate() {
         let field = format!("{field}[{at}]");

@@ -20,12 +20,12 @@ const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// What is wrong with one object.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
-    pub(super) found: Vec<Finding>,
+pub(crate) struct Reader {
+    pub(crate) found: Vec<Finding>,
 }
 
 impl Reader {
-    pub(super) fn refuse(&mut self, field: impl Into<String>, message: impl Into<String>) {
+    pub(crate) fn refuse(&mut self, field: impl Into<String>, message: impl Into<String>) {
         self.found.push(Finding::error(field, message));
     }
 
@@ -33,7 +33,7 @@ impl Reader {
         self.found.push(Finding::error(field, message).hint(hint));
     }
 
-    pub(super) fn amounts(
+    pub(crate) fn amounts(
         &mut self,
         field: &str,
         wire: Option<&BTreeMap<String, WireQuantity>>,
@@ -53,7 +53,7 @@ impl Reader {
         amounts
     }
 
-    pub(super) fn effect(&mut self, field: &str, text: &str) -> Option<Effect> {
+    pub(crate) fn effect(&mut self, field: &str, text: &str) -> Option<Effect> {
         match text {
             "NoSchedule" => Some(Effect::NoSchedule),
             "PreferNoSchedule" => Some(Effect::PreferNoSchedule),
@@ -70,7 +70,7 @@ impl Reader {
         }
     }
 
-    pub(super) fn taint(
+    pub(crate) fn taint(
         &mut self,
         field: &str,
         key: &str,

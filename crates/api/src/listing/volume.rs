@@ -6,27 +6,18 @@
 //! be made where the pod goes, within the topologies of the class. Whatever else there is (a claim that
 //! is not in the files, one that binds before the pod is placed) is not for us to foresee.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::core::v1::{
     PersistentVolume, PersistentVolumeClaim, PodSpec, Volume as WireVolume,
 };
-use k8s_openapi::api::storage::v1::StorageClass;
 use nodemolt_fit::{
     Operator, Written, label,
     pod::{Demand, Volume},
     selector::{NODE_NAME_FIELD, NodeTerm},
 };
 
-use super::{
-    Listing, name, namespace,
-    owners::{Owners, ended},
-    pod::Asked,
-    reader::Reader,
-};
+use super::{around::Around, name, pod::Asked, reader::Reader};
 use crate::problem::quoted;
 
-const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 const WAIT: &str = "WaitForFirstConsumer";
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 /// Where the scheduler has sent the pod for which the volume is being made.
@@ -38,179 +29,146 @@ const EBS: &str = "ebs.csi.aws.com";
 /// How several values stand in one label of a volume.
 const SEPARATOR: &str = "__";
 
-pub(super) struct Volumes<'l> {
-    listing: &'l Listing,
-    default_class: Option<&'l StorageClass>,
-    /// Pods that use a claim and have not ended, and those that workloads still stand for.
-    users: BTreeMap<(&'l str, &'l str), usize>,
-}
-
 /// Why nobody can say where the pod goes.
 type Unforeseen = String;
 
-impl<'l> Volumes<'l> {
-    pub(super) fn new(listing: &'l Listing, owners: &Owners<'l>) -> Self {
-        let default = |it: &&StorageClass| {
-            let annotations = it.metadata.annotations.as_ref();
-            annotations.and_then(|it| it.get(DEFAULT_CLASS)).is_some_and(|it| it == "true")
-        };
-        let classes = listing.storage_classes.values().map(|it| &it.value);
-        // Of several defaults the API server takes the newest.
-        let default_class = classes
-            .filter(default)
-            .max_by_key(|it| (it.metadata.creation_timestamp.clone(), name(&it.metadata)));
-        let mut users: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-        for pod in listing.pods.iter().map(|it| &it.value.pod).filter(|it| !ended(it)) {
-            for claim in claims_of(pod.spec.as_ref()) {
-                *users.entry((namespace(&pod.metadata), claim)).or_default() += 1;
-            }
+/// Adds the pod's volumes to what it demands.
+pub(super) fn of_pod(around: &dyn Around, asked: &Asked<'_>, demand: &mut Demand) {
+    let own = asked.own_claims.iter();
+    let mounted = own.map(|(claim, template)| (claim.clone(), Some(*template)));
+    let mut claims: Vec<(String, Option<&PersistentVolumeClaim>)> = mounted.collect();
+    // The spec of a claim that will be made for the pod alone.
+    let mut made = Vec::new();
+    for it in asked.spec.volumes.iter().flatten() {
+        if let Some(inline) = inline(it) {
+            demand.unmodelled.push(format!("the inline {inline} volume {}", quoted(&it.name)));
         }
-        for workload in listing.workloads.iter().map(|it| &it.value) {
-            let to_come = owners.copies_to_come(workload);
-            for claim in claims_of(workload.template.spec.as_ref()) {
-                let users = users.entry((namespace(&workload.meta), claim)).or_default();
-                *users = users.saturating_add(to_come);
-            }
+        if let Some(source) = &it.persistent_volume_claim {
+            claims.push((source.claim_name.clone(), None));
         }
-        Self { listing, default_class, users }
-    }
-
-    /// Adds the pod's volumes to what it demands.
-    pub(super) fn of_pod(&self, asked: &Asked<'_>, demand: &mut Demand) {
-        let own = asked.own_claims.iter();
-        let mounted = own.map(|(claim, template)| (claim.clone(), Some(*template)));
-        let mut claims: Vec<(String, Option<&PersistentVolumeClaim>)> = mounted.collect();
-        // The spec of a claim that will be made for the pod alone.
-        let mut made = Vec::new();
-        for it in asked.spec.volumes.iter().flatten() {
-            if let Some(inline) = inline(it) {
-                demand.unmodelled.push(format!("the inline {inline} volume {}", quoted(&it.name)));
-            }
-            if let Some(source) = &it.persistent_volume_claim {
-                claims.push((source.claim_name.clone(), None));
-            }
-            if let Some(source) = &it.ephemeral {
-                let spec = source.volume_claim_template.as_ref().map(|it| it.spec.clone());
-                let claim = PersistentVolumeClaim { spec, ..PersistentVolumeClaim::default() };
-                made.push((format!("{}-{}", asked.name, it.name), claim));
-            }
-        }
-        claims.extend(made.iter().map(|(name, claim)| (name.clone(), Some(claim))));
-        for (claim, template) in claims {
-            match self.of_claim(asked.namespace, &claim, template) {
-                Ok(volume) => demand.volumes.push(volume),
-                Err(what) => demand.unmodelled.push(what),
-            }
-        }
-        demand.volumes.sort_unstable();
-        demand.volumes.dedup();
-    }
-
-    fn of_claim(
-        &self,
-        namespace: &str,
-        called: &str,
-        template: Option<&PersistentVolumeClaim>,
-    ) -> Result<Volume, Unforeseen> {
-        let listed = self.listing.claims.get(&(namespace.to_owned(), called.to_owned()));
-        let Some(claim) = listed.map(|it| &it.value).or(template) else {
-            return Err(format!("the claim {}, which is not in the files", quoted(called)));
-        };
-        if claim.metadata.deletion_timestamp.is_some() {
-            return Err(format!("the claim {}, which is being deleted", quoted(called)));
-        }
-        let spec = claim.spec.as_ref();
-        let modes = spec.and_then(|it| it.access_modes.as_ref()).into_iter().flatten();
-        let users = self.users.get(&(namespace, called)).copied().unwrap_or(0);
-        if modes.into_iter().any(|it| it == ONE_POD) && users > 1 {
-            return Err(format!("the claim {}, which is for one pod only", quoted(called)));
-        }
-        let bound = spec.and_then(|it| it.volume_name.as_deref()).filter(|it| !it.is_empty());
-        let phase = claim.status.as_ref().and_then(|it| it.phase.as_deref());
-        match (bound, phase) {
-            (_, Some("Lost")) => Err(format!("the claim {}, whose volume is lost", quoted(called))),
-            (Some(volume), _) => match self.listing.volumes.get(volume) {
-                Some(volume) => bound_volume(&volume.value),
-                None => Err(format!(
-                    "the volume {} of the claim {}, which is not in the files",
-                    quoted(volume),
-                    quoted(called)
-                )),
-            },
-            (None, _) => self.unbound(namespace, called, claim, users),
+        if let Some(source) = &it.ephemeral {
+            let spec = source.volume_claim_template.as_ref().map(|it| it.spec.clone());
+            let claim = PersistentVolumeClaim { spec, ..PersistentVolumeClaim::default() };
+            made.push((format!("{}-{}", asked.name, it.name), claim));
         }
     }
+    claims.extend(made.iter().map(|(name, claim)| (name.clone(), Some(claim))));
+    for (claim, template) in claims {
+        match of_claim(around, asked.namespace, &claim, template) {
+            Ok(volume) => demand.volumes.push(volume),
+            Err(what) => demand.unmodelled.push(what),
+        }
+    }
+    demand.volumes.sort_unstable();
+    demand.volumes.dedup();
+}
 
-    fn unbound(
-        &self,
-        namespace: &str,
-        called: &str,
-        claim: &PersistentVolumeClaim,
-        users: usize,
-    ) -> Result<Volume, Unforeseen> {
-        let written = claim.spec.as_ref().and_then(|it| it.storage_class_name.as_deref());
-        let class = match written {
-            Some("") => {
-                return Err(format!("the claim {}, which waits for a volume", quoted(called)));
-            }
-            Some(class) => self.listing.storage_classes.get(class).map(|it| &it.value),
-            None => self.default_class,
-        };
-        let Some(class) = class else {
-            let class = written.map_or("the default one".to_owned(), quoted);
-            return Err(format!(
-                "the StorageClass of the claim {} ({class}), which is not in the files",
-                quoted(called)
-            ));
-        };
-        if class.volume_binding_mode.as_deref() != Some(WAIT) {
-            return Err(format!(
-                "the claim {}, which is not bound though its class binds at once",
-                quoted(called)
-            ));
-        }
-        if class.provisioner == NO_PROVISIONER {
-            return Err(format!("the claim {}, whose class makes no volumes", quoted(called)));
-        }
-        let terms = class.allowed_topologies.iter().flatten().map(|it| {
-            let labels = it.match_label_expressions.iter().flatten();
-            NodeTerm::labels(labels.map(|it| within(&it.key, it.values.clone())).collect())
-        });
-        let mut terms: Vec<NodeTerm> = terms.filter(|it| !it.labels.is_empty()).collect();
-        let annotations = claim.metadata.annotations.as_ref();
-        let selected = annotations.and_then(|it| it.get(SELECTED_NODE)).filter(|it| !it.is_empty());
-        if let Some(node) = selected {
-            if !self.listing.nodes.iter().any(|it| name(&it.value.metadata) == node) {
-                return Err(format!(
-                    "the claim {}, whose volume is being made for node {}, which is not in the files",
-                    quoted(called),
-                    quoted(node)
-                ));
-            }
-            // The scheduler has decided, and sends no pod of this claim anywhere else.
-            if terms.is_empty() {
-                terms.push(NodeTerm::default());
-            }
-            for term in &mut terms {
-                term.fields.push(within(NODE_NAME_FIELD, vec![node.clone()]));
-            }
-        } else if users > 1 {
-            // The volume is made where the first of them goes, and the others have to follow it.
-            return Err(format!(
-                "the unbound claim {}, which it shares with other pods",
-                quoted(called)
-            ));
-        }
-        Ok(Volume {
-            handle: format!("{namespace}/{called}"),
-            driver: Some(driver(&class.provisioner).to_owned()),
-            reach: (!terms.is_empty()).then_some(terms),
-        })
+fn of_claim(
+    around: &dyn Around,
+    namespace: &str,
+    called: &str,
+    template: Option<&PersistentVolumeClaim>,
+) -> Result<Volume, Unforeseen> {
+    let Some(claim) = around.claim(namespace, called).or(template) else {
+        return Err(format!("the claim {}, {}", quoted(called), around.missing()));
+    };
+    if claim.metadata.deletion_timestamp.is_some() {
+        return Err(format!("the claim {}, which is being deleted", quoted(called)));
+    }
+    let spec = claim.spec.as_ref();
+    let modes = spec.and_then(|it| it.access_modes.as_ref()).into_iter().flatten();
+    let users = around.users(namespace, called);
+    if modes.into_iter().any(|it| it == ONE_POD) && users > 1 {
+        return Err(format!("the claim {}, which is for one pod only", quoted(called)));
+    }
+    let bound = spec.and_then(|it| it.volume_name.as_deref()).filter(|it| !it.is_empty());
+    let phase = claim.status.as_ref().and_then(|it| it.phase.as_deref());
+    match (bound, phase) {
+        (_, Some("Lost")) => Err(format!("the claim {}, whose volume is lost", quoted(called))),
+        (Some(volume), _) => match around.volume(volume) {
+            Some(volume) => bound_volume(volume),
+            None => Err(format!(
+                "the volume {} of the claim {}, {}",
+                quoted(volume),
+                quoted(called),
+                around.missing()
+            )),
+        },
+        (None, _) => unbound(around, namespace, called, claim, users),
     }
 }
 
+fn unbound(
+    around: &dyn Around,
+    namespace: &str,
+    called: &str,
+    claim: &PersistentVolumeClaim,
+    users: usize,
+) -> Result<Volume, Unforeseen> {
+    let written = claim.spec.as_ref().and_then(|it| it.storage_class_name.as_deref());
+    let class = match written {
+        Some("") => {
+            return Err(format!("the claim {}, which waits for a volume", quoted(called)));
+        }
+        Some(class) => around.storage_class(class),
+        None => around.default_storage_class(),
+    };
+    let Some(class) = class else {
+        let class = written.map_or("the default one".to_owned(), quoted);
+        return Err(format!(
+            "the StorageClass of the claim {} ({class}), {}",
+            quoted(called),
+            around.missing()
+        ));
+    };
+    if class.volume_binding_mode.as_deref() != Some(WAIT) {
+        return Err(format!(
+            "the claim {}, which is not bound though its class binds at once",
+            quoted(called)
+        ));
+    }
+    if class.provisioner == NO_PROVISIONER {
+        return Err(format!("the claim {}, whose class makes no volumes", quoted(called)));
+    }
+    let terms = class.allowed_topologies.iter().flatten().map(|it| {
+        let labels = it.match_label_expressions.iter().flatten();
+        NodeTerm::labels(labels.map(|it| within(&it.key, it.values.clone())).collect())
+    });
+    let mut terms: Vec<NodeTerm> = terms.filter(|it| !it.labels.is_empty()).collect();
+    let annotations = claim.metadata.annotations.as_ref();
+    let selected = annotations.and_then(|it| it.get(SELECTED_NODE)).filter(|it| !it.is_empty());
+    if let Some(node) = selected {
+        if !around.has_node(node) {
+            return Err(format!(
+                "the claim {}, whose volume is being made for node {}, {}",
+                quoted(called),
+                quoted(node),
+                around.missing()
+            ));
+        }
+        // The scheduler has decided, and sends no pod of this claim anywhere else.
+        if terms.is_empty() {
+            terms.push(NodeTerm::default());
+        }
+        for term in &mut terms {
+            term.fields.push(within(NODE_NAME_FIELD, vec![node.clone()]));
+        }
+    } else if users > 1 {
+        // The volume is made where the first of them goes, and the others have to follow it.
+        return Err(format!(
+            "the unbound claim {}, which it shares with other pods",
+            quoted(called)
+        ));
+    }
+    Ok(Volume {
+        handle: format!("{namespace}/{called}"),
+        driver: Some(driver(&class.provisioner).to_owned()),
+        reach: (!terms.is_empty()).then_some(terms),
+    })
+}
+
 /// Names of the claims that a pod mounts by name.
-fn claims_of(spec: Option<&PodSpec>) -> Vec<&str> {
+pub(crate) fn claims_of(spec: Option<&PodSpec>) -> Vec<&str> {
     let volumes = spec.into_iter().flat_map(|it| it.volumes.iter().flatten());
     let claims = volumes.filter_map(|it| it.persistent_volume_claim.as_ref());
     let mut claims: Vec<&str> = claims.map(|it| it.claim_name.as_str()).collect();

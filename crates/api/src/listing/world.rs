@@ -23,6 +23,7 @@ use nodemolt_fit::{
 
 use super::{
     CRON_JOB, Copies, DAEMON_SET, Listing, TEMPLATE_HASH, Workload,
+    around::Volumes,
     claim::{self, Claims},
     doubt::Doubts,
     name, namespace,
@@ -31,7 +32,6 @@ use super::{
     pod::{Asked, demand, exists, with_labels},
     reader::Reader,
     spec_of_pods,
-    volume::Volumes,
 };
 use crate::{file::Located, nodeclaim::NodeClaim, problem::Problem};
 
@@ -162,13 +162,7 @@ impl<'l> Builder<'l> {
             let set = &at.value;
             let labels = with_labels(template_labels(set), &[]);
             let mut demand = self.of_template(at, name(&set.meta), &labels, &[]);
-            let mut tolerated = DAEMONS_TOLERATE.to_vec();
-            let spec = set.template.spec.as_ref();
-            if spec.is_some_and(|it| it.host_network.unwrap_or(false)) {
-                tolerated.push((NETWORK_UNAVAILABLE, Effect::NoSchedule));
-            }
-            let more = tolerated.into_iter().map(|(key, effect)| exists(key, effect));
-            demand.tolerations.extend(more);
+            put_up_with_all(&mut demand, set.template.spec.as_ref());
             let demand = self.shared(demand);
             let name = format!("{}/{}", namespace(&set.meta), name(&set.meta));
             let namespace = self.namespace(namespace(&set.meta));
@@ -423,7 +417,7 @@ impl<'l> Builder<'l> {
             unknown: &at.value.unknown,
             own_claims: &[],
         };
-        let demand = demand(self.listing, &self.volumes, &asked, &mut reader);
+        let demand = demand(&self.volumes, &asked, &mut reader);
         if lost_windows(asked.spec, &demand) {
             self.for_windows.insert(asked.name.to_owned());
         }
@@ -459,7 +453,7 @@ impl<'l> Builder<'l> {
             unknown: &workload.unknown,
             own_claims,
         };
-        let demand = demand(self.listing, &self.volumes, &asked, &mut reader);
+        let demand = demand(&self.volumes, &asked, &mut reader);
         if lost_windows(asked.spec, &demand) {
             self.for_windows.insert(name(&workload.meta).to_owned());
         }
@@ -522,6 +516,15 @@ fn lost_windows(spec: &PodSpec, demand: &Demand) -> bool {
         && !demand.node_selector.keys().chain(terms.map(|it| &it.key)).any(|it| it == label::OS)
 }
 
+/// What the controller of `DaemonSet`s adds to what is written.
+pub(crate) fn put_up_with_all(demand: &mut Demand, spec: Option<&PodSpec>) {
+    let tolerated = DAEMONS_TOLERATE.into_iter().map(|(key, effect)| exists(key, effect));
+    demand.tolerations.extend(tolerated);
+    if spec.is_some_and(|it| it.host_network.unwrap_or(false)) {
+        demand.tolerations.push(exists(NETWORK_UNAVAILABLE, Effect::NoSchedule));
+    }
+}
+
 fn template_labels(workload: &Workload) -> Option<&Labels> {
     workload.template.metadata.as_ref().and_then(|it| it.labels.as_ref())
 }
@@ -540,7 +543,7 @@ fn may_run(demand: &Demand, node: &Node) -> bool {
 }
 
 /// Daemons and static pods belong to their node and do not move.
-fn stays_behind(pod: &WirePod) -> bool {
+pub(crate) fn stays_behind(pod: &WirePod) -> bool {
     let mirror = pod.metadata.annotations.as_ref().is_some_and(|it| it.contains_key(MIRROR));
     mirror || controller(&pod.metadata).is_some_and(|it| it.kind == DAEMON_SET || it.kind == "Node")
 }

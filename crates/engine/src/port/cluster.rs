@@ -52,6 +52,8 @@ pub trait Cluster {
     async fn create_claim(&self, claim: &NewClaim) -> Result<String, ClusterError>;
 
     /// Writes the attempt onto the claim, against the revision that it was decided on. Before the call.
+    ///
+    /// Guarantee: our finalizer is on the claim afterwards, whoever made it: none goes before its machine.
     async fn record_attempt(
         &self,
         claim: &Object,

@@ -1,0 +1,112 @@
+//! Who leads?
+//!
+//! A lease that its holder has not renewed for its duration is free. How long that is we tell by our own
+//! clock, from when we first saw the lease as it is: what the holder's clock says does not matter, and no
+//! two clocks are ever compared.
+
+use std::cell::RefCell;
+
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::seen::Revision;
+use nodemolt_engine::port::{ClusterError, Leadership};
+use serde_json::{Value, json};
+
+use super::Adapter;
+use super::call::{object, revision};
+use crate::resources::LEASE;
+use crate::transport::{Request, Transport, Verb};
+
+/// How long a lease lasts if it is not renewed.
+const DURATION: SignedDuration = SignedDuration::from_secs(15);
+
+#[derive(Debug)]
+pub(super) struct Lease {
+    namespace: String,
+    name: String,
+    /// The lease of another as it was last seen, and since when it has been so.
+    seen: RefCell<Option<(Revision, Timestamp)>>,
+}
+
+impl Lease {
+    pub(super) fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.to_owned(), name: name.to_owned(), seen: RefCell::new(None) }
+    }
+
+    fn request(&self, verb: Verb) -> Request {
+        Request::of(verb, LEASE).within(&self.namespace)
+    }
+
+    /// How long it has been as it is, as far as we have watched.
+    fn unchanged_for(&self, revision: &Revision, now: Timestamp) -> SignedDuration {
+        let mut seen = self.seen.borrow_mut();
+        match &*seen {
+            // A clock that was set back would make it never: then we watch anew.
+            Some((known, since)) if known == revision && *since <= now => {
+                now.duration_since(*since)
+            }
+            Some(_) | None => {
+                *seen = Some((revision.clone(), now));
+                SignedDuration::ZERO
+            }
+        }
+    }
+}
+
+impl<T: Transport> Adapter<T> {
+    pub(super) async fn take_lead(
+        &self,
+        me: &str,
+        now: Timestamp,
+    ) -> Result<Leadership, ClusterError> {
+        let read = self.call(&self.lease.request(Verb::Get).named(&self.lease.name)).await;
+        let found = match read {
+            Ok(found) => found.body,
+            Err(ClusterError::Absent(_)) => {
+                let mut lease = object(LEASE, &self.lease.name);
+                lease["metadata"]["namespace"] = self.lease.namespace.clone().into();
+                lease["spec"] = held(me, now, now, 1);
+                self.call(&self.lease.request(Verb::Create).body(lease)).await?;
+                return Ok(leads(now, 1));
+            }
+            Err(error) => return Err(error),
+        };
+        let spec = &found["spec"];
+        let holder = spec["holderIdentity"].as_str().unwrap_or_default();
+        let transitions = spec["leaseTransitions"].as_u64().unwrap_or_default();
+        let mine = holder == me;
+        if !mine && !holder.is_empty() {
+            let lasts = spec["leaseDurationSeconds"].as_i64().filter(|it| *it > 0);
+            let lasts = lasts.map_or(DURATION, SignedDuration::from_secs);
+            if self.lease.unchanged_for(&revision(&found), now) < lasts {
+                return Ok(Leadership::Follows { leader: holder.to_owned() });
+            }
+        }
+        let since = spec["acquireTime"].as_str().and_then(|it| it.parse().ok());
+        let (transitions, since) = match since {
+            Some(since) if mine => (transitions, since),
+            Some(_) | None => (transitions.saturating_add(1), now),
+        };
+        let mut lease = found.clone();
+        lease["spec"] = held(me, now, since, transitions);
+        let request = self.lease.request(Verb::Replace).named(&self.lease.name).body(lease);
+        self.call(&request).await?;
+        *self.lease.seen.borrow_mut() = None;
+        Ok(leads(now, transitions))
+    }
+}
+
+fn leads(now: Timestamp, transitions: u64) -> Leadership {
+    Leadership::Leads { until: now.saturating_add(DURATION).unwrap_or(Timestamp::MAX), transitions }
+}
+
+fn held(me: &str, now: Timestamp, since: Timestamp, transitions: u64) -> Value {
+    // Kubernetes' `MicroTime` has exactly six digits.
+    let micros = |it: Timestamp| format!("{it:.6}");
+    json!({
+        "holderIdentity": me,
+        "leaseDurationSeconds": DURATION.as_secs(),
+        "acquireTime": micros(since),
+        "renewTime": micros(now),
+        "leaseTransitions": transitions,
+    })
+}

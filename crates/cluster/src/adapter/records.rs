@@ -1,0 +1,363 @@
+//! How are ledger and replacements read and written?
+//!
+//! What is decided on is read and written without loss. What stands there for people only is kept where
+//! nothing new is said, as far as this process has read it.
+
+use jiff::Timestamp;
+use nodemolt_api::disruptionledger::{self, DisruptionLedger, DisruptionLedgerStatus};
+use nodemolt_api::into_record::cut;
+use nodemolt_api::problem::Finding;
+use nodemolt_api::replacement::{
+    self as wire, Drain, ForcedPod, GrantTaken, HeldPod, ReplacementSpec, ReplacementStatus,
+};
+use nodemolt_core::budget;
+use nodemolt_core::drain::{AtLimit, PodId};
+use nodemolt_core::drift::Divergence;
+use nodemolt_core::replace::{self, Order};
+use nodemolt_core::seen::Revision;
+use nodemolt_engine::port::{ClusterError, Records};
+use nodemolt_engine::record::{DrainRecord, Granted, Ledger, Lock, Pause, Recorded, Told};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::Adapter;
+use super::call::{object, revision};
+use crate::resources::{LEDGER, REPLACEMENT};
+use crate::transport::{Request, Resource, Subresource, Transport, Verb};
+
+/// The schema's limits.
+const SENTENCE_MAX: u32 = 1024;
+const VALUE_MAX: u32 = 256;
+const DIVERGENCES_MAX: usize = 50;
+const HELD_MAX: usize = 50;
+const FORCED_MAX: usize = 500;
+
+/// A status as it was last read or written, by revision.
+#[derive(Debug)]
+pub(super) struct Standing {
+    revision: Revision,
+    status: ReplacementStatus,
+}
+
+impl<T: Transport> Adapter<T> {
+    /// The ledger first: a grant that is given in between is a conflict for whoever grants on this.
+    pub(super) async fn read_records(&self) -> Result<Records, ClusterError> {
+        let request = Request::of(Verb::Get, LEDGER).named(disruptionledger::NAME);
+        let ledger = match self.call(&request).await {
+            Ok(answer) => ledger(&answer.body)?,
+            Err(ClusterError::Absent(_)) => Ledger::default(),
+            Err(error) => return Err(error),
+        };
+        let answer = self.call(&Request::of(Verb::List, REPLACEMENT)).await?;
+        let mut records = Records { ledger, server_time: answer.date, ..Records::default() };
+        let mut told = self.told.borrow_mut();
+        told.clear();
+        for item in answer.body["items"].as_array().into_iter().flatten() {
+            let name = item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            match recorded(item) {
+                Ok((record, status)) => {
+                    told.insert(name.clone(), Standing { revision: revision(item), status });
+                    records.replacements.insert(name, record);
+                }
+                Err(why) => drop(records.unreadable.insert(name, why)),
+            }
+        }
+        Ok(records)
+    }
+
+    pub(super) async fn record_ledger(&self, ledger: &Ledger) -> Result<Revision, ClusterError> {
+        let at = match &ledger.revision {
+            Some(revision) => revision.clone(),
+            None => {
+                let mut new = object(LEDGER, disruptionledger::NAME);
+                new["spec"] = json!({});
+                revision(&self.call(&Request::of(Verb::Create, LEDGER).body(new)).await?.body)
+            }
+        };
+        let mut status = DisruptionLedgerStatus::default();
+        let granted = |it: &Granted| budget::Granted {
+            node: it.node.clone(),
+            pool: it.pool.clone(),
+            kind: it.kind,
+            epoch: it.epoch,
+            since: it.since,
+        };
+        status.record(&budget::Ledger {
+            epoch: ledger.epoch,
+            grants: ledger.grants.iter().map(|(key, it)| (key.clone(), granted(it))).collect(),
+            closed: ledger.closed.clone(),
+            pause: None,
+            lock: ledger.lock.as_ref().map(|it| budget::Lock {
+                id: it.id.clone(),
+                reason: it.reason.clone(),
+                since: it.since,
+            }),
+        });
+        self.replace_status(LEDGER, disruptionledger::NAME, &at, &status).await
+    }
+
+    pub(super) async fn record_replacement(
+        &self,
+        record: &Recorded,
+    ) -> Result<Revision, ClusterError> {
+        let name = &record.name;
+        let at = match &record.revision {
+            Some(revision) => revision.clone(),
+            None => {
+                let mut new = object(REPLACEMENT, name);
+                let old = &record.replacement.old;
+                new["spec"] = written(&ReplacementSpec::of(old, record.pool.as_deref()));
+                revision(&self.call(&Request::of(Verb::Create, REPLACEMENT).body(new)).await?.body)
+            }
+        };
+        let known = self.told.borrow_mut().remove(name).filter(|it| it.revision == at);
+        let mut status = known.map(|it| it.status).unwrap_or_default();
+        tell(&mut status, record);
+        let revision = self.replace_status(REPLACEMENT, name, &at, &status).await?;
+        let standing = Standing { revision: revision.clone(), status };
+        self.told.borrow_mut().insert(name.clone(), standing);
+        Ok(revision)
+    }
+
+    pub(super) async fn forget_replacement(
+        &self,
+        name: &str,
+        revision: &Revision,
+    ) -> Result<(), ClusterError> {
+        let options = json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"resourceVersion": revision.0},
+        });
+        let request = Request::of(Verb::Delete, REPLACEMENT).named(name).body(options);
+        self.call(&request).await?;
+        self.told.borrow_mut().remove(name);
+        Ok(())
+    }
+
+    /// The whole status, against that revision: what is not in it any more goes.
+    async fn replace_status(
+        &self,
+        resource: Resource,
+        name: &str,
+        at: &Revision,
+        status: &impl Serialize,
+    ) -> Result<Revision, ClusterError> {
+        let mut body = object(resource, name);
+        body["metadata"]["resourceVersion"] = at.0.clone().into();
+        body["status"] = written(status);
+        let request = Request::of(Verb::Replace, resource).named(name).body(body);
+        let request = Request { subresource: Some(Subresource::Status), ..request };
+        Ok(revision(&self.call(&request).await?.body))
+    }
+}
+
+/// Wire structs of ours: there is nothing in them that JSON has no form for.
+fn written(wire: &impl Serialize) -> Value {
+    serde_json::to_value(wire).unwrap_or_default()
+}
+
+fn read<W: DeserializeOwned>(object: &Value) -> Result<W, String> {
+    W::deserialize(object).map_err(|it| it.to_string())
+}
+
+fn found(findings: &[Finding]) -> String {
+    let told = findings.iter().map(|it| format!("{}: {}", it.field, it.message));
+    told.collect::<Vec<_>>().join("; ")
+}
+
+fn ledger(object: &Value) -> Result<Ledger, ClusterError> {
+    let unreadable = |message| ClusterError::Unreadable {
+        object: format!("DisruptionLedger {}", disruptionledger::NAME),
+        message,
+    };
+    let wire: DisruptionLedger = read(object).map_err(unreadable)?;
+    let read = budget::Ledger::try_from(&wire).map_err(|it| unreadable(found(&it)))?;
+    let granted = |it: budget::Granted| Granted {
+        node: it.node,
+        pool: it.pool,
+        kind: it.kind,
+        epoch: it.epoch,
+        since: it.since,
+    };
+    // Released or not, it stands in the status until the next one.
+    let lock = wire.status.as_ref().and_then(|it| it.lock.as_ref()).map(|it| Lock {
+        id: it.id.clone(),
+        reason: it.reason.clone(),
+        since: it.since.parse().unwrap_or(Timestamp::MIN),
+    });
+    Ok(Ledger {
+        revision: Some(revision(object)),
+        epoch: read.epoch,
+        grants: read.grants.into_iter().map(|(key, it)| (key, granted(it))).collect(),
+        closed: read.closed,
+        pause: read.pause.map(|it| Pause { reason: it.reason, by: it.by }),
+        lock,
+        released_lock: wire.spec.released_lock,
+    })
+}
+
+fn recorded(object: &Value) -> Result<(Recorded, ReplacementStatus), String> {
+    let wire: wire::Replacement = read(object)?;
+    let name = wire.metadata.name.clone();
+    let (replacement, status) = match &wire.status {
+        // Created, and its first status not yet written: begun, and not granted.
+        None => {
+            let created = wire.metadata.creation_timestamp.as_deref();
+            let created = created.and_then(|it| it.parse().ok()).unwrap_or(Timestamp::UNIX_EPOCH);
+            (begun(&wire.spec, created), ReplacementStatus::default())
+        }
+        Some(status) => {
+            let read = replace::Replacement::try_from(&wire).map_err(|it| found(&it))?;
+            (read, status.clone())
+        }
+    };
+    let time = |it: &Option<String>| it.as_deref().and_then(|it| it.parse::<Timestamp>().ok());
+    let grant = match &status.grant {
+        None => None,
+        Some(it) => Some((
+            u64::try_from(it.epoch).map_err(|_| format!("status.grant.epoch: {}", it.epoch))?,
+            it.since.parse().map_err(|_| format!("status.grant.since: {}", it.since))?,
+        )),
+    };
+    let drain = status.drain.as_ref().map(|it| DrainRecord {
+        cordoned_at: time(&it.cordoned_at),
+        last_left_at: time(&it.last_left_at),
+        pods: it.pods.and_then(|it| usize::try_from(it).ok()).unwrap_or_default(),
+        pods_left: it.pods_left.and_then(|it| usize::try_from(it).ok()).unwrap_or_default(),
+        forced: it
+            .forced
+            .iter()
+            .map(|it| (id(&it.namespace, &it.name, &it.uid), it.because.clone()))
+            .collect(),
+        held: it
+            .held
+            .iter()
+            .map(|it| (id(&it.namespace, &it.name, ""), it.because.clone()))
+            .collect(),
+    });
+    let image = |it: &Option<String>| it.as_deref().and_then(|it| it.parse().ok());
+    let phase_began = replacement.because.to_string();
+    let told = Told {
+        divergences: Vec::new(), // Words for people; what stands there is kept.
+        running_image: image(&status.running_image),
+        wanted_image: image(&status.wanted_image),
+        started_at: time(&status.started_at),
+        waits_for: status.because.clone().filter(|it| *it != cut(&phase_began, SENTENCE_MAX)),
+    };
+    let revision = Some(revision(object));
+    let pool = wire.spec.pool.clone();
+    Ok((Recorded { name, revision, pool, replacement, grant, drain, told }, status))
+}
+
+fn begun(spec: &ReplacementSpec, created: Timestamp) -> replace::Replacement {
+    let old = replace::Old {
+        node: spec.node.clone().unwrap_or_else(|| spec.claim.name.clone()),
+        claim: spec.claim.name.clone(),
+        claim_uid: spec.claim.uid.clone(),
+    };
+    let (cause, order) = (replace::Cause::Drift, Order::SuccessorFirst);
+    replace::Replacement::begin(old, cause, order, AtLimit::Skip, Vec::new(), created)
+}
+
+fn id(namespace: &str, name: &str, uid: &str) -> PodId {
+    PodId { namespace: namespace.to_owned(), name: name.to_owned(), uid: uid.to_owned() }
+}
+
+fn tell(status: &mut ReplacementStatus, record: &Recorded) {
+    let Recorded { name: _, revision: _, pool: _, replacement, grant, drain, told } = record;
+    status.record(replacement);
+    status.grant = grant.map(|(epoch, since)| GrantTaken {
+        epoch: i64::try_from(epoch).unwrap_or(i64::MAX),
+        since: since.to_string(),
+    });
+    let time = |it: Option<Timestamp>| it.map(|it| it.to_string());
+    let count = |it: usize| Some(i64::try_from(it).unwrap_or(i64::MAX));
+    status.drain = drain.as_ref().map(|it| Drain {
+        cordoned_at: time(it.cordoned_at),
+        last_left_at: time(it.last_left_at),
+        limit_at: None,
+        pods: count(it.pods),
+        pods_left: count(it.pods_left),
+        held: it
+            .held
+            .iter()
+            .take(HELD_MAX)
+            .map(|(pod, because)| HeldPod {
+                namespace: pod.namespace.clone(),
+                name: pod.name.clone(),
+                because: cut(because, SENTENCE_MAX),
+            })
+            .collect(),
+        forced: it
+            .forced
+            .iter()
+            .take(FORCED_MAX)
+            .map(|(pod, because)| ForcedPod {
+                namespace: pod.namespace.clone(),
+                name: pod.name.clone(),
+                uid: pod.uid.clone(),
+                because: cut(because, SENTENCE_MAX),
+            })
+            .collect(),
+    });
+    if !told.divergences.is_empty() {
+        let all = told.divergences.iter().take(DIVERGENCES_MAX);
+        status.divergences = all.map(divergence).collect();
+    }
+    let image = |it: &Option<_>| it.as_ref().map(ToString::to_string);
+    status.running_image = image(&told.running_image).or(status.running_image.take());
+    status.wanted_image = image(&told.wanted_image).or(status.wanted_image.take());
+    status.started_at = time(told.started_at).or(status.started_at.take());
+    if let Some(waits) = &told.waits_for {
+        status.because = Some(cut(waits, SENTENCE_MAX));
+    }
+}
+
+fn divergence(it: &Divergence) -> wire::Divergence {
+    let plain = |of: &str, from: Option<String>, to: Option<String>| wire::Divergence {
+        of: if of.is_empty() { "Other".to_owned() } else { cut(of, 63) },
+        from: from.map(|it| cut(&it, VALUE_MAX)),
+        to: to.map(|it| cut(&it, VALUE_MAX)),
+    };
+    let set = |all: &std::collections::BTreeSet<String>| {
+        Some(all.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+    };
+    match it {
+        Divergence::Image { from, to, direction: _ } => {
+            plain("Image", Some(from.id.to_string()), Some(to.id.to_string()))
+        }
+        Divergence::UserData { from, to } => {
+            plain("UserData", Some(from.clone()), Some(to.clone()))
+        }
+        Divergence::Class { field, from, to } => {
+            let of = field.as_ref().map_or("Class".to_owned(), |it| format!("Class {it}"));
+            plain(&of, Some(from.clone()), Some(to.clone()))
+        }
+        Divergence::PoolTemplate { field, from, to } => {
+            let of = field.as_ref().map_or("Pool".to_owned(), |it| format!("Pool {it}"));
+            plain(&of, Some(from.clone()), Some(to.clone()))
+        }
+        Divergence::Requirement { key, from, to } => {
+            plain(&format!("Label {key}"), from.clone(), Some(to.to_string()))
+        }
+        Divergence::InstanceTypeGone { instance_type } => {
+            plain("InstanceType", Some(instance_type.clone()), None)
+        }
+        Divergence::SecurityGroups { from, to } => plain("SecurityGroups", set(from), set(to)),
+        Divergence::Subnet { from, to } => plain("Subnet", Some(from.clone()), set(to)),
+        Divergence::Reservation { from, to } => {
+            plain("CapacityReservation", Some(from.clone()), set(to))
+        }
+        Divergence::PlacementGroup { from, to } => {
+            plain("PlacementGroup", from.clone(), to.clone())
+        }
+        Divergence::KubernetesSkew { kubelet, control_plane } => {
+            plain("Kubernetes", Some(kubelet.to_string()), Some(control_plane.to_string()))
+        }
+        Divergence::Foreign(foreign) => {
+            plain(&foreign.reason, Some(foreign.by.clone()), Some(foreign.message.clone()))
+        }
+    }
+}

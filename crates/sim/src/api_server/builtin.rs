@@ -1,0 +1,294 @@
+//! What does the server add to Kubernetes' own kinds, and what does it refuse?
+//!
+//! Light: what the simulated controllers and nodemolt rely on. Everything else is stored as it came.
+
+use nodemolt_cluster::transport::Resource;
+use serde_json::{Value, json};
+
+use super::ApiServer;
+use super::refuse::Wrong;
+use crate::json::{at, items, members, remove, set, set_default, text, whole};
+use crate::kinds;
+
+/// Whether it is one of Kubernetes' own.
+pub(super) fn is(resource: Resource) -> bool {
+    kinds::ALL.iter().take(kinds::BUILT_IN).any(|it| *it == resource)
+}
+
+/// Whether a write may leave out the revision that it was decided on.
+pub(super) fn takes_unconditional_updates(resource: Resource) -> bool {
+    is(resource) && ![kinds::PDB, kinds::LEASE, kinds::CSI_NODE].contains(&resource)
+}
+
+/// Whether a change of the spec is counted.
+fn has_generation(resource: Resource) -> bool {
+    [
+        kinds::POD,
+        kinds::PDB,
+        kinds::DAEMON_SET,
+        kinds::DEPLOYMENT,
+        kinds::REPLICA_SET,
+        kinds::STATEFUL_SET,
+        kinds::JOB,
+    ]
+    .contains(&resource)
+}
+
+/// What the API server and its default admission add to a new object; then, what is wrong with it.
+pub(super) fn admit(server: &ApiServer, resource: Resource, object: &mut Value) -> Vec<Wrong> {
+    tidy(object);
+    remove(object, &["metadata", "generation"]);
+    if has_generation(resource) {
+        set(object, &["metadata", "generation"], json!(1));
+    }
+    if resource == kinds::NODE {
+        // Nothing is scheduled there before the node says that it is ready.
+        add_taint(object, "node.kubernetes.io/not-ready", "NoSchedule");
+        set_default(object, &["spec"], json!({}));
+    } else if resource == kinds::POD {
+        admit_pod(server, object);
+    } else if resource == kinds::NAMESPACE {
+        let name = text(object, &["metadata", "name"]).to_owned();
+        set(object, &["metadata", "labels", "kubernetes.io/metadata.name"], json!(name));
+        set(object, &["spec"], json!({ "finalizers": ["kubernetes"] }));
+        set(object, &["status"], json!({ "phase": "Active" }));
+    } else if resource == kinds::PDB {
+        let none = json!({
+            "currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0,
+        });
+        set(object, &["status"], none);
+    } else if [kinds::DEPLOYMENT, kinds::REPLICA_SET, kinds::STATEFUL_SET].contains(&resource) {
+        remove(object, &["status"]);
+        set_default(object, &["spec", "replicas"], json!(1));
+    } else if resource == kinds::JOB {
+        remove(object, &["status"]);
+        set_default(object, &["spec", "parallelism"], json!(1));
+        set_default(object, &["spec", "completions"], json!(1));
+    } else if resource == kinds::DAEMON_SET {
+        remove(object, &["status"]);
+    }
+    let mut wrong = check_name(object);
+    wrong.extend(check(resource, object));
+    wrong
+}
+
+/// A pod as it comes out of admission: defaults, tolerations and the value of its priority.
+fn admit_pod(server: &ApiServer, pod: &mut Value) {
+    let class = text(pod, &["spec", "priorityClassName"]);
+    let priority = match class {
+        "system-cluster-critical" => 2_000_000_000,
+        "system-node-critical" => 2_000_001_000,
+        "" => server
+            .all(kinds::PRIORITY_CLASS)
+            .filter(|(_, it)| at(it, &["globalDefault"]) == Some(&Value::Bool(true)))
+            .filter_map(|(_, it)| whole(it, &["value"]))
+            .min()
+            .unwrap_or(0),
+        named => server
+            .get(kinds::PRIORITY_CLASS, "", named)
+            .and_then(|it| whole(it, &["value"]))
+            .unwrap_or(0),
+    };
+    set_default(pod, &["spec", "priority"], json!(priority));
+    set_default(pod, &["spec", "restartPolicy"], json!("Always"));
+    set_default(pod, &["spec", "terminationGracePeriodSeconds"], json!(30));
+    set_default(pod, &["spec", "schedulerName"], json!("default-scheduler"));
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let tolerated = items(pod, &["spec", "tolerations"]).iter().any(|it| {
+            let (said, effect) = (text(it, &["key"]), text(it, &["effect"]));
+            (said == key || (said.is_empty() && text(it, &["operator"]) == "Exists"))
+                && (effect.is_empty() || effect == "NoExecute")
+        });
+        if !tolerated {
+            let toleration = json!({
+                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300,
+            });
+            push(pod, &["spec", "tolerations"], toleration);
+        }
+    }
+    set(pod, &["status"], json!({ "phase": "Pending" }));
+}
+
+/// What of a change of an object's spec stands: the status stays; a change of the spec is counted.
+pub(super) fn settle(resource: Resource, old: &Value, new: &mut Value) -> Vec<Wrong> {
+    tidy(new);
+    if resource != kinds::PRIORITY_CLASS && resource != kinds::STORAGE_CLASS {
+        match at(old, &["status"]) {
+            Some(status) => set(new, &["status"], status.clone()),
+            None => {
+                remove(new, &["status"]);
+            }
+        }
+    }
+    if has_generation(resource) && at(old, &["spec"]) != at(new, &["spec"]) {
+        let generation = whole(old, &["metadata", "generation"]).unwrap_or(1);
+        set(new, &["metadata", "generation"], json!(generation + 1));
+    }
+    let mut wrong = check_change(resource, old, new);
+    wrong.extend(check(resource, new));
+    wrong
+}
+
+/// What of a change of its status stands: the spec stays, and labels and annotations may be written along.
+pub(super) fn settle_status(resource: Resource, old: &Value, new: &mut Value) -> Vec<Wrong> {
+    tidy(new);
+    match at(old, &["spec"]) {
+        Some(spec) => set(new, &["spec"], spec.clone()),
+        None => {
+            remove(new, &["spec"]);
+        }
+    }
+    check_change(resource, old, new)
+}
+
+/// What Go would leave out when it writes an object.
+fn tidy(object: &mut Value) {
+    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        let empty = match at(object, &["metadata", field]) {
+            Some(Value::Object(fields)) => fields.is_empty(),
+            Some(Value::Array(listed)) => listed.is_empty(),
+            None => true,
+            Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => false,
+        };
+        if empty {
+            remove(object, &["metadata", field]);
+        }
+    }
+    if items(object, &["spec", "taints"]).is_empty() {
+        remove(object, &["spec", "taints"]);
+    }
+    if at(object, &["spec", "unschedulable"]) == Some(&Value::Bool(false)) {
+        remove(object, &["spec", "unschedulable"]);
+    }
+}
+
+fn check_name(object: &Value) -> Vec<Wrong> {
+    let name = text(object, &["metadata", "name"]);
+    if name.is_empty() {
+        let detail = "name or generateName is required";
+        return vec![Wrong::required("metadata.name", detail)];
+    }
+    let inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
+    let label = |it: &str| {
+        let bytes = it.as_bytes();
+        bytes.first().copied().is_some_and(inner)
+            && bytes.last().copied().is_some_and(inner)
+            && bytes.iter().all(|it| inner(*it) || *it == b'-')
+    };
+    if name.len() <= 253 && name.split('.').all(label) {
+        return Vec::new();
+    }
+    let detail = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+    vec![Wrong::invalid("metadata.name", &format!("{name:?}"), detail)]
+}
+
+/// What may not change.
+fn check_change(resource: Resource, old: &Value, new: &Value) -> Vec<Wrong> {
+    let mut wrong = Vec::new();
+    let uid = text(new, &["metadata", "uid"]);
+    if uid != text(old, &["metadata", "uid"]) {
+        wrong.push(Wrong::invalid("metadata.uid", &format!("{uid:?}"), "field is immutable"));
+    }
+    if at(old, &["metadata", "deletionTimestamp"]).is_some() {
+        let known = super::finalizers(old);
+        let added: Vec<String> = super::finalizers(new)
+            .into_iter()
+            .filter(|it| !known.contains(it))
+            .map(|it| format!("{it:?}"))
+            .collect();
+        if !added.is_empty() {
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            );
+            wrong.push(Wrong::forbidden("metadata.finalizers", &detail));
+        }
+    }
+    if resource == kinds::NODE {
+        let (was, is) = (text(old, &["spec", "providerID"]), text(new, &["spec", "providerID"]));
+        if !was.is_empty() && was != is {
+            let detail = "node updates may not change providerID except from \"\" to valid";
+            wrong.push(Wrong::forbidden("spec.providerID", detail));
+        }
+    } else if resource == kinds::POD && fixed_of_pod(old) != fixed_of_pod(new) {
+        let detail = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+        wrong.push(Wrong::forbidden("spec", detail));
+    }
+    wrong
+}
+
+/// What of a pod never changes.
+fn fixed_of_pod(pod: &Value) -> Vec<(&String, &Value)> {
+    const MOVABLE: [&str; 6] = [
+        "containers",
+        "initContainers",
+        "activeDeadlineSeconds",
+        "tolerations",
+        "schedulingGates",
+        "ephemeralContainers",
+    ];
+    members(pod, &["spec"]).filter(|(key, _)| !MOVABLE.contains(&key.as_str())).collect()
+}
+
+fn check(resource: Resource, object: &Value) -> Vec<Wrong> {
+    let mut wrong = Vec::new();
+    if resource == kinds::POD && items(object, &["spec", "containers"]).is_empty() {
+        wrong.push(Wrong::required("spec.containers", ""));
+    }
+    if resource == kinds::NODE {
+        wrong.extend(check_taints(items(object, &["spec", "taints"])));
+    }
+    if resource == kinds::PDB
+        && at(object, &["spec", "minAvailable"]).is_some()
+        && at(object, &["spec", "maxUnavailable"]).is_some()
+    {
+        let spec = at(object, &["spec"]).map(Value::to_string).unwrap_or_default();
+        let detail = "minAvailable and maxUnavailable cannot be both set";
+        wrong.push(Wrong::invalid("spec", &spec, detail));
+    }
+    let selects = [kinds::DEPLOYMENT, kinds::REPLICA_SET, kinds::STATEFUL_SET, kinds::DAEMON_SET];
+    if selects.contains(&resource) && at(object, &["spec", "selector"]).is_none() {
+        wrong.push(Wrong::required("spec.selector", ""));
+    }
+    wrong
+}
+
+fn check_taints(taints: &[Value]) -> Vec<Wrong> {
+    let mut wrong = Vec::new();
+    for (index, taint) in taints.iter().enumerate() {
+        let (key, effect) = (text(taint, &["key"]), text(taint, &["effect"]));
+        let field = format!("metadata.taints[{index}]");
+        if key.is_empty() {
+            let detail = "name part must be non-empty";
+            wrong.push(Wrong::invalid(&format!("{field}.key"), "\"\"", detail));
+        }
+        if !["NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&effect) {
+            let sentence = format!(
+                "{field}.effect: Unsupported value: {effect:?}: supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\""
+            );
+            wrong.push(Wrong { reason: "FieldValueNotSupported", sentence });
+        }
+        let same = |it: &Value| text(it, &["key"]) == key && text(it, &["effect"]) == effect;
+        if taints.iter().take(index).any(same) {
+            let mut sentence = format!("{field}: Duplicate value: {taint}: taints must be unique");
+            sentence.push_str(" by key and effect pair");
+            wrong.push(Wrong { reason: "FieldValueDuplicate", sentence });
+        }
+    }
+    wrong
+}
+
+fn add_taint(node: &mut Value, key: &str, effect: &str) {
+    let there = items(node, &["spec", "taints"])
+        .iter()
+        .any(|it| text(it, &["key"]) == key && text(it, &["effect"]) == effect);
+    if !there {
+        push(node, &["spec", "taints"], json!({ "key": key, "effect": effect }));
+    }
+}
+
+fn push(object: &mut Value, path: &[&str], item: Value) {
+    let mut listed = items(object, path).to_vec();
+    listed.push(item);
+    set(object, path, Value::Array(listed));
+}

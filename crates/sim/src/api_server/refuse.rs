@@ -1,0 +1,146 @@
+//! How does an API server say no?
+//!
+//! Codes, reasons and sentences are those of Kubernetes' `api/errors`.
+
+use jiff::SignedDuration;
+use nodemolt_api::admission::{Cause, CauseKind};
+use nodemolt_cluster::transport::{Refusal, Resource};
+
+/// What a write against an old revision is told.
+const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+pub(super) fn status(code: u16, reason: &str, message: impl Into<String>) -> Refusal {
+    Refusal::Status {
+        code,
+        reason: reason.to_owned(),
+        message: message.into(),
+        causes: Vec::new(),
+        retry_after: None,
+    }
+}
+
+/// The same with what is in its details.
+pub(super) fn with(mut refusal: Refusal, cause: &str, retry_after: i64) -> Refusal {
+    if let Refusal::Status { causes, retry_after: after, .. } = &mut refusal {
+        causes.push(cause.to_owned());
+        if retry_after > 0 {
+            *after = Some(SignedDuration::from_secs(retry_after));
+        }
+    }
+    refusal
+}
+
+pub(super) fn bad_request(message: impl Into<String>) -> Refusal {
+    status(400, "BadRequest", message)
+}
+
+pub(super) fn no_such_resource() -> Refusal {
+    status(404, "NotFound", "the server could not find the requested resource")
+}
+
+pub(super) fn not_found(resource: Resource, name: &str) -> Refusal {
+    status(404, "NotFound", format!("{resource} \"{name}\" not found"))
+}
+
+pub(super) fn already_exists(resource: Resource, name: &str) -> Refusal {
+    status(409, "AlreadyExists", format!("{resource} \"{name}\" already exists"))
+}
+
+pub(super) fn conflict(resource: impl std::fmt::Display, name: &str, why: &str) -> Refusal {
+    let message = format!("Operation cannot be fulfilled on {resource} \"{name}\": {why}");
+    status(409, "Conflict", message)
+}
+
+pub(super) fn modified(resource: Resource, name: &str) -> Refusal {
+    conflict(resource, name, MODIFIED)
+}
+
+pub(super) fn forbidden(resource: impl std::fmt::Display, name: &str, why: &str) -> Refusal {
+    status(403, "Forbidden", format!("{resource} \"{name}\" is forbidden: {why}"))
+}
+
+/// A namespace that is being deleted takes nothing new.
+pub(super) fn namespace_terminating(resource: Resource, name: &str, namespace: &str) -> Refusal {
+    let why = format!(
+        "unable to create new content in namespace {namespace} because it is being terminated"
+    );
+    with(forbidden(resource, name, &why), "NamespaceTerminating", 0)
+}
+
+/// `NodeClaim.karpenter.sh`, as refusals of what is in an object call it.
+pub(super) fn qualified_kind(resource: Resource) -> String {
+    if resource.group.is_empty() {
+        resource.kind.to_owned()
+    } else {
+        format!("{}.{}", resource.kind, resource.group)
+    }
+}
+
+/// One thing that is wrong with an object of Kubernetes' own kinds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wrong {
+    pub(super) reason: &'static str,
+    /// With the field.
+    pub(super) sentence: String,
+}
+
+impl Wrong {
+    pub(super) fn invalid(field: &str, value: &str, detail: &str) -> Self {
+        let sentence = format!("{field}: Invalid value: {value}: {detail}");
+        Self { reason: "FieldValueInvalid", sentence }
+    }
+
+    pub(super) fn required(field: &str, detail: &str) -> Self {
+        let colon = if detail.is_empty() { "" } else { ": " };
+        let sentence = format!("{field}: Required value{colon}{detail}");
+        Self { reason: "FieldValueRequired", sentence }
+    }
+
+    pub(super) fn forbidden(field: &str, detail: &str) -> Self {
+        let sentence = format!("{field}: Forbidden: {detail}");
+        Self { reason: "FieldValueForbidden", sentence }
+    }
+}
+
+pub(super) fn invalid(resource: Resource, name: &str, wrong: &[Wrong]) -> Refusal {
+    let sentences: Vec<&str> = wrong.iter().map(|it| it.sentence.as_str()).collect();
+    let said = match sentences.as_slice() {
+        [one] => (*one).to_owned(),
+        all => format!("[{}]", all.join(", ")),
+    };
+    let message = format!("{} \"{name}\" is invalid: {said}", qualified_kind(resource));
+    Refusal::Status {
+        code: 422,
+        reason: "Invalid".to_owned(),
+        message,
+        causes: wrong.iter().map(|it| it.reason.to_owned()).collect(),
+        retry_after: None,
+    }
+}
+
+/// What the validator of custom kinds says.
+pub(super) fn inadmissible(resource: Resource, name: &str, causes: &[Cause]) -> Refusal {
+    if let Some(malformed) = causes.iter().find(|it| it.kind == CauseKind::Malformed) {
+        return bad_request(malformed.message.clone());
+    }
+    let wrong: Vec<Wrong> = causes
+        .iter()
+        .map(|it| Wrong { reason: reason(it.kind), sentence: it.to_string() })
+        .collect();
+    invalid(resource, name, &wrong)
+}
+
+fn reason(kind: CauseKind) -> &'static str {
+    match kind {
+        CauseKind::Required => "FieldValueRequired",
+        CauseKind::Invalid => "FieldValueInvalid",
+        CauseKind::TypeInvalid => "FieldValueTypeInvalid",
+        CauseKind::NotSupported => "FieldValueNotSupported",
+        CauseKind::TooLong => "FieldValueTooLong",
+        CauseKind::TooMany => "FieldValueTooMany",
+        CauseKind::Duplicate => "FieldValueDuplicate",
+        CauseKind::Forbidden => "FieldValueForbidden",
+        CauseKind::Malformed => "BadRequest",
+    }
+}

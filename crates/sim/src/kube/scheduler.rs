@@ -1,0 +1,221 @@
+//! Which node gets this pod?
+//!
+//! `pods without a node × nodes → bindings`
+//!
+//! One pod at a time, the most important first, onto the emptiest node that can take it. Its own reading of
+//! resources, taints, affinity, spread and volumes, apart from `fit`: what nodemolt believes will fit is
+//! found out here.
+
+mod room;
+mod terms;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use self::room::{Room, Wants};
+pub(super) use self::terms::node_wanted;
+use super::pod_life::set_condition;
+use super::{Due, Kube};
+use crate::api_server::{ApiServer, Key};
+use crate::dice::Dice;
+use crate::json::{at, items, set, text, whole};
+use crate::kinds;
+use crate::selector::condition;
+use crate::trace::Actor;
+
+#[derive(Debug, Default)]
+pub(super) struct Scheduler {
+    dirty: bool,
+    pending: bool,
+    /// What pods request, by UID: read once.
+    wants: BTreeMap<String, Rc<Wants>>,
+}
+
+impl Scheduler {
+    pub(super) fn room_changed(&mut self) {
+        self.dirty = true;
+    }
+
+    pub(super) fn forget(&mut self, uid: &str) {
+        self.wants.remove(uid);
+    }
+
+    pub(super) fn wakes(&mut self, waiting: bool) -> bool {
+        let wakes = self.dirty && waiting && !self.pending;
+        self.pending |= wakes;
+        wakes
+    }
+
+    fn wants(&mut self, pod: &Value) -> Rc<Wants> {
+        let uid = text(pod, &["metadata", "uid"]);
+        if let Some(known) = self.wants.get(uid) {
+            return Rc::clone(known);
+        }
+        let read = Rc::new(Wants::of(pod));
+        self.wants.insert(uid.to_owned(), Rc::clone(&read));
+        read
+    }
+}
+
+impl Kube {
+    pub(super) fn on_schedule(&mut self, now: Timestamp, dice: &mut Dice) -> Due {
+        self.scheduler.pending = false;
+        self.scheduler.dirty = false;
+        let mut waiting: Vec<(i64, String, Key, Rc<Value>)> = self
+            .server
+            .pods_nowhere()
+            .filter(|(_, it)| at(it, &["metadata", "deletionTimestamp"]).is_none())
+            .filter(|(_, it)| items(it, &["spec", "schedulingGates"]).is_empty())
+            .filter(|(_, it)| text(it, &["spec", "schedulerName"]) == "default-scheduler")
+            .map(|(key, it)| {
+                let priority = whole(it, &["spec", "priority"]).unwrap_or(0);
+                let made = text(it, &["metadata", "creationTimestamp"]).to_owned();
+                (-priority, made, key.clone(), Rc::clone(it))
+            })
+            .collect();
+        waiting.sort_by(|a, b| (a.0, &a.1, &a.2).cmp(&(b.0, &b.1, &b.2)));
+        if waiting.is_empty() {
+            return Vec::new();
+        }
+        let mut rooms = self.rooms();
+        for (_, _, key, pod) in waiting {
+            self.place(&key, &pod, &mut rooms, now, dice);
+        }
+        // What was just bound made no room for anybody.
+        Vec::new()
+    }
+
+    fn rooms(&mut self) -> Vec<Room> {
+        let nodes: Vec<Rc<Value>> =
+            self.server.all(kinds::NODE).map(|(_, it)| Rc::clone(it)).collect();
+        let mut rooms = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let mut room = Room::of(node);
+            let pods: Vec<Rc<Value>> = self.server.pods_on(room.name()).cloned().collect();
+            for pod in pods {
+                let wants = self.scheduler.wants(&pod);
+                room.take(pod, &wants);
+            }
+            rooms.push(room);
+        }
+        rooms
+    }
+
+    fn place(
+        &mut self,
+        key: &Key,
+        pod: &Rc<Value>,
+        rooms: &mut [Room],
+        now: Timestamp,
+        dice: &mut Dice,
+    ) {
+        let wants = self.scheduler.wants(pod);
+        let topology = terms::Topology::of(pod, rooms);
+        let mut best: Option<(Score, usize)> = None;
+        for (index, room) in rooms.iter().enumerate() {
+            if !room.admits(pod, &wants)
+                || !topology.admits(room)
+                || !volumes_reach(&self.server, pod, room)
+            {
+                continue;
+            }
+            let score = score(pod, &wants, room, dice);
+            if best.as_ref().is_none_or(|(it, _)| score < *it) {
+                best = Some((score, index));
+            }
+        }
+        let Some((_, index)) = best else {
+            if condition(pod, "PodScheduled") != "False" {
+                self.server.alter(Actor::Scheduler, kinds::POD, key, now, |it| {
+                    set_condition(it, "PodScheduled", "False", "Unschedulable", now);
+                });
+            }
+            return;
+        };
+        let node = rooms[index].name().to_owned();
+        self.bind_claims(pod, &rooms[index], now);
+        self.server.alter(Actor::Scheduler, kinds::POD, key, now, |it| {
+            set(it, &["spec", "nodeName"], json!(node));
+            set_condition(it, "PodScheduled", "True", "", now);
+        });
+        if let Some(bound) = self.server.get(kinds::POD, &key.namespace, &key.name) {
+            rooms[index].take(Rc::clone(bound), &wants);
+        }
+    }
+
+    /// Volumes that wait for their first pod come to be where that pod goes.
+    fn bind_claims(&mut self, pod: &Value, room: &Room, now: Timestamp) {
+        let namespace = text(pod, &["metadata", "namespace"]);
+        let zone = text(&room.node, &["metadata", "labels", "topology.kubernetes.io/zone"]);
+        for name in claims(pod) {
+            let Some(claim) = self.server.get(kinds::VOLUME_CLAIM, namespace, name).cloned() else {
+                continue;
+            };
+            if !text(&claim, &["spec", "volumeName"]).is_empty() {
+                continue;
+            }
+            let volume = format!("pvc-{}", text(&claim, &["metadata", "uid"]));
+            let terms = json!([{ "matchExpressions": [
+                { "key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone] },
+            ] }]);
+            let body = json!({
+                "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": volume },
+                "spec": {
+                    "csi": { "driver": "ebs.csi.aws.com", "volumeHandle": format!("vol-{volume}") },
+                    "claimRef": { "namespace": namespace, "name": name },
+                    "nodeAffinity": { "required": { "nodeSelectorTerms": terms } },
+                },
+                "status": { "phase": "Bound" },
+            });
+            self.create(Actor::Controllers, kinds::VOLUME, body, now);
+            let key = Key::new(namespace, name);
+            self.server.alter(Actor::Controllers, kinds::VOLUME_CLAIM, &key, now, |it| {
+                set(it, &["spec", "volumeName"], json!(volume));
+                set(it, &["status", "phase"], json!("Bound"));
+            });
+        }
+    }
+}
+
+/// Less is better: taints that ask to stay away, pods of the same owner, how full it would be in thousandths;
+/// then chance.
+type Score = (usize, usize, i128, u64);
+
+fn score(pod: &Value, wants: &Wants, room: &Room, dice: &mut Dice) -> Score {
+    let owner = |it: &Value| {
+        let owners = items(it, &["metadata", "ownerReferences"]);
+        owners.first().map(|it| text(it, &["uid"]).to_owned())
+    };
+    let own = owner(pod);
+    let alike = match &own {
+        Some(_) => room.pods.iter().filter(|it| owner(it) == own).count(),
+        None => 0,
+    };
+    (room.soft_taints(pod), alike, room.full(wants), dice.next())
+}
+
+/// The claims that a pod mounts, by name.
+fn claims(pod: &Value) -> impl Iterator<Item = &str> {
+    items(pod, &["spec", "volumes"])
+        .iter()
+        .map(|it| text(it, &["persistentVolumeClaim", "claimName"]))
+        .filter(|it| !it.is_empty())
+}
+
+/// Whether all that it mounts can be had there. A claim that is not there cannot.
+fn volumes_reach(server: &ApiServer, pod: &Value, room: &Room) -> bool {
+    let namespace = text(pod, &["metadata", "namespace"]);
+    claims(pod).all(|name| {
+        let Some(claim) = server.get(kinds::VOLUME_CLAIM, namespace, name) else { return false };
+        let volume = text(claim, &["spec", "volumeName"]);
+        if volume.is_empty() {
+            return true;
+        }
+        let Some(volume) = server.get(kinds::VOLUME, "", volume) else { return false };
+        let path = ["spec", "nodeAffinity", "required", "nodeSelectorTerms"];
+        at(volume, &path).is_none() || terms::any_node_term(items(volume, &path), &room.node)
+    })
+}

@@ -1,0 +1,128 @@
+//! What of an answer, of an object and of a view must be the same on two servers?
+
+use nodemolt_cluster::resources::{CLAIM, IMAGE, NODE, PDB, POD, POOL, REPLACEMENT};
+use nodemolt_cluster::transport::Resource;
+use nodemolt_core::seen::View;
+use serde_json::{Map, Value, json};
+
+/// The kinds whose objects are compared.
+pub(crate) const COMPARED: [Resource; 7] = [CLAIM, NODE, POD, PDB, POOL, IMAGE, REPLACEMENT];
+
+/// Words without UIDs, times and revisions.
+pub(crate) fn words(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if let Some(length) = uid(rest) {
+            out.push_str("UID");
+            rest = &rest[length..];
+        } else if let Some(length) = time(rest) {
+            out.push_str("TIME");
+            rest = &rest[length..];
+        } else if let Some(after) = rest.strip_prefix("Revision(\"") {
+            out.push_str("Revision(\"");
+            rest = after.trim_start_matches(|it: char| it.is_ascii_digit());
+        } else {
+            out.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    out
+}
+
+fn uid(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let shape = |(at, it): (usize, &u8)| match at {
+        8 | 13 | 18 | 23 => *it == b'-',
+        _ => it.is_ascii_hexdigit(),
+    };
+    (bytes.len() >= 36 && bytes[..36].iter().enumerate().all(shape)).then_some(36)
+}
+
+fn time(text: &str) -> Option<usize> {
+    const SHAPE: &[u8] = b"0000-00-00T00:00:00";
+    let bytes = text.as_bytes();
+    let shape = |(it, shape): (&u8, &u8)| match shape {
+        b'0' => it.is_ascii_digit(),
+        other => it == other,
+    };
+    if bytes.len() <= SHAPE.len() || !bytes.iter().zip(SHAPE).all(shape) {
+        return None;
+    }
+    let fraction = bytes[SHAPE.len()..].iter();
+    let more = fraction.take_while(|it| it.is_ascii_digit() || **it == b'.').count();
+    (bytes.get(SHAPE.len() + more) == Some(&b'Z')).then_some(SHAPE.len() + more + 1)
+}
+
+/// An object without them. Of Kubernetes' own kinds what we write or read: the rest is defaults, of which
+/// the simulator has few.
+pub(crate) fn object(resource: Resource, object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.remove("managedFields");
+        meta.remove("resourceVersion");
+    }
+    if resource == NODE {
+        let spec = pick(&object["spec"], &["taints", "unschedulable", "providerID"]);
+        object = json!({"metadata": object["metadata"], "spec": spec});
+    } else if resource == POD {
+        let spec =
+            pick(&object["spec"], &["nodeName", "priority", "terminationGracePeriodSeconds"]);
+        let status = pick(&object["status"], &["phase", "conditions"]);
+        object = json!({"metadata": object["metadata"], "spec": spec, "status": status});
+        // A server of today counts the changes of a pod's spec, and says so of conditions, too.
+        object["metadata"].as_object_mut().map(|it| it.remove("generation"));
+        for it in object["status"]["conditions"].as_array_mut().into_iter().flatten() {
+            it.as_object_mut()
+                .map(|it| (it.remove("observedGeneration"), it.remove("lastProbeTime")));
+        }
+    }
+    let text = words(&object.to_string());
+    serde_json::from_str(&text).unwrap()
+}
+
+fn pick(from: &Value, fields: &[&str]) -> Value {
+    let picked = fields.iter().filter(|it| !from[**it].is_null());
+    picked.map(|it| ((*it).to_owned(), from[*it].clone())).collect::<Map<_, _>>().into()
+}
+
+/// What eyes show of the objects with this in their names.
+pub(crate) fn shown(view: &View, prefix: &str) -> Vec<String> {
+    let ours = |name: &str| name.contains(prefix);
+    let mut all = Vec::new();
+    all.extend(view.claims.values().filter(|it| ours(&it.name)).map(|it| format!("{it:?}")));
+    all.extend(view.nodes.values().filter(|it| ours(&it.name)).map(|it| format!("{it:?}")));
+    all.extend(view.pools.values().filter(|it| ours(&it.name)).map(|it| format!("{it:?}")));
+    all.extend(view.pods.iter().filter(|it| ours(&it.fit.name)).map(|it| format!("{it:?}")));
+    let images = view.images.values().filter(|it| ours(&it.image.to_string()));
+    all.extend(images.map(|it| format!("{it:?}")));
+    all.extend(view.pdbs.values().filter(|it| ours(&it.name)).map(|it| format!("{it:?}")));
+    all.extend(view.unreadable.iter().filter(|(it, _)| ours(&it.name)).map(|it| format!("{it:?}")));
+    all.iter().map(|it| words(it)).collect()
+}
+
+/// Where two texts differ, line by line; `None` if they do not.
+pub(crate) fn differs(what: &str, real: &str, simulated: &str) -> Option<String> {
+    if real == simulated {
+        return None;
+    }
+    let (left, right): (Vec<&str>, Vec<&str>) =
+        (real.lines().collect(), simulated.lines().collect());
+    let same = left.iter().zip(&right).take_while(|(left, right)| left == right).count();
+    let from = same.saturating_sub(12);
+    let some = |all: &[&str]| {
+        all.iter().skip(from).take(24).map(|it| format!("    {it}\n")).collect::<String>()
+    };
+    Some(format!(
+        "{what}\n  the real one, from line {from}:\n{}  the simulated one:\n{}",
+        some(&left),
+        some(&right)
+    ))
+}
+
+#[test]
+fn what_differs_on_every_server_is_left_out() {
+    let said =
+        "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f at 2026-11-16T06:15:00.25Z in Revision(\"17\"), 2026";
+    assert_eq!(words(said), "UID at TIME in Revision(\"\"), 2026");
+}
