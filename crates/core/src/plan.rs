@@ -37,12 +37,23 @@ use together::Together;
 pub struct Fleet {
     /// By name.
     pub nodes: BTreeMap<String, Node>,
+    /// Those that are not there any more and whose grant was not given back: until then they use it.
+    pub gone: BTreeMap<String, Member>,
     pub pools: BTreeMap<String, PoolState>,
     pub pdbs: Vec<Pdb>,
     /// By pool: pods that we moved and that have no place.
     pub homeless: BTreeMap<String, Homeless>,
     /// How long each phase takes here, as measured.
     pub pace: BTreeMap<Phase, SignedDuration>,
+}
+
+impl Fleet {
+    /// Everyone that budgets look at.
+    pub fn members(&self) -> impl Iterator<Item = (&str, &Member)> {
+        let there = self.nodes.iter().map(|(name, it)| (name.as_str(), &it.member));
+        let gone = self.gone.iter().filter(|(name, _)| !self.nodes.contains_key(*name));
+        there.chain(gone.map(|(name, it)| (name.as_str(), it)))
+    }
 }
 
 /// A node, as far as it decides whether it goes.
@@ -167,7 +178,6 @@ pub fn plan(
     limits: &Limits,
     now: Timestamp,
 ) -> Plan {
-    let members = fleet.nodes.iter().map(|(name, it)| (name.as_str(), &it.member));
     let pdbs = Pdbs::new(&fleet.pdbs);
     // Once for each class: calendars are slow to look through, and nodes are many.
     let openings = limits.classes.iter().map(|(class, it)| (class.as_str(), it.opening(now)));
@@ -180,7 +190,7 @@ pub fn plan(
         now,
         together: Together::new(fleet, &pdbs, now),
         pdbs,
-        rooms: measure(members, limits, grants, Act::Replace, now),
+        rooms: measure(fleet.members(), limits, grants, Act::Replace, now),
         reach: reach.clone(),
     };
     let mut plan = Plan::default();

@@ -429,6 +429,18 @@ fn where_the_old_node_goes_first_nobody_asks_for_room() {
 }
 
 #[test]
+fn a_grant_is_used_until_it_is_given_back_though_its_node_has_gone() {
+    let mut world = one(Vec::new());
+    assert_eq!(world.starts().len(), 1, "alone it starts");
+    let mut member = world.fleet.nodes.values().next().unwrap().member.clone();
+    member.standing = Standing::Outside;
+    let grant = Grant { kind: GrantKind::Replacement, since: ago(minutes(3)) };
+    world.grants.open.insert("gone".to_owned(), grant);
+    world.fleet.gone.insert("gone".to_owned(), member);
+    assert_eq!(world.starts(), [""; 0]);
+}
+
+#[test]
 fn who_is_deleted_by_a_person_passes_budgets_and_counts_against_them() {
     let mut world = World::of([
         ("n1", node("web", "a", vec![web("p")])),

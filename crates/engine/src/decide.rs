@@ -20,11 +20,12 @@ pub(crate) mod wishes;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use nodemolt_core::budget::Grants;
+use nodemolt_core::budget::{Grants, Member, Standing};
 use nodemolt_core::drain::homeless;
 use nodemolt_core::replace::Cause;
 use nodemolt_core::seen::{Claim, Kind, View};
 use nodemolt_core::wanted::Purpose;
+use nodemolt_fit::label;
 
 use crate::Config;
 use crate::act::{Errand, Intent, Question};
@@ -123,6 +124,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let limits = limits::limits(sight);
     let grants = grants(sight);
     let fleet = readings.fleet_mut();
+    fleet.gone = gone(sight);
     fleet.pools = pools::states(sight);
     fleet.pdbs = sight.view.pdbs.values().cloned().collect();
     fleet.homeless = homeless(&going::moved(memory, sight), now);
@@ -219,6 +221,26 @@ fn grants(sight: &Sight<'_>) -> Grants {
         }),
         locked: ledger.locked().map(|it| it.reason.clone()),
     }
+}
+
+/// Nodes that have gone and whose grant stands: with what is known of their pool.
+fn gone(sight: &Sight<'_>) -> BTreeMap<String, Member> {
+    let gone = sight.records.ledger.grants.values();
+    let gone = gone.filter(|it| !sight.view.nodes.contains_key(&it.node)).map(|it| {
+        let pool = it.pool.as_ref().and_then(|it| sight.view.pools.get(it));
+        let mut labels = pool.map(|it| it.template.labels.clone()).unwrap_or_default();
+        labels.extend(it.pool.as_ref().map(|it| (label::NODEPOOL.to_owned(), it.clone())));
+        let member = Member {
+            pool: it.pool.clone(),
+            class: pool.map(|it| it.class.to_string()),
+            labels,
+            // Nobody counts its processors any more.
+            cpu_millis: 0,
+            standing: Standing::Outside,
+        };
+        (it.node.clone(), member)
+    });
+    gone.collect()
 }
 
 /// The earliest time at which something is due.

@@ -213,7 +213,7 @@ pub(crate) fn plan_all(
         placements.of.extend(believed(&memory.verdicts));
         decided = plan(table.readings.fleet(), &placements, &Reach::default(), grants, limits, now);
     }
-    let members = table.readings.fleet().nodes.iter().map(|(name, it)| (name.as_str(), &it.member));
+    let members = table.readings.fleet().members();
     let rooms = measure(members, limits, grants, Act::Replace, now);
     Planned { plan: decided, rooms, placements }
 }
