@@ -14,7 +14,7 @@ use nodemolt_engine::port::{
     Cloud, CloudError, Cluster as _, LaunchError, LaunchRequest, Launched, Machine, Network,
     Offered,
 };
-use nodemolt_engine::{Act, Errand, Intent, Memory, Picture};
+use nodemolt_engine::{Act, Errand, Intent, Picture};
 use serde_json::Value;
 
 use super::{World, config};
@@ -109,17 +109,16 @@ impl World {
 
     /// What an engine would see now, were its watches complete: whoever leads and what it remembers, or
     /// somebody new who has asked all questions.
-    pub fn picture(&mut self) -> Result<Picture, String> {
+    pub fn picture(&self) -> Result<Picture, String> {
         let now = self.now();
         let adapter = self.onlooker();
         let records = at_once(adapter.records()).ok_or("the API server did not answer")?;
         let records = records.map_err(|it| it.to_string())?;
         let config = config(&self.simulation, 0);
-        let leader = self.leader().and_then(|it| self.replicas.get_mut(usize::from(it)));
-        if let Some(memory) = leader.and_then(|it| it.process.as_mut()?.memory()) {
-            return Ok(nodemolt_engine::look(memory, &config, &adapter.view(), &records, now));
-        }
-        let mut memory = Memory::default();
+        // A copy: looking must leave no mark on whoever leads.
+        let leader = self.leader().and_then(|it| self.replicas.get(usize::from(it)));
+        let remembered = leader.and_then(|it| it.process.as_ref()?.memory());
+        let mut memory = remembered.map(nodemolt_engine::Memory::copied).unwrap_or_default();
         let cloud = Window { region: &self.region, cluster: &self.simulation.cluster, now };
         let clock = LocalClock::new(Rc::clone(&self.clock), SignedDuration::ZERO);
         for _ in 0..ROUNDS {
