@@ -286,7 +286,7 @@ fn a_lease_is_taken_only_after_we_saw_it_unchanged_for_its_duration() {
     assert_eq!(written.verb, Verb::Replace);
     let body = written.body.as_ref().unwrap();
     assert_eq!(body["metadata"]["resourceVersion"], "2", "by compare and swap");
-    assert_eq!(body["spec"]["renewTime"], "2026-09-21T13:33:51.000000Z");
+    assert_eq!(body["spec"]["renewTime"], "2026-09-21T14:13:51.000000Z");
 }
 
 #[test]
