@@ -40,6 +40,9 @@ The second also brings Karpenter's EC2NodeClass (with the fields below), NodePoo
 Karpenter's. All kinds are cluster-scoped and in the category `nodemolt`: `kubectl get nodemolt` lists them all.
 What this version reads and does not act upon yet is told by `nodemolt validate`.
 
+In a cluster without Karpenter EC2NodeClass is served in two groups, with the short names of both: `kubectl get ec2nc` lists
+those of `karpenter.k8s.aws` and warns that the name could mean the others. Write `ec2nodeclasses.nodemolt.dev` for those.
+
 A length of time is written like `90s`, `30m`, `1h30m`, `7d` or `2w`; ages of images have no seconds. A field that may be left out says what it means to
 leave it out.
 ";

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     crd::{self, Crd},
+    meta::Object,
     owner,
     problem::{Finding, quoted},
     shape::{self, rule},
@@ -48,10 +49,8 @@ pub const CRD: Crd = Crd {
     definition: || crd::in_versions(crd::finish(AwsImageObject::crd()), &VERSIONS, VERSIONS[2]),
 };
 
-shape::object! {
-    /// One image of one account in one region.
-    AwsImage, AwsImageSpec, AwsImageStatus
-}
+/// One image of one account in one region.
+pub type AwsImage = Object<AwsImageSpec, AwsImageStatus>;
 
 /// Which image, and what is remembered of it.
 #[derive(

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     crd::{self, Crd},
-    meta::Condition,
+    meta::{Condition, Object},
     problem::{Finding, quoted},
-    shape,
+    shape, time,
 };
 
 /// The kind's name.
@@ -37,10 +37,8 @@ pub const CRD: Crd = Crd {
     definition: || crd::finish(DisruptionLedgerObject::crd()),
 };
 
-shape::object! {
-    /// What is granted in this cluster.
-    DisruptionLedger, DisruptionLedgerSpec, DisruptionLedgerStatus
-}
+/// What is granted in this cluster.
+pub type DisruptionLedger = Object<DisruptionLedgerSpec, DisruptionLedgerStatus>;
 
 /// What people ask of nodemolt as a whole.
 #[derive(
@@ -265,5 +263,7 @@ pub fn check(ledger: &DisruptionLedger) -> Vec<Finding> {
         let finding = Finding::error("spec.pause.reason", "cannot be empty");
         found.push(finding.hint("say why: it is shown to whoever waits"));
     }
+    let since = ledger.spec.pause.as_ref().and_then(|it| it.since.as_ref());
+    found.extend(since.and_then(|it| time::check("spec.pause.since", it)));
     found
 }

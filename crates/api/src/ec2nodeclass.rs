@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     crd::{self, Crd, schema},
-    meta::ObjectMeta,
+    meta::Object,
 };
 
 pub use check::check;
@@ -71,21 +71,7 @@ fn karpenter_definition() -> CustomResourceDefinition {
 }
 
 /// What new nodes boot, and with which settings.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EC2NodeClass {
-    /// [`KARPENTER_V1`] or [`NODEMOLT_V1ALPHA1`].
-    pub api_version: String,
-    /// [`KIND`].
-    pub kind: String,
-    /// Its name and labels.
-    pub metadata: ObjectMeta,
-    /// What a person asks for.
-    pub spec: EC2NodeClassSpec,
-    /// What a controller answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<EC2NodeClassStatus>,
-}
+pub type EC2NodeClass = Object<EC2NodeClassSpec, EC2NodeClassStatus>;
 
 /// Which image new nodes boot, where they are, and with which settings.
 #[derive(CustomResource, KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

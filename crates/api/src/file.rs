@@ -27,6 +27,7 @@ use crate::{
 use self::tree::{Content, NodeId, Tree};
 
 pub(crate) mod decode;
+mod parts;
 pub(crate) mod path;
 pub mod raw;
 mod scalar;

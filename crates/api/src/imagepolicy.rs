@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     crd::{self, Crd},
-    meta::{Condition, LabelSelector},
+    meta::{Condition, LabelSelector, Object},
     shape,
 };
 
@@ -43,10 +43,8 @@ pub const CRD: Crd = Crd {
     definition: || crd::finish(ImagePolicyObject::crd()),
 };
 
-shape::object! {
-    /// What holds for the images of the classes it selects.
-    ImagePolicy, ImagePolicySpec, ImagePolicyStatus
-}
+/// What holds for the images of the classes it selects.
+pub type ImagePolicy = Object<ImagePolicySpec, ImagePolicyStatus>;
 
 /// What may boot on the nodes of the classes it selects, and how those nodes are replaced. Where
 /// several policies select a class, every restriction holds.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     crd::{self, Crd},
-    meta::{Condition, one_or_many},
+    meta::{Condition, Object, one_or_many},
     problem::Finding,
     shape, time,
 };
@@ -27,10 +27,8 @@ pub const CRD: Crd = Crd {
     definition: || crd::finish(ImageQuarantineObject::crd()),
 };
 
-shape::object! {
-    /// Images that may not boot.
-    ImageQuarantine, ImageQuarantineSpec, ImageQuarantineStatus
-}
+/// Images that may not boot.
+pub type ImageQuarantine = Object<ImageQuarantineSpec, ImageQuarantineStatus>;
 
 /// Which images, and why. Write exactly one of `id`, `name` and `version`.
 #[derive(
@@ -156,6 +154,12 @@ pub fn check(quarantine: &ImageQuarantine) -> Vec<Finding> {
     for (field, value) in subjects {
         if value.as_deref().is_some_and(|it| it.trim().is_empty()) {
             found.push(Finding::error(format!("spec.{field}"), "cannot be empty"));
+        }
+        let any = |it: &str| it.contains('*') && it.bytes().all(|it| matches!(it, b'*' | b'?'));
+        if field != "id" && value.as_deref().is_some_and(any) {
+            let message = format!("is the {field} of every image: no node could be launched");
+            let hint = "name what they have in common, or pause nodemolt in the DisruptionLedger";
+            found.push(Finding::warning(format!("spec.{field}"), message).hint(hint));
         }
     }
     if reason.trim().is_empty() {

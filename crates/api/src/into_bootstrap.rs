@@ -258,6 +258,9 @@ fn only_values(required: &[Written]) -> BTreeMap<String, String> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
 
+    use nodemolt_core::bootstrap::{Cluster, settings};
+    use nodemolt_core::launch::CapacityType;
+
     use super::*;
     use crate::file::{self, Object, Source};
 

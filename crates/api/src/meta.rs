@@ -58,6 +58,23 @@ pub struct ObjectMeta {
     pub managed_fields: Option<Value>,
 }
 
+/// An object as it stands in a file or in a cluster.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Object<Spec, Status> {
+    /// Its group and version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its name and labels.
+    pub metadata: ObjectMeta,
+    /// What was asked for.
+    pub spec: Spec,
+    /// What a controller answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+}
+
 /// What a controller says about an object: one thing that holds, does not hold, or is not known.
 /// The schema is [`crate::crd::schema::conditions`]; what is read is taken as it comes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

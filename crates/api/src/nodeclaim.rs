@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     crd::{self, Crd, schema},
-    meta::{Condition, ObjectMeta, Quantity, WireRequirement},
+    meta::{Condition, Object, Quantity, WireRequirement},
     nodepool::{NodeClassRef, Taint},
     problem::Finding,
     requirement,
@@ -30,21 +30,7 @@ pub const CRD: Crd = Crd {
 };
 
 /// One machine that somebody wants, and what became of it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NodeClaim {
-    /// [`KARPENTER_V1`].
-    pub api_version: String,
-    /// [`KIND`].
-    pub kind: String,
-    /// Its name and labels.
-    pub metadata: ObjectMeta,
-    /// What the machine must be.
-    pub spec: NodeClaimSpec,
-    /// What became of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<NodeClaimStatus>,
-}
+pub type NodeClaim = Object<NodeClaimSpec, NodeClaimStatus>;
 
 /// What the machine must be. Never changes: another machine is another claim.
 #[derive(

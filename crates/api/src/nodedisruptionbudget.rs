@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     crd::{self, Crd},
-    meta::{Condition, IntOrString},
+    meta::{Condition, IntOrString, Object},
     problem::{Finding, quoted},
     shape,
 };
@@ -39,10 +39,8 @@ pub const CRD: Crd = Crd {
     definition: || crd::finish(NodeDisruptionBudgetObject::crd()),
 };
 
-shape::object! {
-    /// How many of the selected nodes may be away at once.
-    NodeDisruptionBudget, NodeDisruptionBudgetSpec, NodeDisruptionBudgetStatus
-}
+/// How many of the selected nodes may be away at once.
+pub type NodeDisruptionBudget = Object<NodeDisruptionBudgetSpec, NodeDisruptionBudgetStatus>;
 
 /// How many of the selected nodes may be away at once. Write exactly one of `minAvailable` and
 /// `maxUnavailable`.

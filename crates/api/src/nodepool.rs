@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     crd::{self, Crd, schema},
     imagepolicy::read_schedule,
-    meta::{Condition, ObjectMeta, Quantity, WireRequirement},
+    meta::{Condition, Object, Quantity, WireRequirement},
     problem::{Finding, Severity, nearest, quoted},
     requirement,
 };
@@ -30,21 +30,7 @@ pub const CRD: Crd = Crd {
 };
 
 /// Nodes of one sort: what they are, how many there may be, and when they may go.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NodePool {
-    /// [`KARPENTER_V1`].
-    pub api_version: String,
-    /// [`KIND`].
-    pub kind: String,
-    /// Its name and labels.
-    pub metadata: ObjectMeta,
-    /// What a person asks for.
-    pub spec: NodePoolSpec,
-    /// What a controller answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<NodePoolStatus>,
-}
+pub type NodePool = Object<NodePoolSpec, NodePoolStatus>;
 
 /// What the pool's nodes are, how many there may be, and when they may go.
 #[derive(

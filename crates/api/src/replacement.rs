@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     crd::{self, Crd},
     imagepolicy::{DrainLimitAction, ReplacementOrder},
-    meta::Condition,
+    meta::{Condition, Object},
     problem::Finding,
     shape,
 };
@@ -29,10 +29,8 @@ pub const CRD: Crd = Crd {
     definition: || crd::finish(ReplacementObject::crd()),
 };
 
-shape::object! {
-    /// One old node and its successors.
-    Replacement, ReplacementSpec, ReplacementStatus
-}
+/// One old node and its successors.
+pub type Replacement = Object<ReplacementSpec, ReplacementStatus>;
 
 /// Whose replacement this is. It never changes: a later try reopens the same object.
 #[derive(

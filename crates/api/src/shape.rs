@@ -128,12 +128,15 @@ pub(crate) fn length(_: &mut SchemaGenerator) -> Schema {
 pub(crate) fn moment(_: &mut SchemaGenerator) -> Schema {
     let message = "is not a date or a time with its zone: write it as 2026-08-01 or \
                    2026-08-01T12:00:00Z";
-    string(40, &[rule(&format!("self.matches('{MOMENT}')"), message)])
+    string(40, &[rule(&format!("self.matches('^{DATE}({TIME})?$')"), message)])
 }
 
-const MOMENT: &str = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\
-                      ([Tt ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?\
-                      ([Zz]|[+-][0-9]{2}(:?[0-9]{2})?))?$";
+/// A date of any year, with as many days as its month may have. Only the calendar knows which years have
+/// a 29th of February.
+pub(crate) const DATE: &str = "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])\
+                               |(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|[12][0-9]))";
+const TIME: &str = "[Tt ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?\
+                    ([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)";
 
 /// A time that a program wrote.
 pub(crate) fn time(_: &mut SchemaGenerator) -> Schema {
@@ -147,12 +150,16 @@ pub(crate) fn number_or_percent(_: &mut SchemaGenerator) -> Schema {
     int_or_string("^([0-9]{1,9}|(100|[0-9]{1,2})%)$", message)
 }
 
+/// What Kubernetes' own number-or-string holds.
+const INT32_MAX: i32 = i32::MAX;
+
 /// A number that is not negative, or a string that matches. A number in quotes should match, too:
 /// templates write it so.
 pub(crate) fn int_or_string(pattern: &str, message: &str) -> Schema {
     let rule = rule(
         &format!(
-            "type(self) == int ? self >= 0 : (type(self) == string && self.matches('{pattern}'))"
+            "type(self) == int ? self >= 0 && self <= {INT32_MAX} : \
+             (type(self) == string && self.matches('{pattern}'))"
         ),
         message,
     );
@@ -245,27 +252,3 @@ pub(crate) fn label_selector(generator: &mut SchemaGenerator) -> Schema {
         "x-kubernetes-map-type": "atomic",
     })
 }
-
-/// An object as it stands in a file or in a cluster.
-macro_rules! object {
-    ($(#[$about:meta])* $name:ident, $spec:ty, $status:ty) => {
-        $(#[$about])*
-        #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        pub struct $name {
-            /// Its group and version.
-            pub api_version: String,
-            /// Its kind.
-            pub kind: String,
-            /// Its name and labels.
-            pub metadata: $crate::meta::ObjectMeta,
-            /// What was asked for.
-            pub spec: $spec,
-            /// What was found out.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            pub status: Option<$status>,
-        }
-    };
-}
-
-pub(crate) use object;

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     ec2nodeclass::{self, AmiSelectorTerm, EC2NodeClass},
-    meta::{ObjectMeta, Quantity, WireRequirement},
+    meta::{Object, Quantity, WireRequirement},
     nodepool::{
         self, Budget, Disruption, NodeClaimTemplate, NodeClaimTemplateSpec, NodeClassRef,
         NodePoolSpec, NodePoolStatus, Taint, TemplateMeta,
@@ -125,21 +125,7 @@ impl From<ClassRef> for NodeClassRef {
 }
 
 /// A pool as v1beta1 wrote it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NodePool {
-    /// [`POOL`].
-    pub api_version: String,
-    /// `NodePool`.
-    pub kind: String,
-    /// Its name and labels.
-    pub metadata: ObjectMeta,
-    /// What a person asks for.
-    pub spec: Spec,
-    /// What a controller answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<NodePoolStatus>,
-}
+pub type NodePool = Object<Spec, NodePoolStatus>;
 
 /// What a person asks for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Are objects judged as the API server judges them?
 //!
-//! `tests/oddity` is a kind made of every keyword that a schema may have, with what a real API server said
+//! `tests/oddity` is a kind made of the keywords that say what is admitted, with what a real API server said
 //! to each of its cases: there our validator must say the same, word for word. `tests/admission` has the
 //! cases of the kinds that we serve, which e2e runs on a real server too.
 

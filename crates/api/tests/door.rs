@@ -388,6 +388,71 @@ fn lists_are_read_item_by_item() {
 }
 
 #[test]
+fn items_of_a_typed_list_need_not_say_what_they_are() {
+    let objects = check(
+        "
+        apiVersion: karpenter.sh/v1alpha1
+        kind: NodeDisruptionBudgetList
+        items:
+        - metadata: {name: one}
+          spec: {labelSelectors: [{}], maxUnavailable: 1}
+        - {apiVersion: nodemolt.dev/v1alpha1, kind: EC2NodeClass, metadata: {name: two}, spec: {amiFamily: AL2}}
+        - metadata: {name: three}
+          spec: {labelSelectors: [{}], maxUnavailable: many}
+        ",
+        "
+        f.yaml:8:32: items[2].spec.maxUnavailable: `many` is neither a number nor a percentage
+          write a number such as 3, or a share such as 10%
+        ",
+    );
+    let names: Vec<&str> = objects.iter().map(|it| it.value.name()).collect();
+    assert_eq!(names, ["one", "two"]);
+    // Of a plain list nobody knows what its items are.
+    check(
+        "
+        apiVersion: v1
+        kind: List
+        items:
+        - metadata: {name: one}
+        ",
+        "
+        f.yaml:4:3: items[0].apiVersion: is missing
+          for example `apiVersion: karpenter.k8s.aws/v1` and `kind: EC2NodeClass`
+        f.yaml:4:3: items[0].kind: is missing
+          for example `apiVersion: karpenter.k8s.aws/v1` and `kind: EC2NodeClass`
+        ",
+    );
+}
+
+#[test]
+fn json_may_stand_behind_json() {
+    let budget = |name: &str, most: &str| {
+        format!(
+            r#"{{"apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeDisruptionBudget",
+  "metadata": {{"name": "{name}"}}, "spec": {{"labelSelectors": [{{}}], "maxUnavailable": {most}}}}}"#
+        )
+    };
+    let text = format!(
+        "{}\n{}{} {{\"apiVersion\": \n---\n{}\n",
+        budget("one", "1"),
+        budget("two", "\"é\""),
+        budget("three", "3"),
+        budget("four", "4")
+    );
+    let (objects, problems) = read(&source(&text));
+    let names: Vec<&str> = objects.iter().map(|it| it.value.name()).collect();
+    assert_eq!(names, ["one", "three", "four"]);
+    let told: Vec<(usize, usize, &str)> =
+        problems.iter().map(|it| (it.line, it.column, it.field.as_str())).collect();
+    // Places are those of the whole file; of what breaks off the parser says where it gave up.
+    let line = text.lines().nth(3).unwrap();
+    let column = line[..line.find("\"maxUnavailable").unwrap()].chars().count() + 1;
+    assert_eq!(told[0], (4, column, "spec.maxUnavailable"), "{problems:?}");
+    assert_eq!(told.len(), 2, "{problems:?}");
+    assert_eq!(&text[problems[0].span.clone().unwrap()], "\"maxUnavailable\"");
+}
+
+#[test]
 fn karpenters_rules_for_terms_hold_with_its_words() {
     let found = |terms: &str| {
         let text = format!(
@@ -1087,6 +1152,25 @@ proptest! {
             read(&source);
         }
         read(&Source { name: "f".to_owned(), text: String::from_utf8_lossy(&bytes).into_owned() });
+    }
+
+    /// JSON behind JSON, with anything between and damage anywhere: each problem has its place in the text.
+    #[test]
+    fn no_stream_of_json_breaks_the_door(
+        parts in prop::collection::vec(prop::sample::select(&[
+            r#"{"apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeDisruptionBudget", "metadata": {"name": "é"}, "spec": {}}"#,
+            r#"{"apiVersion": "nodemolt.dev/v1alpha1", "kind": "EC2NodeClassList", "items": [{"metadata": 1}, {}, 2]}"#,
+            r#"{"kind": "List", "items": [{"kind": "NodePoolList", "apiVersion": "karpenter.sh/v1", "items": [{"spec": 1}]}]}"#,
+            "{}", "[]", "5", "\"ü\"", "{", "}", "\n", " ", "é", "\n---\n", ",", "# x\n", "\t", "\r\n", "null", "a: b\n",
+        ][..]), 0..12)
+    ) {
+        let text = format!("{{}}{}", parts.concat());
+        for it in read(&source(&text)).1 {
+            prop_assert!(it.line >= 1 && it.line <= text.lines().count() + 1 && it.column >= 1);
+            if let Some(span) = it.span {
+                prop_assert!(text.get(span.clone()).is_some(), "{span:?} is no part of the text");
+            }
+        }
     }
 
     #[test]

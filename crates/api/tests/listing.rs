@@ -8,7 +8,10 @@ use std::fmt::Write as _;
 use nodemolt_api::file::Source;
 use nodemolt_api::listing::{Listing, World};
 use nodemolt_api::problem::Severity;
+use nodemolt_fit::label;
+use nodemolt_fit::pack::pack;
 use nodemolt_fit::pod::{Demand, Pod};
+use nodemolt_fit::pool::Pool;
 use nodemolt_fit::taint::{Effect, Taint};
 use proptest::prelude::*;
 
@@ -314,6 +317,24 @@ fn a_volume_that_is_still_to_be_made_cannot_be_in_two_places() {
 }
 
 #[test]
+fn a_cron_job_stands_for_one_run_unless_one_is_under_way() {
+    let cron = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c}\nspec: {schedule: '* * * * *', jobTemplate: {spec: {parallelism: 3, template: {spec: {containers: [{name: c}]}}}}}\n";
+    let job = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: c-123, ownerReferences: [{apiVersion: batch/v1, kind: CronJob, name: c, uid: u, controller: true}]}\nspec: {parallelism: 2, template: {spec: {containers: [{name: c}]}}}\n";
+    let done = format!("{job}status: {{conditions: [{{type: Complete, status: 'True'}}]}}\n");
+    let pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: x, uid: u, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: c-123, uid: u, controller: true}]}\nspec: {containers: [{name: c}]}\n";
+    for (text, expected) in [
+        (cron.to_owned(), 3),
+        (cron.replace("{schedule", "{suspend: true, schedule"), 0),
+        (format!("{cron}{job}"), 2),
+        (format!("{cron}{done}"), 3),
+        (format!("{cron}{pod}"), 1),
+        (format!("{cron}{job}{pod}"), 2),
+    ] {
+        assert_eq!(world(&text, &[]).pods.len(), expected, "{text}");
+    }
+}
+
+#[test]
 fn the_labels_of_a_namespace_are_not_guessed() {
     let there = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: q, namespace: o, labels: {a: b}}\nspec: {nodeName: one, containers: [{name: c}]}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: one}\nstatus: {allocatable: {cpu: 4, pods: 10}}\n";
     let namespace = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: o, labels: {t: x}}\n";
@@ -351,21 +372,27 @@ fn the_labels_of_a_namespace_are_not_guessed() {
 #[test]
 fn who_must_avoid_a_daemon_is_not_sent_where_it_will_come() {
     let set = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec:\n  selector: {}\n  template: {metadata: {labels: {a: d}}, spec: {containers: [{name: c}]}}\n";
-    let node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: one}\nstatus: {allocatable: {cpu: 4, pods: 10}}\n";
-    for (avoided, expected) in [
-        (
-            "d",
-            vec![
-                "the pods of the DaemonSet `default/d`, which it must avoid, on nodes that have none yet",
-            ],
-        ),
-        ("e", vec![]),
+    let node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: one, labels: {kubernetes.io/hostname: one, topology.kubernetes.io/zone: z}}\nstatus: {allocatable: {cpu: 4, pods: 10}}\n";
+    let pools = [Pool { name: "default".to_owned(), ..Pool::default() }];
+    let unforeseen = "the pods of the DaemonSet `default/d`, which it must avoid within topology.kubernetes.io/zone, on nodes that are still to come";
+    for (key, avoided, pools, unmodelled, placed) in [
+        // On its own node it is known what will be there.
+        (label::HOSTNAME, "d", &pools[..], vec![], false),
+        (label::HOSTNAME, "e", &pools[..], vec![], true),
+        // Who else gets a node in the zone, and a daemon with it, is not.
+        (label::ZONE, "d", &pools[..], vec![unforeseen], false),
+        (label::ZONE, "d", &[], vec![], false),
+        (label::ZONE, "e", &pools[..], vec![], true),
     ] {
         let pod = written(&format!(
-            "  affinity: {{podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: kubernetes.io/hostname, labelSelector: {{matchLabels: {{a: {avoided}}}}}}}]}}}}\n{PLAIN}"
+            "  affinity: {{podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: {key}, labelSelector: {{matchLabels: {{a: {avoided}}}}}}}]}}}}\n{PLAIN}"
         ));
-        let demand = only(&(pod + set + node));
-        assert_eq!(demand.unmodelled, expected);
+        let (listing, errors) = listing(&(pod + set + node));
+        assert!(errors.is_empty(), "{errors:?}");
+        let world = World::new(&listing, &BTreeSet::new(), pools, &[]).unwrap();
+        assert_eq!(world.pods[0].demand.unmodelled, unmodelled, "{key} {avoided}");
+        let packing = pack(&world.pods, &world.nodes, &[]);
+        assert_eq!(packing.placed.len(), usize::from(placed), "{key} {avoided}");
     }
 }
 

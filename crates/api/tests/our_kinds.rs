@@ -364,7 +364,7 @@ spec: {nodeClaim: {name: web, uid: u}}
 apiVersion: nodemolt.dev/v1alpha1
 kind: DisruptionLedger
 metadata: {name: mine}
-spec: {pause: {reason: ' '}}
+spec: {pause: {reason: ' ', since: 2026-02-29}}
 ---
 apiVersion: infrastructure.cluster.x-k8s.io/v1alpha3
 kind: AWSImage
@@ -384,6 +384,16 @@ apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
 kind: AWSImage
 metadata: {name: ubuntu}
 spec: {image: {ref: {id: ubuntu}}}
+---
+apiVersion: nodemolt.dev/v1alpha1
+kind: ImageQuarantine
+metadata: {name: all}
+spec: {name: '*?', reason: panic}
+---
+apiVersion: nodemolt.dev/v1alpha1
+kind: ImageQuarantine
+metadata: {name: some}
+spec: {version: 'v2*', reason: recalled}
 ";
     let source = Source { name: "f.yaml".to_owned(), text: text.to_owned() };
     let told: Vec<String> = read(&source).1.iter().map(ToString::to_string).collect();
@@ -399,6 +409,7 @@ spec: {image: {ref: {id: ubuntu}}}
             "f.yaml:16:12: metadata.name: is not the UID of the old claim",
             "f.yaml:21:12: metadata.name: `mine` is not the ledger: there is one for the cluster",
             "f.yaml:22:16: spec.pause.reason: cannot be empty",
+            "f.yaml:22:29: spec.pause.since: `2026-02-29` is not a date or a time with its zone",
             "f.yaml:26:12: metadata.name: is not the image's id `ami-0f2e5eec7ae0a1986`",
             "f.yaml:28:3: spec.region: `eu-west-1` and `eu-central-1` in image.ref differ",
             "f.yaml:29:3: spec.ownerAccount: `amazon` is not the number of an account",
@@ -406,6 +417,7 @@ spec: {image: {ref: {id: ubuntu}}}
             "f.yaml:31:31: spec.memory.firstOwner: `12` is not an owner",
             "f.yaml:36:55: spec.kubernetesVersion: expected a string, found the number `1.20`",
             "f.yaml:41:22: spec.image.ref.id: `ubuntu` is not the id of an image",
+            "f.yaml:46:8: spec.name: is the name of every image: no node could be launched",
         ]
     );
 }

@@ -695,12 +695,16 @@ pub(crate) struct UserdataLint {
 ///
 /// Every object is asked about twice: would the API server take it (by schema and rules of the definitions
 /// that `nodemolt crds --standalone` prints), and could the controller do what it says? Objects of other
-/// kinds are passed over with a note. No cluster is needed.
+/// kinds are passed over with a note. Classes are held to the `ImagePolicies` that are given along with them, as
+/// the admission policies of `nodemolt crds --policies` would. No cluster is needed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   # before a merge, in CI
-  nodemolt validate -f manifests/
+  nodemolt validate -R -f manifests/
+
+  # may these classes name these owners and images?
+  nodemolt validate -f policies/ -f classes/
 
   # what a template renders
   helm template . | nodemolt validate -f -
@@ -716,6 +720,10 @@ pub(crate) struct Validate {
     /// standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
+
+    /// Look into the folders of a folder, too
+    #[arg(short = 'R', long)]
+    pub recursive: bool,
 
     /// What is in the cluster now: objects with the same kind and name are changed, not created
     #[arg(long, value_name = "FILE")]
@@ -758,7 +766,7 @@ pub(crate) struct Crds {
     pub standalone: bool,
 
     /// Print the admission policies that lock classes down, in place of the definitions
-    #[arg(long, conflicts_with_all = ["only", "standalone", "output"])]
+    #[arg(long, conflicts_with_all = ["only", "standalone"])]
     pub policies: bool,
 
     /// How to print
@@ -783,7 +791,7 @@ Examples:
   nodemolt pack -f deployment.yaml -f pools/ --region us-east-1
 
   # all that is pending in a cluster
-  kubectl get pods,nodes,nodepools,ec2nodeclasses,daemonsets,namespaces,pv,pvc,storageclasses,csinodes,priorityclasses -A -o yaml > cluster.yaml
+  kubectl get pods,nodes,nodepools,nodeclaims,ec2nodeclasses,daemonsets,namespaces,pv,pvc,storageclasses,csinodes,priorityclasses -A -o yaml > cluster.yaml
   nodemolt pack -f cluster.yaml
 
   # where would the pods of two nodes go, if both left?
@@ -794,7 +802,8 @@ Examples:
 
 Prices:         `aws pricing get-products --service-code AmazonEC2 …`, `aws ec2 describe-spot-price-history`, or a
                 table: a line `type,REGION`, then `m5.large,0.096`
-Offerings:      `aws ec2 describe-instance-type-offerings --location-type availability-zone`
+Offerings:      `aws ec2 describe-instance-type-offerings --location-type availability-zone`, `aws ec2
+                describe-capacity-reservations`, and what is not to be had just now, as docs/pack.md shows
 Exit codes:     0 every pod has a place, 1 some have none, 64 mistyped
 ")]
 pub(crate) struct Pack {
@@ -814,7 +823,7 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "FILE")]
     pub prices: Vec<PathBuf>,
 
-    /// In which zones instance types are offered. May be repeated
+    /// In which zones instance types are offered, and what can be had there just now. May be repeated
     #[arg(long, value_name = "FILE")]
     pub offerings: Vec<PathBuf>,
 
@@ -834,7 +843,7 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "SHARE", default_value = "0.075", value_parser = share)]
     pub vm_memory_overhead_percent: u32,
 
-    /// Account for one pod: what it asks, where it goes, what stands in its way
+    /// Account for one pod: what it asks, where it goes, what stands in its way on every node and pool
     #[arg(long, value_name = "NAMESPACE/POD")]
     pub explain: Option<String>,
 

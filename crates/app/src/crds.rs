@@ -3,14 +3,16 @@
 use std::fmt::Write as _;
 
 use nodemolt_api::crd::{self, Crd, print};
+use nodemolt_api::file::{Source, raw};
 use nodemolt_api::lockdown;
+use serde_json::{Value, json};
 
 use crate::cli::{CrdFormat, Crds};
 use crate::output::{Answer, Exit, Failure};
 
 pub(crate) fn run(verb: &Crds) -> Result<Answer, Failure> {
     let data = if verb.policies {
-        policies()
+        policies(verb.output)
     } else {
         let chosen = chosen(&verb.only, verb.standalone)?;
         match verb.output {
@@ -22,13 +24,20 @@ pub(crate) fn run(verb: &Crds) -> Result<Answer, Failure> {
     Ok(Answer { data, talk: String::new(), exit: Exit::Done })
 }
 
-/// As they are written, with what they say about themselves.
-fn policies() -> String {
+/// As they are written, with what they say about themselves; or as one JSON object that holds them all.
+fn policies(output: CrdFormat) -> String {
     let mut data = String::new();
     for (_, text) in lockdown::POLICIES {
         let _ = write!(data, "---\n{text}");
     }
-    data
+    match output {
+        CrdFormat::Yaml => data,
+        CrdFormat::Json => {
+            let source = Source { name: String::new(), text: data };
+            let items: Vec<Value> = raw::objects(&source).into_iter().map(|it| it.value).collect();
+            format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": items}))
+        }
+    }
 }
 
 /// The definitions that were asked for: by kind, plural, short name or whole name.

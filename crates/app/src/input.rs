@@ -284,31 +284,62 @@ fn take(object: &Located<Object>, objects: &mut Objects) -> Vec<Finding> {
 pub(crate) fn list_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
-        if !path.is_dir() {
-            files.push(path.clone());
-            continue;
+        let listed = list_manifests(path, false)?;
+        if listed.files.is_empty() {
+            anyhow::bail!("no .yaml, .yml or .json file in `{}`", path.display());
         }
-        let entries = std::fs::read_dir(path)
-            .with_context(|| format!("could not list `{}`", path.display()))?;
-        let mut inside = Vec::new();
+        files.extend(listed.files);
+    }
+    Ok(files)
+}
+
+/// What a path stands for.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    pub files: Vec<PathBuf>,
+    /// How many manifests are in folders below that were not asked for.
+    pub nested: usize,
+}
+
+/// A file itself, or the manifests of a folder, in the order of their names. Links to folders are not
+/// followed: they may lead back.
+pub(crate) fn list_manifests(path: &Path, recursive: bool) -> Result<Listed> {
+    if !path.is_dir() {
+        return Ok(Listed { files: vec![path.to_owned()], nested: 0 });
+    }
+    let mut listed = Listed::default();
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let could_not = || format!("could not list `{}`", folder.display());
+        let below = folder != path;
+        let entries = match std::fs::read_dir(&folder) {
+            // What nobody asked for is counted as far as it can be.
+            Err(_) if below && !recursive => continue,
+            entries => entries.with_context(could_not)?,
+        };
         for entry in entries {
-            let entry = entry.with_context(|| format!("could not list `{}`", path.display()))?;
+            let entry = entry.with_context(could_not)?;
             let found = entry.path();
             let manifest = found
                 .extension()
                 .and_then(|it| it.to_str())
                 .is_some_and(|it| matches!(it, "yaml" | "yml" | "json"));
-            if manifest && found.is_file() {
-                inside.push(found);
+            if entry.file_type().with_context(could_not)?.is_dir() {
+                folders.push(found);
+            } else if manifest && found.is_file() {
+                if below && !recursive {
+                    listed.nested += 1;
+                } else {
+                    listed.files.push(found);
+                }
             }
         }
-        inside.sort();
-        if inside.is_empty() {
-            anyhow::bail!("no .yaml, .yml or .json file in `{}`", path.display());
-        }
-        files.extend(inside);
     }
-    Ok(files)
+    listed.files.sort();
+    if listed.files.is_empty() && listed.nested == 0 {
+        anyhow::bail!("no .yaml, .yml or .json file in `{}`", path.display());
+    }
+    Ok(listed)
 }
 
 /// A problem with the line it is about.

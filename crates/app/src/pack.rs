@@ -56,7 +56,7 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
             .push("there are neither nodes that stay nor pools: nothing can be placed".to_owned());
     }
     if let Some(named) = &verb.explain {
-        return explained(verb, look, &world, &pools, (named, &types), market, talk);
+        return explained(verb, look, &world, &pools, (named, &types), market, &talk);
     }
     let packing = pack(&world.pods, &world.nodes, &pools.able);
     talk.notes.extend(attach_limits(&packing, &world, &files));
@@ -80,7 +80,7 @@ fn explained(
     pools: &Pools,
     (named, types): (&str, &Types),
     market: Market,
-    talk: Talk,
+    talk: &Talk,
 ) -> Result<Answer, Failure> {
     let found = account::find(world, named)?;
     let (packing, account) = explain(&world.pods, &world.nodes, &pools.able, &found.id());

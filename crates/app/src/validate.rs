@@ -4,8 +4,11 @@
 //!
 //! Two are asked about every object: the API server (through our validator, from the CRD alone) and the
 //! controller (through the strict door and the conversions that it makes itself). What one has said about
-//! a field the other need not say again.
+//! a field the other need not say again. Of classes the admission policies are asked, too, for the
+//! `ImagePolicies` that came along.
 
+mod fences;
+mod once;
 mod page;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +28,7 @@ use nodemolt_fit::capacity::NodeSettings;
 use serde::Serialize;
 use serde_json::Value;
 
+use self::fences::Fences;
 use crate::cli::{Validate, ValidateFormat};
 use crate::input;
 use crate::output::{self, Answer, Exit, Failure, Look};
@@ -37,6 +41,7 @@ const OBJECT_BYTES_MAX: usize = 1_572_864;
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum By {
     ApiServer,
+    AdmissionPolicy,
     Controller,
 }
 
@@ -69,6 +74,10 @@ pub(crate) struct Report {
     objects: Vec<Looked>,
     /// What belongs to no object: YAML that is none, kinds that are not ours.
     loose: Vec<Said>,
+    /// Of folders that were not looked into.
+    folders: Vec<Said>,
+    /// How many files are in those.
+    left_out: usize,
 }
 
 pub(crate) fn run(verb: &Validate, look: Look) -> Result<Answer, Failure> {
@@ -78,9 +87,11 @@ pub(crate) fn run(verb: &Validate, look: Look) -> Result<Answer, Failure> {
         None => Vec::new(),
     };
     let mut report = Report::default();
-    for source in read_sources(&verb.files, &mut report) {
-        look_at(&source, &validators, &old, &mut report);
+    let mut sound = Vec::new();
+    for source in read_sources(&verb.files, verb.recursive, &mut report) {
+        sound.extend(look_at(&source, &validators, &old, &mut report));
     }
+    ask_fences(&sound, &old, &mut report);
     tell_twins(&mut report);
     report.settle();
     let exit = if report.refused() { Exit::Failed } else { Exit::Done };
@@ -128,17 +139,25 @@ fn name(object: &Value) -> &str {
     }
 }
 
-fn read_sources(paths: &[PathBuf], report: &mut Report) -> Vec<Source> {
+fn read_sources(paths: &[PathBuf], recursive: bool, report: &mut Report) -> Vec<Source> {
     let mut sources = Vec::new();
     for path in paths {
-        let files = match input::list_files(std::slice::from_ref(path)) {
-            Ok(files) => files,
+        let listed = match input::list_manifests(path, recursive) {
+            Ok(listed) => listed,
             Err(error) => {
-                report.loose.push(unreadable(path, &error));
+                report.loose.push(told_of_file(path, Finding::error("", format!("{error:#}"))));
                 continue;
             }
         };
-        read_files(&files, &mut sources, report);
+        if listed.nested > 0 {
+            let nouns = if listed.nested == 1 { "manifest is" } else { "manifests are" };
+            let message = format!("{} {nouns} in folders below it, and left out", listed.nested);
+            let severity = if listed.files.is_empty() { Severity::Error } else { Severity::Note };
+            let finding = Finding { severity, ..Finding::note("", message) };
+            report.folders.push(told_of_file(path, finding.hint("pass -R to look into them, too")));
+            report.left_out += listed.nested;
+        }
+        read_files(&listed.files, &mut sources, report);
     }
     sources
 }
@@ -148,7 +167,7 @@ fn read_files(paths: &[PathBuf], sources: &mut Vec<Source>, report: &mut Report)
         let bytes = match input::read_bytes(path) {
             Ok(bytes) => bytes,
             Err(error) => {
-                report.loose.push(unreadable(path, &error));
+                report.loose.push(told_of_file(path, Finding::error("", format!("{error:#}"))));
                 continue;
             }
         };
@@ -162,23 +181,16 @@ fn read_files(paths: &[PathBuf], sources: &mut Vec<Source>, report: &mut Report)
 }
 
 /// One file that cannot be read does not hide what is to be said of the others.
-fn unreadable(path: &Path, error: &anyhow::Error) -> Said {
-    let problem = Problem {
-        severity: Severity::Error,
-        file: path.display().to_string(),
-        line: 1,
-        column: 1,
-        span: None,
-        field: String::new(),
-        message: format!("{error:#}"),
-        hint: None,
-    };
+fn told_of_file(path: &Path, finding: Finding) -> Said {
+    let Finding { severity, field, message, hint } = finding;
+    let file = path.display().to_string();
+    let problem = Problem { severity, file, line: 1, column: 1, span: None, field, message, hint };
     Said { by: By::Controller, reason: None, problem }
 }
 
 fn read_raw(paths: &[PathBuf]) -> Result<Vec<Located<Value>>, Failure> {
     let mut report = Report::default();
-    let sources = read_sources(paths, &mut report);
+    let sources = read_sources(paths, false, &mut report);
     if let Some(said) = report.loose.first() {
         return Err(Failure::new(&said.problem));
     }
@@ -189,7 +201,13 @@ fn read_raw(paths: &[PathBuf]) -> Result<Vec<Located<Value>>, Failure> {
     Ok(found)
 }
 
-fn look_at(source: &Source, validators: &Validators, old: &[Located<Value>], report: &mut Report) {
+/// The objects that the strict door takes.
+fn look_at(
+    source: &Source,
+    validators: &Validators,
+    old: &[Located<Value>],
+    report: &mut Report,
+) -> Vec<Located<Object>> {
     let (sound, problems) = file::read_as_applied(source);
     let first = report.objects.len();
     for object in raw::objects(source) {
@@ -214,14 +232,39 @@ fn look_at(source: &Source, validators: &Validators, old: &[Located<Value>], rep
     }
     for problem in rest {
         let said = Said { by: By::Controller, reason: None, problem };
-        let line = said.problem.line;
-        let owner = report.objects[first..]
-            .iter_mut()
-            .rev()
-            .find(|it| (it.line..=it.last_line).contains(&line));
-        match owner {
-            Some(owner) => owner.said.push(said),
-            None => report.loose.push(said),
+        attach(said, &mut report.objects[first..], &mut report.loose);
+    }
+    sound
+}
+
+/// To the object that stands there.
+fn attach(said: Said, objects: &mut [Looked], loose: &mut Vec<Said>) {
+    let Problem { file, line, .. } = &said.problem;
+    let owner = objects
+        .iter_mut()
+        .rev()
+        .find(|it| it.file == *file && (it.line..=it.last_line).contains(line));
+    match owner {
+        Some(owner) => owner.said.push(said),
+        None => loose.push(said),
+    }
+}
+
+fn ask_fences(sound: &[Located<Object>], old: &[Located<Value>], report: &mut Report) {
+    let fences = Fences::of(sound);
+    for object in sound {
+        let Object::Class(class) = &object.value else { continue };
+        let group = class.api_version.split('/').next();
+        let before = old.iter().find(|it| {
+            text(&it.value, "kind") == class.kind
+                && text(&it.value, "apiVersion").split('/').next() == group
+                && text_of_metadata(&it.value, "name") == class.metadata.name
+        });
+        let before = before.and_then(|it| serde_json::from_value(it.value.clone()).ok());
+        for finding in fences.judge(class, before.as_ref()) {
+            let problem = object.problem(finding);
+            let said = Said { by: By::AdmissionPolicy, reason: None, problem };
+            attach(said, &mut report.objects, &mut report.loose);
         }
     }
 }
@@ -382,7 +425,7 @@ impl Report {
                 .filter(|it| it.by == By::ApiServer && it.problem.severity == Severity::Error)
                 .map(|it| it.problem.field.clone())
                 .collect();
-            closer(&mut object.said);
+            once::fold(&mut object.said);
             // The controller's remedy is worth more than its saying the same again.
             let mut hints: BTreeMap<String, String> = BTreeMap::new();
             object.said.retain(|it| {
@@ -402,34 +445,13 @@ impl Report {
             sort(&mut object.said);
         }
         sort(&mut self.loose);
+        sort(&mut self.folders);
     }
 
     fn refused(&self) -> bool {
         self.objects.iter().any(|it| worst(&it.said) == Some(Severity::Error))
             || worst(&self.loose) == Some(Severity::Error)
-    }
-}
-
-/// Where both know one rule, the server says it of a whole list and the controller of one item: one
-/// finding, in the server's words, at the closer place.
-fn closer(said: &mut Vec<Said>) {
-    let exact: Vec<Problem> = said
-        .iter()
-        .filter(|it| it.by == By::Controller && it.problem.severity == Severity::Error)
-        .map(|it| it.problem.clone())
-        .collect();
-    for problem in exact {
-        let below = |it: &Said| {
-            it.by == By::ApiServer
-                && it.problem.severity == Severity::Error
-                && problem.field.starts_with(&it.problem.field)
-                && it.problem.message.ends_with(&problem.message)
-        };
-        let Some(server) = said.iter_mut().find(|it| below(it)) else { continue };
-        server.problem.line = problem.line;
-        server.problem.column = problem.column;
-        server.problem.hint = server.problem.hint.take().or_else(|| problem.hint.clone());
-        said.retain(|it| it.by != By::Controller || it.problem != problem);
+            || worst(&self.folders) == Some(Severity::Error)
     }
 }
 

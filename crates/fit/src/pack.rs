@@ -61,8 +61,8 @@ pub fn explain(
     let packing = finish::packing(&best.state, &best.left);
     let of = |kind: &Kind<'_>| kind.pods.iter().copied().find(|at| world.pods[*at].id() == *pod);
     let kinds = world.kinds.iter().enumerate();
-    let watched = kinds.filter(|(_, it)| it.demand.placeable());
-    let watched = watched.filter_map(|(at, it)| Some((at, of(it)?))).next();
+    let mut placeable = kinds.filter(|(_, it)| it.demand.placeable());
+    let watched = placeable.find_map(|(at, it)| Some((at, of(it)?)));
     let account = watched.map(|(kind, pod)| {
         if best.left[kind].contains(&pod) {
             return miss::account(&best.state, kind);

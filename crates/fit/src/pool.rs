@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use crate::{
-    capacity::Amounts, label, pod::Demand, requirement::Written, selector::Labels, taint::Taint,
+    capacity::Amounts, label, pod::Pod, requirement::Written, selector::Labels, taint::Taint,
 };
 
 /// Nodes that do not exist yet.
@@ -25,8 +25,8 @@ pub struct Pool {
     pub limits: Amounts,
     /// How much exists, in the same words: all of the pool's nodes, those that leave included.
     pub used: Amounts,
-    /// Pods that every node gets which they tolerate and select.
-    pub daemons: Vec<Arc<Demand>>,
+    /// Pods of `DaemonSet`s, one each: every node gets them that they tolerate and select.
+    pub daemons: Vec<Pod>,
     pub machines: Arc<Vec<Machine>>,
 }
 

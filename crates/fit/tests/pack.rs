@@ -142,7 +142,8 @@ fn the_account_of_a_pod_agrees_with_its_packing() {
     let (mut placed, mut left, mut new) = (0, 0, 0);
     for seed in 0..600 {
         let world = world(seed, USUAL);
-        let Some(pod) = world.pods.get(seed as usize % world.pods.len().max(1)) else { continue };
+        let at = usize::try_from(seed).unwrap() % world.pods.len().max(1);
+        let Some(pod) = world.pods.get(at) else { continue };
         let (packing, account) = explain(&world.pods, &world.nodes, &world.pools, &pod.id());
         assert_eq!(packing, packed(&world), "world {seed}");
         let Some(account) = account else {

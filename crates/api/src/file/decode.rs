@@ -144,11 +144,10 @@ impl de::Error for Wrong {
     }
 
     fn invalid_type(unexpected: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        let unexpected = match unexpected {
-            // serde's word for what YAML calls null.
-            de::Unexpected::Unit => "nothing".to_owned(),
-            other => other.to_string(),
-        };
+        // serde calls it a unit value.
+        if unexpected == de::Unexpected::Unit {
+            return Self::new(format!("expected {expected}, found null"));
+        }
         Self::new(format!("expected {expected}, found {unexpected}"))
     }
 

@@ -13,6 +13,7 @@ use serde_saphyr::granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanErr
 
 use crate::problem::{Finding, Place, quoted};
 
+use super::parts::{Shift, parts};
 use super::scalar;
 
 /// Deeper than any Kubernetes object we read (a class has 8 levels, managed fields some 20), and
@@ -27,7 +28,8 @@ const MERGED_MAX: usize = 10_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NodeId(usize);
 
-/// One document. Nodes refer to each other by id, children before parents, so there are no cycles.
+/// One document. Nodes refer to each other by id; what is read comes before what holds it, so there are no
+/// cycles.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Tree {
     nodes: Vec<Node>,
@@ -136,6 +138,80 @@ fn segments(field: &str) -> Vec<&str> {
 
 /// Every document of the text. Reading goes on after a broken one.
 pub(crate) fn documents(text: &str) -> Vec<Document> {
+    let mut all = Vec::new();
+    let mut shift = Shift::default();
+    for part in parts(text) {
+        let mut documents = yaml_documents(part);
+        for document in &mut documents {
+            document.shift(&shift);
+        }
+        all.extend(documents);
+        shift.pass(part);
+    }
+    for document in &mut all {
+        if let Some(tree) = &mut document.tree {
+            tree.complete_items(tree.root);
+        }
+    }
+    all
+}
+
+impl Document {
+    fn shift(&mut self, shift: &Shift) {
+        if shift.none() {
+            return;
+        }
+        for node in self.tree.iter_mut().flat_map(|it| &mut it.nodes) {
+            shift.place(&mut node.place);
+            if let Content::Map(entries) = &mut node.content {
+                for entry in entries {
+                    shift.place(&mut entry.place);
+                }
+            }
+        }
+        for (place, _) in &mut self.defects {
+            shift.place(place);
+        }
+    }
+}
+
+impl Tree {
+    /// Items of a list that says of what it is need not say it themselves: the API server's own answers
+    /// do not.
+    fn complete_items(&mut self, list: NodeId) {
+        let Some(kind) = self.text(list, "kind").and_then(|it| it.strip_suffix("List")) else {
+            return;
+        };
+        let kind = kind.to_owned();
+        let version = self.text(list, "apiVersion").map(ToOwned::to_owned);
+        let Some(items) = self.entry(list, "items").map(|it| it.value) else { return };
+        let Content::List(items) = &self.node(items).content else { return };
+        for item in items.clone() {
+            if kind.is_empty() {
+                self.complete_items(item);
+            } else if let Some(version) = &version
+                && self.entry(item, "kind").is_none()
+            {
+                self.add_text(item, "kind", &kind);
+                self.add_text(item, "apiVersion", version);
+            }
+        }
+    }
+
+    /// An entry that nobody wrote stands where its map does.
+    fn add_text(&mut self, map: NodeId, key: &str, value: &str) {
+        if self.entry(map, key).is_some() {
+            return;
+        }
+        let id = NodeId(self.nodes.len());
+        let place = self.node(map).place.clone();
+        let Content::Map(entries) = &mut self.nodes[map.0].content else { return };
+        entries.push(Entry { key: key.to_owned(), place: place.clone(), value: id });
+        self.nodes.push(Node { place, content: Content::Text(value.to_owned()) });
+    }
+}
+
+fn yaml_documents(text: &str) -> Vec<Document> {
     let options = serde_saphyr::granit_parser::options! { emit_comments: false };
     let mut parser = Parser::new_from_str_with_options(text, options);
     let mut documents = Vec::new();

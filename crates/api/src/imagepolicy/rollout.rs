@@ -26,7 +26,7 @@ mod schema;
 ))]
 #[x_kube(validation = (
     "!has(self.unit) || self.unit != 'CPU' || !has(self.batchMaximum) || string(self.batchMaximum).endsWith('%')",
-    "with `unit: CPU` the batch maximum is a share: write a percentage such as 5%"
+    "with `unit: CPU` the `batchMaximum` is a share: write a percentage such as 5%"
 ))]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {

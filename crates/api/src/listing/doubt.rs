@@ -12,6 +12,7 @@ use std::{
 };
 
 use nodemolt_fit::{
+    label,
     pod::{Demand, NAMESPACE_NAME, Namespace, Pod, PodTerm},
     selector::{Labels, Selector},
 };
@@ -27,7 +28,7 @@ pub(super) struct Doubts {
     strangers: BTreeMap<Arc<str>, BTreeSet<Labels>>,
     /// Pods that stay and must be away from pods of namespaces that they select.
     shunning: Vec<(Arc<Namespace>, Arc<Demand>)>,
-    /// Daemons that some node has still to get.
+    /// Daemons that new nodes would get.
     daemons: Vec<Daemon>,
     /// Namespaces that were asked about.
     missed: BTreeSet<Arc<str>>,
@@ -51,6 +52,12 @@ impl Doubts {
             }
             if stays && pod.demand.anti_affinity.iter().any(asks_for_labels) {
                 shunning.push((Arc::clone(&pod.namespace), Arc::clone(&pod.demand)));
+            }
+        }
+        for daemon in &world.daemons {
+            if !listing.namespaces.contains_key(&*daemon.namespace.name) {
+                let labels = strangers.entry(Arc::clone(&daemon.namespace.name)).or_default();
+                labels.insert(daemon.demand.labels.clone());
             }
         }
         let daemons = if daemons_come { world.daemons.clone() } else { Vec::new() };
@@ -84,15 +91,18 @@ impl Doubts {
             })
             .collect();
         self.missed.extend(unknown);
-        for term in &demand.anti_affinity {
+        // On its own node a daemon is seen, whether it is there or will come.
+        let wider = demand.anti_affinity.iter().filter(|it| it.topology_key != label::HOSTNAME);
+        for term in wider {
             let meant = meant(term, &demand.labels);
             for daemon in &self.daemons {
                 if reaches(term, &pod.namespace, &daemon.namespace)
                     && meant.selects(&daemon.demand.labels)
                 {
                     what.push(format!(
-                        "the pods of the DaemonSet {}, which it must avoid, on nodes that have none yet",
-                        quoted(&daemon.name)
+                        "the pods of the DaemonSet {}, which it must avoid within {}, on nodes that are still to come",
+                        quoted(&daemon.name),
+                        term.topology_key
                     ));
                 }
             }

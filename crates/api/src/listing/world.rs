@@ -12,7 +12,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as WirePod, PodSpec};
 use nodemolt_fit::{
     Quantity,
-    capacity::{Amounts, PODS},
+    capacity::Amounts,
     label,
     node::Node,
     pod::{Demand, Namespace, Pod, PodId},
@@ -115,8 +115,8 @@ impl World {
         builder.pods();
         builder.copies();
         builder.note_windows();
-        let daemons_to_come = builder.set_aside();
-        builder.doubts(daemons_to_come || !pools.is_empty());
+        builder.expect_daemons();
+        builder.doubts(!pools.is_empty());
         if builder.problems.is_empty() { Ok(builder.world) } else { Err(builder.problems) }
     }
 }
@@ -466,9 +466,8 @@ impl<'l> Builder<'l> {
         demand
     }
 
-    /// Room for daemons that have not come to a node yet, and whether there are any.
-    fn set_aside(&mut self) -> bool {
-        let mut some_to_come = false;
+    /// Daemons that have not come to a node yet are as good as there.
+    fn expect_daemons(&mut self) {
         let sets = self.listing.workloads.iter();
         let sets: Vec<&Workload> =
             sets.map(|it| &it.value).filter(|it| it.copies == Copies::OnEveryNode).collect();
@@ -478,15 +477,11 @@ impl<'l> Builder<'l> {
                 !it.leaving && !there.contains(it.name.as_str()) && may_run(&daemon.demand, it)
             });
             for node in to_come {
-                some_to_come = true;
-                add(&mut node.set_aside, &daemon.demand.requests);
-                add(
-                    &mut node.set_aside,
-                    &Amounts::from([(PODS.to_owned(), Quantity::from_units(1))]),
-                );
+                let called = format!("{}#{}", daemon.name, node.name);
+                let pod = Pod::new(&daemon.namespace, &called, &daemon.demand);
+                node.pods.push(Pod { tied: true, ..pod });
             }
         }
-        some_to_come
     }
 
     /// Pods whose terms ask what the files do not tell are not placed by guess.

@@ -50,7 +50,11 @@ pub(super) fn find<'w>(world: &'w World, named: &str) -> Result<Found<'w>, Failu
     let meant = |id: &PodId| *id.name == *named || id.to_string() == named;
     let packed = world.pods.iter().map(Found::Packed);
     let running = world.nodes.iter().filter(|it| !it.leaving).flat_map(|node| {
-        node.pods.iter().map(|pod| Found::Running { pod, node: node.name.as_str() })
+        // Daemons that have not come yet have no pod to ask about.
+        node.pods
+            .iter()
+            .filter(|it| !it.tied)
+            .map(|pod| Found::Running { pod, node: node.name.as_str() })
     });
     let left_out = world.left_out.iter().map(|(id, why)| Found::LeftOut { id, why });
     let mut found = packed.chain(running).chain(left_out).filter(|it| meant(&it.id()));

@@ -77,7 +77,11 @@ pub(super) fn pools(
         warn_of_unknown_values(&file.pool, types, market, talk);
         let pool = Pool {
             used: used(file, world),
-            daemons: world.daemons.iter().map(|it| Arc::clone(&it.demand)).collect(),
+            daemons: world
+                .daemons
+                .iter()
+                .map(|it| Pod::new(&it.namespace, &it.name, &it.demand))
+                .collect(),
             machines,
             ..file.pool.clone()
         };

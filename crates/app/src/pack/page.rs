@@ -146,15 +146,12 @@ fn alike(nodes: &[New], each: bool) -> Vec<(&New, usize)> {
         let same = (Arc::as_ptr(&node.machines), Arc::as_ptr(&node.requirements));
         let amounts = (&node.pool, node.pods.len(), amount(&node.requests, CPU));
         let key = (same, amounts, amount(&node.requests, MEMORY));
-        match known.get(&key).filter(|_| !each) {
-            Some(at) => {
-                let group: &mut (&New, usize) = &mut groups[*at];
-                group.1 += 1;
-            }
-            None => {
-                known.insert(key, groups.len());
-                groups.push((node, 1));
-            }
+        if let Some(at) = known.get(&key).filter(|_| !each) {
+            let group: &mut (&New, usize) = &mut groups[*at];
+            group.1 += 1;
+        } else {
+            known.insert(key, groups.len());
+            groups.push((node, 1));
         }
     }
     groups

@@ -14,13 +14,13 @@ use crate::output::printable;
 
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
-    let mut all: Vec<(&Said, Option<&Looked>)> = report.loose.iter().map(|it| (it, None)).collect();
+    let mut all: Vec<(&Said, Option<&Looked>)> = elsewhere(report).map(|it| (it, None)).collect();
     for object in &report.objects {
         all.extend(object.said.iter().map(|it| (it, Some(object))));
     }
     // A file's findings together, in its order; files in the order they were given in.
     let mut order: Vec<&str> = report.objects.iter().map(|it| it.file.as_str()).collect();
-    order.extend(report.loose.iter().map(|it| it.problem.file.as_str()));
+    order.extend(elsewhere(report).map(|it| it.problem.file.as_str()));
     all.sort_by_key(|(it, _)| {
         let file = order.iter().position(|file| *file == it.problem.file);
         (file, it.problem.line, it.problem.column)
@@ -29,6 +29,7 @@ pub(super) fn text(report: &Report) -> String {
         let problem = &said.problem;
         let who = match said.by {
             By::ApiServer => "API server",
+            By::AdmissionPolicy => "admission policy",
             By::Controller => "controller",
         };
         let _ = write!(
@@ -50,12 +51,16 @@ pub(super) fn text(report: &Report) -> String {
             let _ = writeln!(text, "  hint: {}", printable(hint));
         }
     }
-    let Summary { objects, refused, warned, passed_over, unreadable } = summary(report);
+    let Summary { objects, refused, warned, passed_over, left_out, unreadable } = summary(report);
     let noun = if objects == 1 { "object" } else { "objects" };
     let _ = writeln!(
         text,
-        "{objects} {noun}: {} sound, {warned} with warnings, {refused} refused; {passed_over} passed over{}",
+        "{objects} {noun}: {} sound, {warned} with warnings, {refused} refused; {passed_over} passed over{}{}",
         objects - refused - warned,
+        match left_out {
+            0 => String::new(),
+            several => format!(", {several} left out"),
+        },
         match unreadable {
             0 => String::new(),
             1 => ", 1 error elsewhere".to_owned(),
@@ -63,6 +68,11 @@ pub(super) fn text(report: &Report) -> String {
         }
     );
     text
+}
+
+/// What belongs to no object.
+fn elsewhere(report: &Report) -> impl Iterator<Item = &Said> {
+    report.folders.iter().chain(&report.loose)
 }
 
 fn word(severity: Severity) -> &'static str {
@@ -116,6 +126,7 @@ struct Summary {
     refused: usize,
     warned: usize,
     passed_over: usize,
+    left_out: usize,
     unreadable: usize,
 }
 
@@ -133,7 +144,7 @@ pub(super) fn json(report: &Report) -> Page<'_> {
             findings: it.said.iter().map(line).collect(),
         })
         .collect();
-    let findings = report.loose.iter().map(line).collect();
+    let findings = elsewhere(report).map(line).collect();
     Page { objects, findings, summary: summary(report) }
 }
 
@@ -161,13 +172,16 @@ fn line(said: &Said) -> FindingLine<'_> {
 }
 
 fn summary(report: &Report) -> Summary {
+    fn of(said: &[Said], severity: Severity) -> usize {
+        said.iter().filter(|it| it.problem.severity == severity).count()
+    }
     let count = |wanted| report.objects.iter().filter(|it| verdict(it) == wanted).count();
-    let loose = |severity| report.loose.iter().filter(|it| it.problem.severity == severity).count();
     Summary {
         objects: report.objects.len(),
         refused: count("refused"),
         warned: count("warned"),
-        passed_over: loose(Severity::Note),
-        unreadable: loose(Severity::Error),
+        passed_over: of(&report.loose, Severity::Note),
+        left_out: report.left_out,
+        unreadable: of(&report.loose, Severity::Error) + of(&report.folders, Severity::Error),
     }
 }

@@ -133,4 +133,22 @@ fn the_policies_are_those_that_are_committed() {
         let text = std::fs::read_to_string(root().join("deploy/policies").join(file)).unwrap();
         assert!(data.contains(&format!("---\n{text}")), "{file}");
     }
+    let (code, data, _) = run(&["--policies", "-o", "json"]);
+    assert_eq!(code, Some(0));
+    let list: Value = serde_json::from_str(&data).unwrap();
+    let kinds: Vec<String> = list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| format!("{}/{}", it["kind"], it["metadata"]["name"]).replace('"', ""))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "ValidatingAdmissionPolicy/allowed-images.nodemolt.dev",
+            "ValidatingAdmissionPolicyBinding/allowed-images.nodemolt.dev",
+            "ValidatingAdmissionPolicy/metadata-options.nodemolt.dev",
+            "ValidatingAdmissionPolicyBinding/metadata-options.nodemolt.dev",
+        ]
+    );
 }

@@ -107,11 +107,7 @@ fn run(case: &Path) -> String {
         .join(case.parent().and_then(Path::file_name).unwrap())
         .join(case.file_name().unwrap());
     let _ = std::fs::remove_dir_all(&scratch);
-    std::fs::create_dir_all(&scratch).unwrap();
-    for entry in std::fs::read_dir(case).unwrap() {
-        let path = entry.unwrap().path();
-        std::fs::copy(&path, scratch.join(path.file_name().unwrap())).unwrap();
-    }
+    copy(case, &scratch);
     let mut shown = String::new();
     for line in std::fs::read_to_string(case.join("cmd")).unwrap().lines() {
         if line.is_empty() || line.starts_with('#') {
@@ -141,6 +137,19 @@ fn run(case: &Path) -> String {
         let _ = writeln!(shown, "── exit {}\n", output.status.code().unwrap_or(-1));
     }
     shown
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            std::fs::copy(&path, target).unwrap();
+        }
+    }
 }
 
 /// Words between blanks; quotes keep blanks together. `EXAMPLES/` is the repository's folder of them.

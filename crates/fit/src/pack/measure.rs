@@ -40,7 +40,7 @@ impl Scale {
         let (mut names, mut drivers) = (BTreeSet::new(), BTreeSet::new());
         let mut seen: Option<&Demand> = None;
         let running = nodes.iter().flat_map(|it| &it.pods);
-        let daemons = pools.iter().flat_map(|it| &it.daemons).map(|it| &**it);
+        let daemons = pools.iter().flat_map(|it| &it.daemons).map(|it| &*it.demand);
         for demand in pods.iter().chain(running).map(|it| &*it.demand).chain(daemons) {
             if seen.is_some_and(|it| std::ptr::eq(it, demand)) {
                 continue;

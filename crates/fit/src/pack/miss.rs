@@ -12,9 +12,10 @@ use super::{
     state::{Domain, Stage, State},
     template::{Fit, Template},
     topology::What,
-    world::{Checks, reaches_node},
+    world::{Checks, apart, reaches_node, same_port},
 };
 use crate::{
+    label,
     quantity::Quantity,
     requirement::Written,
     selector::{NodeTerm, equal, matches},
@@ -213,7 +214,7 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
     let fit = state.fresh(pool);
     match no {
         No::Never | No::Full if fit.machines.empty() => obstacles.push(Obstacle::NoCapacity),
-        No::Never | No::Full => obstacles.extend(port_of_daemon(state, kind, pool)),
+        No::Never | No::Full => obstacles.extend(daemon_in_the_way(state, kind, pool)),
         No::NotNow => {
             for key in &what.decides {
                 obstacles.extend(everywhere(state, &what.musts, *key, pool, &fit));
@@ -231,8 +232,8 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
     obstacles
 }
 
-/// The port that a daemon of the pool has on every machine that would do otherwise.
-fn port_of_daemon(state: &State<'_, '_>, kind: usize, pool: usize) -> Option<Obstacle> {
+/// What the pod and a daemon cannot share, if every machine that would do otherwise has that daemon.
+fn daemon_in_the_way(state: &State<'_, '_>, kind: usize, pool: usize) -> Option<Obstacle> {
     let world = state.world;
     let (template, what) = (&world.pools[pool], &world.kinds[kind]);
     let barred = what.barred.get(pool)?;
@@ -243,11 +244,13 @@ fn port_of_daemon(state: &State<'_, '_>, kind: usize, pool: usize) -> Option<Obs
     if would_do.empty() || !would_do.inside(barred) {
         return None;
     }
-    let daemons = template.pool.daemons.iter().flat_map(|it| &it.host_ports);
-    let taken: Vec<_> = daemons.collect();
-    let own = what.demand.host_ports.iter();
-    let port = own.into_iter().find(|port| taken.iter().any(|it| it.conflicts(port)))?;
-    Some(Obstacle::HostPortTaken(port.clone()))
+    let port = template.pool.daemons.iter().find_map(|it| same_port(what.demand, it));
+    let port = port.cloned().map(Obstacle::HostPortTaken);
+    port.or_else(|| {
+        let mut daemons = template.pool.daemons.iter();
+        let near = daemons.any(|it| apart(what.namespace, what.demand, it));
+        near.then(|| Obstacle::TooNear { key: label::HOSTNAME.to_owned() })
+    })
 }
 
 /// Every domain that a new node could be in has something in the way: what, in the first.

@@ -243,7 +243,7 @@ impl<'a> Template<'a> {
     fn measure(&mut self, scale: &Scale, vocabulary: &Vocabulary) {
         let mut rooms: Vec<Room> =
             self.machines.iter().map(|it| scale.room(&it.allocatable, &it.volume_limits)).collect();
-        for daemon in &self.pool.daemons {
+        for daemon in self.pool.daemons.iter().map(|it| &*it.demand) {
             let needs = scale.needs(daemon);
             for at in self.hosts(daemon, vocabulary).iter() {
                 super::measure::take(&mut rooms[at], &needs);

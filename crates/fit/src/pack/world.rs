@@ -61,7 +61,7 @@ pub(super) struct Kind<'a> {
     pub(super) required: usize,
     pub(super) tolerance: usize,
     pub(super) ports: Vec<usize>,
-    /// Per pool, the machines on which a daemon has one of its ports.
+    /// Per pool, the machines on which a daemon has one of its ports, or is not to be near it.
     pub(super) barred: Vec<Bits>,
     pub(super) volumes: Vec<(usize, Option<usize>)>,
     /// Where its volumes can be reached, by site; and if that is not everywhere, its ways per pool.
@@ -215,7 +215,7 @@ impl<'a> World<'a> {
                     })
                 })
                 .collect();
-            let barred = self.barred(demand);
+            let barred = self.barred(namespace, demand);
             let reached = self.reached(demand, required);
             let volumes = self.attached(demand, &volumes);
             self.kinds.push(Kind {
@@ -239,21 +239,19 @@ impl<'a> World<'a> {
         self.needs = needed.len();
     }
 
-    fn barred(&self, demand: &Demand) -> Vec<Bits> {
-        let conflict = |daemon: &Demand| {
-            let ports = &daemon.host_ports;
-            demand.host_ports.iter().any(|port| ports.iter().any(|it| it.conflicts(port)))
-        };
+    fn barred(&self, namespace: &Namespace, demand: &Demand) -> Vec<Bits> {
+        if self.pools.iter().all(|it| it.pool.daemons.is_empty()) {
+            return Vec::new();
+        }
+        let conflict =
+            |daemon: &Pod| same_port(demand, daemon).is_some() || apart(namespace, demand, daemon);
         let of_pool = |pool: &Template<'_>| {
             let mut barred = Bits::default();
             for daemon in pool.pool.daemons.iter().filter(|it| conflict(it)) {
-                barred.or(&pool.hosts(daemon, &self.vocabulary));
+                barred.or(&pool.hosts(&daemon.demand, &self.vocabulary));
             }
             barred
         };
-        if demand.host_ports.is_empty() {
-            return Vec::new();
-        }
         self.pools.iter().map(of_pool).collect()
     }
 
@@ -610,6 +608,24 @@ impl<'a> World<'a> {
                 super::topology::Domains { sites, existing, possible, endless, pools };
         }
     }
+}
+
+/// A port of the pod that the daemon has.
+pub(super) fn same_port<'d>(demand: &'d Demand, daemon: &Pod) -> Option<&'d HostPort> {
+    let taken = &daemon.demand.host_ports;
+    demand.host_ports.iter().find(|port| taken.iter().any(|it| it.conflicts(port)))
+}
+
+/// Whether one of the two must avoid the other. They would be on one node, and therefore together in
+/// whatever domain it is in.
+pub(super) fn apart(namespace: &Namespace, demand: &Demand, daemon: &Pod) -> bool {
+    let avoids = |own: &Namespace, it: &Demand, other: &Namespace, labels: &Labels| {
+        let terms = it.anti_affinity.iter();
+        let mut reaches = terms.map(|term| Reach::of_term(term, own, &it.labels));
+        reaches.any(|it| it.means(other, labels))
+    };
+    avoids(namespace, demand, &daemon.namespace, &daemon.demand.labels)
+        || avoids(&daemon.namespace, &daemon.demand, namespace, &demand.labels)
 }
 
 /// A volume's terms are about labels that a driver writes once the node is set up.

@@ -23,7 +23,7 @@ pub(crate) struct Standing<'a> {
     pub(crate) allocatable: BTreeMap<String, Quantity>,
     pub(crate) taken: BTreeMap<String, Quantity>,
     pub(crate) volume_limits: BTreeMap<String, u32>,
-    pub(crate) ports_of_daemons: Vec<&'a Demand>,
+    pub(crate) daemons: Vec<&'a Pod>,
     pub(crate) pods: Vec<&'a Pod>,
     pub(crate) set_up: bool,
 }
@@ -67,7 +67,7 @@ pub(crate) fn standing(node: &Node) -> Standing<'_> {
         allocatable: node.allocatable.clone(),
         taken: node.set_aside.clone(),
         volume_limits: node.volume_limits.clone(),
-        ports_of_daemons: Vec::new(),
+        daemons: Vec::new(),
         pods: node.pods.iter().collect(),
         set_up: node.initialised,
     }
@@ -104,20 +104,21 @@ pub(crate) fn launched<'a>(
         allocatable: machine.allocatable.clone(),
         taken: BTreeMap::new(),
         volume_limits: machine.volume_limits.clone(),
-        ports_of_daemons: Vec::new(),
+        daemons: Vec::new(),
         pods: Vec::new(),
         set_up: true,
     };
     for daemon in &pool.daemons {
-        let tolerated = node.taints.iter().all(|it| soft(it) || tolerates(daemon, it));
-        if tolerated && selected(daemon, &node) {
-            for (name, amount) in &daemon.requests {
+        let demand = &daemon.demand;
+        let tolerated = node.taints.iter().all(|it| soft(it) || tolerates(demand, it));
+        if tolerated && selected(demand, &node) {
+            for (name, amount) in &demand.requests {
                 let sum = node.taken.entry(name.clone()).or_default();
                 *sum = sum.saturating_add(*amount);
             }
             let sum = node.taken.entry("pods".to_owned()).or_default();
             *sum = sum.saturating_add(Quantity::from_units(1));
-            node.ports_of_daemons.push(daemon);
+            node.daemons.push(daemon);
         }
     }
     node
@@ -229,9 +230,8 @@ fn room(node: &Standing<'_>, pod: &Pod) -> Result<(), String> {
 }
 
 fn ports(node: &Standing<'_>, pod: &Pod) -> Result<(), String> {
-    let theirs =
-        node.pods.iter().map(|it| &*it.demand).chain(node.ports_of_daemons.iter().copied());
-    for other in theirs {
+    let theirs = node.pods.iter().chain(&node.daemons);
+    for other in theirs.map(|it| &it.demand) {
         for port in &pod.demand.host_ports {
             for it in &other.host_ports {
                 let name = |it: &str| if it.is_empty() { "TCP".to_owned() } else { it.to_owned() };
@@ -282,6 +282,14 @@ fn volumes(node: &Standing<'_>, pod: &Pod, new: bool) -> Result<(), String> {
 
 fn near_and_away(nodes: &[Standing<'_>], at: usize, pod: &Pod) -> Result<(), String> {
     let here = &nodes[at];
+    for daemon in &here.daemons {
+        let avoids = |one: &Pod, other: &Pod| {
+            one.demand.anti_affinity.iter().any(|it| means(it, one, other))
+        };
+        if avoids(pod, daemon) || avoids(daemon, pod) {
+            return Err(format!("near the daemon {}", daemon.name));
+        }
+    }
     let together = |key: &str, other: &Standing<'_>| matches!((here.labels.get(key), other.labels.get(key)), (Some(left), Some(right)) if left == right);
     for term in &pod.demand.anti_affinity {
         for node in nodes.iter().filter(|it| together(&term.topology_key, it)) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nodemolt_fit::pod::Pod;
 
-use crate::check::{Standing, admits, launched, standing};
+use crate::check::{Standing, admits, cordoned, launched, standing};
 use crate::worlds::World;
 
 /// Beyond these nobody waits for the answer.
@@ -15,6 +15,8 @@ struct Search<'a> {
     /// Nodes that exist first.
     places: Vec<Standing<'a>>,
     existing: usize,
+    /// Nodes that are drained. Nobody goes there, and they are there to be spread over.
+    leaving: Vec<Standing<'a>>,
     /// The pool of each place that does not exist, and how much CPU it takes of it.
     pools: Vec<(usize, i128)>,
     left: Vec<(Option<i128>, Option<i128>)>,
@@ -27,6 +29,7 @@ struct Search<'a> {
 pub(crate) fn most(world: &World) -> Option<usize> {
     let mut places: Vec<Standing<'_>> =
         world.nodes.iter().filter(|it| !it.leaving).map(standing).collect();
+    let leaving = world.nodes.iter().filter(|it| it.leaving).map(cordoned).collect();
     let existing = places.len();
     let mut pools = Vec::new();
     let mut left = Vec::new();
@@ -60,7 +63,8 @@ pub(crate) fn most(world: &World) -> Option<usize> {
     let placeable = |it: &&Pod| it.demand.gates.is_empty() && it.demand.unmodelled.is_empty();
     let pods: Vec<&Pod> = world.pods.iter().filter(placeable).collect();
     let start = vec![None; pods.len()];
-    let mut search = Search { pods, places, existing, pools, left, seen: BTreeSet::new(), best: 0 };
+    let mut search =
+        Search { pods, places, existing, leaving, pools, left, seen: BTreeSet::new(), best: 0 };
     search.go_on(&start, 0).then_some(search.best)
 }
 
@@ -92,6 +96,7 @@ impl Search<'_> {
                 standing.push(place);
             }
         }
+        standing.extend(self.leaving.iter().cloned());
         for pod in (0..self.pods.len()).filter(|it| homes[*it].is_none()) {
             for at in 0..self.places.len() {
                 let there = numbers.iter().position(|it| *it == at);

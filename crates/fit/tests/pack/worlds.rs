@@ -225,7 +225,15 @@ fn pool(dice: &mut Dice, at: i64, machines: i64) -> Pool {
             daemon.host_ports =
                 vec![HostPort { address: String::new(), protocol: String::new(), port: 80 }];
         }
-        it.daemons = vec![Arc::new(daemon)];
+        // No dice: worlds that are known by their numbers stay what they are.
+        daemon.labels = labels(&[("app", APPS[0]), ("tier", TIERS[0]), (VERSION, "1")]);
+        daemon.anti_affinity = vec![PodTerm {
+            topology_key: label::HOSTNAME.to_owned(),
+            selector: Selector::labels([("app", APPS[1])]),
+            ..PodTerm::default()
+        }];
+        let namespace = Arc::new(Namespace::new("one", labels(&[("team", "x")])));
+        it.daemons = vec![Pod::new(&namespace, "daemon", &Arc::new(daemon))];
     }
     it
 }
@@ -524,6 +532,13 @@ pub(crate) const CONSTRAINTS: &[Without] = &[
     }),
     ("limits", |it| it.pools.iter_mut().for_each(|it| it.limits.clear())),
     ("use so far", |it| it.pools.iter_mut().for_each(|it| it.used.clear())),
+    ("daemons to be avoided, or that avoid", |it| {
+        let daemons = it.pools.iter_mut().flat_map(|it| &mut it.daemons);
+        daemons.map(|it| Arc::make_mut(&mut it.demand)).for_each(|it| {
+            it.labels.clear();
+            it.anti_affinity.clear();
+        });
+    }),
     ("daemons", |it| it.pools.iter_mut().for_each(|it| it.daemons.clear())),
     ("lack of capacity", |it| {
         each_machine(it, |it| it.offerings.iter_mut().for_each(|it| it.available = true));

@@ -4,7 +4,7 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use crate::shape::{int_or_string, rule};
+use crate::shape::{DATE, int_or_string, rule};
 
 pub(super) fn concurrency(_: &mut SchemaGenerator) -> Schema {
     let message = "is neither a number nor a share: write a number such as 3, a percentage from 0% to \
@@ -54,8 +54,8 @@ pub(super) fn cron(_: &mut SchemaGenerator) -> Schema {
 
 pub(super) fn date(_: &mut SchemaGenerator) -> Schema {
     let message = "is not a date: write it as 2026-12-20";
-    let shape = "self.matches('^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$')";
+    let shape = format!("self.matches('^{DATE}$')");
     json_schema!({
-        "type": "string", "maxLength": 10, "x-kubernetes-validations": [rule(shape, message)],
+        "type": "string", "maxLength": 10, "x-kubernetes-validations": [rule(&shape, message)],
     })
 }
