@@ -1,7 +1,7 @@
 //! The two servers, side by side.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -59,9 +59,9 @@ impl Pair {
             .map(|it| serde_json::to_string(&(it.definition)()).unwrap())
             .collect();
         rig.apply_crds(&crds.join("\n---\n")).unwrap();
-        let read = Kubeconfig::read_from(rig.kubeconfig()).unwrap();
+        let kubeconfig = Kubeconfig::read_from(rig.kubeconfig()).unwrap();
         let options = KubeConfigOptions::default();
-        let mut config = Config::from_custom_kubeconfig(read, &options).await.unwrap();
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
         config.proxy_url = None;
         let real = Live::connect(config).unwrap();
         let server = ApiServer::new(Trace::default(), Timestamp::now());
@@ -89,12 +89,12 @@ impl Pair {
             let (real, told) = (self.real.clone(), Rc::clone(&self.told));
             let heard = Rc::clone(&self.heard);
             tokio::task::spawn_local(async move {
-                let mut known: BTreeMap<String, ()> = BTreeMap::new();
+                let mut known = BTreeSet::new();
                 real.watch(resource, |it| {
                     heard.hear(resource, &it, Timestamp::now());
                     let (what, object) = match it {
                         Heard::Applied(object) => {
-                            let new = known.insert(uid(&object), ()).is_none();
+                            let new = known.insert(uid(&object));
                             (if new { What::Added } else { What::Modified }, object)
                         }
                         Heard::Deleted(object) => (What::Deleted, object),
@@ -189,8 +189,13 @@ impl Pair {
         let told = self.told.borrow();
         for resource in COMPARED {
             let of = |told: &Told| -> Vec<Value> {
-                let ours = told.iter().filter(|((plural, name), _)| {
-                    *plural == resource.plural && name.contains(prefix)
+                // Images are called after their ids.
+                let begin = [prefix.to_owned(), format!("ami-{prefix}")];
+                let ours = begin.iter().flat_map(|begin| {
+                    let from = told.range((resource.plural, begin.clone())..);
+                    from.take_while(|((plural, name), _)| {
+                        *plural == resource.plural && name.starts_with(begin.as_str())
+                    })
                 });
                 ours.flat_map(|(_, it)| it)
                     .map(|(what, it)| json!([format!("{what:?}"), same::object(resource, it)]))
