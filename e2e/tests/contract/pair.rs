@@ -12,6 +12,7 @@ use nodemolt_cluster::Adapter;
 use nodemolt_cluster::live::Live;
 use nodemolt_cluster::resources::WATCHED;
 use nodemolt_cluster::transport::{Answer, Heard, Refusal, Request, Transport};
+use nodemolt_rig::{Parts, Rig};
 use nodemolt_sim::api_server::{ApiServer, What};
 use nodemolt_sim::trace::{Actor, Trace};
 use serde_json::{Value, json};
@@ -41,6 +42,7 @@ impl Transport for Simulated {
 type Told = BTreeMap<(&'static str, String), Vec<(What, Value)>>;
 
 pub(crate) struct Pair {
+    _rig: Rig,
     real: Live,
     simulated: Simulated,
     /// What watches told of the real one.
@@ -53,7 +55,8 @@ pub(crate) struct Pair {
 impl Pair {
     /// With watches on the real one. Inside a `LocalSet`.
     pub(crate) async fn start() -> Self {
-        let rig = nodemolt_rig::shared().unwrap_or_else(|it| panic!("{it}"));
+        // One of its own: there is one ledger, and both servers must have the same history.
+        let rig = Rig::start(Parts::default()).unwrap_or_else(|it| panic!("{it}"));
         let crds: Vec<String> = nodemolt_api::crd::all()
             .iter()
             .map(|it| serde_json::to_string(&(it.definition)()).unwrap())
@@ -68,6 +71,7 @@ impl Pair {
         let simulated = Simulated { server: RefCell::new(server) };
         let heard = Rc::new(Adapter::new(real.clone()));
         let pair = Self {
+            _rig: rig,
             told: Rc::new(RefCell::new(BTreeMap::new())),
             alone: Mutex::new(()),
             real,
@@ -218,7 +222,7 @@ impl Pair {
 }
 
 fn pretty(all: &[Value]) -> String {
-    all.iter().map(|it| format!("{it:#}\n")).collect()
+    all.iter().map(|it| format!("{it:#}")).collect::<Vec<_>>().join("\n")
 }
 
 pub(crate) fn name(object: &Value) -> String {
