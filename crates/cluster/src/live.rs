@@ -23,7 +23,10 @@ use crate::transport::{Answer, Heard, Refusal, Request, Resource, Subresource, T
 /// An answer that takes longer is a lost one.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// A list of a large cluster takes longer.
-const LIST_DEADLINE: Duration = Duration::from_secs(60);
+const LIST_DEADLINE: Duration = Duration::from_mins(1);
+/// Of a pod that no budget holds the server tries a conflict twenty times, every half a second, before it
+/// says that the UID is another's.
+const EVICTION_DEADLINE: Duration = Duration::from_secs(20);
 /// After so long the server ends a watch, and we begin another where it ended.
 const WATCH_SECONDS: u32 = 290;
 /// The first wait after something went wrong; it doubles.
@@ -227,9 +230,12 @@ impl Live {
 
 impl Transport for Live {
     async fn send(&self, request: &Request) -> Result<Answer, Refusal> {
-        let patience = match request.verb {
-            Verb::List => LIST_DEADLINE,
-            Verb::Get | Verb::Create | Verb::Replace | Verb::MergePatch | Verb::Delete => DEADLINE,
+        let patience = match (request.verb, request.subresource) {
+            (Verb::List, _) => LIST_DEADLINE,
+            (_, Some(Subresource::Eviction)) => EVICTION_DEADLINE,
+            (Verb::Get | Verb::Create | Verb::Replace | Verb::MergePatch | Verb::Delete, _) => {
+                DEADLINE
+            }
         };
         match tokio::time::timeout(patience, self.ask(request)).await {
             Ok(answer) => answer,

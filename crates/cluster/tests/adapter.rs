@@ -162,7 +162,7 @@ fn a_refusal_is_told_by_code_and_reason() {
     }
 }
 
-fn node(annotations: Value, taints: Value) -> Value {
+fn node(annotations: &Value, taints: &Value) -> Value {
     json!({
         "metadata": {"name": "n", "uid": "uid-1", "resourceVersion": "7", "annotations": annotations},
         "spec": {"taints": taints, "unschedulable": true},
@@ -184,15 +184,15 @@ fn a_cordon_is_one_patch_that_keeps_what_others_wrote() {
     // What stands there; the patch, if there is one.
     let cases = [
         (
-            node(json!({}), json!([theirs])),
+            node(&json!({}), &json!([theirs])),
             Some(json!({
                 "metadata": {"resourceVersion": "7", "annotations": {OURS: "r", FOUND: null}},
                 "spec": {"taints": [theirs, cordon]},
             })),
         ),
-        (node(json!({OURS: "r"}), json!([cordon])), None),
+        (node(&json!({OURS: "r"}), &json!([cordon])), None),
         (
-            node(json!({}), json!([cordon])),
+            node(&json!({}), &json!([cordon])),
             Some(json!({
                 "metadata": {"resourceVersion": "7", "annotations": {OURS: "r", FOUND: "true"}},
                 "spec": {"taints": [cordon]},
@@ -214,17 +214,17 @@ fn a_cordon_is_one_patch_that_keeps_what_others_wrote() {
 fn only_who_cordoned_uncordons_and_only_what_was_ours() {
     let cordon = json!({"key": "karpenter.sh/disrupted", "effect": "NoSchedule"});
     let cases = [
-        (node(json!({}), json!([cordon])), None),
-        (node(json!({OURS: "other"}), json!([cordon])), None),
+        (node(&json!({}), &json!([cordon])), None),
+        (node(&json!({OURS: "other"}), &json!([cordon])), None),
         (
-            node(json!({OURS: "r"}), json!([cordon])),
+            node(&json!({OURS: "r"}), &json!([cordon])),
             Some(json!({
                 "metadata": {"resourceVersion": "7", "annotations": {OURS: null, FOUND: null}},
                 "spec": {"taints": null},
             })),
         ),
         (
-            node(json!({OURS: "r", FOUND: "true"}), json!([cordon])),
+            node(&json!({OURS: "r", FOUND: "true"}), &json!([cordon])),
             Some(json!({
                 "metadata": {"resourceVersion": "7", "annotations": {OURS: null, FOUND: null}},
             })),
@@ -243,7 +243,7 @@ fn only_who_cordoned_uncordons_and_only_what_was_ours() {
 
 #[test]
 fn a_node_of_the_same_name_is_another_one() {
-    let mut other = node(json!({}), json!([]));
+    let mut other = node(&json!({}), &json!([]));
     other["metadata"]["uid"] = "uid-2".into();
     let (script, adapter) = script([Ok(other)]);
     assert!(matches!(now(adapter.cordon(&it(), "r")), Err(ClusterError::Absent(_))));
@@ -252,7 +252,7 @@ fn a_node_of_the_same_name_is_another_one() {
 
 #[test]
 fn only_our_finalizer_is_taken_off() {
-    let mut claim = node(json!({}), json!([]));
+    let mut claim = node(&json!({}), &json!([]));
     claim["metadata"]["finalizers"] = json!(["theirs", "karpenter.sh/termination"]);
     let (script, adapter) = script([Ok(claim), Ok(json!({}))]);
     assert_eq!(now(adapter.release_claim(&it())), Ok(()));
@@ -286,7 +286,7 @@ fn a_lease_is_taken_only_after_we_saw_it_unchanged_for_its_duration() {
     assert_eq!(written.verb, Verb::Replace);
     let body = written.body.as_ref().unwrap();
     assert_eq!(body["metadata"]["resourceVersion"], "2", "by compare and swap");
-    assert_eq!(body["spec"]["renewTime"], "2026-09-21T13:33:51.000000Z");
+    assert_eq!(body["spec"]["renewTime"], "2026-09-21T14:13:51.000000Z");
 }
 
 #[test]

@@ -348,7 +348,7 @@ impl<'a, T: Transport> Side<'a, T> {
                     generation: if current { 1 } else { 7 },
                     nodes: u64::from(how),
                     resources: amounts(&[("cpu", "4"), ("memory", "8Gi")]),
-                    conditions: vec![condition("Ready", how % 2 == 0)],
+                    conditions: vec![condition("Ready", how.is_multiple_of(2))],
                 };
                 say(&self.adapter.write_status(&status).await)
             }
@@ -628,7 +628,7 @@ fn claim_state(how: u8) -> ClaimState {
         state.class_stamp = Some(Stamp { digest: "class/v2:0a1b".to_owned(), ..Stamp::default() });
     }
     if how > 1 {
-        state.conditions.push(condition("Ready", how % 2 == 0));
+        state.conditions.push(condition("Ready", how.is_multiple_of(2)));
     }
     if how > 2 {
         // Longer than any schema takes.
@@ -680,7 +680,7 @@ fn recorded(name: &str, revision: Option<Revision>, how: u8) -> Recorded {
         }),
         told: Told {
             running_image: Some("ami-0123456789abcdef0".parse().unwrap()),
-            waits_for: (how % 2 == 0).then(|| "waits for ".to_owned() + &"y".repeat(3000)),
+            waits_for: (how.is_multiple_of(2)).then(|| "waits for ".to_owned() + &"y".repeat(3000)),
             ..Told::default()
         },
     }

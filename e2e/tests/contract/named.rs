@@ -128,6 +128,11 @@ const CASES: &[(&str, &[Act], &str)] = &[
         "Ok(Another)",
     ),
     (
+        "evict: another pod of that name, which is pending",
+        &[Act::MakePod(0, false, true), Act::Evict(0, Another)],
+        "Ok(Another)",
+    ),
+    (
         "evict: a pending pod passes its budget",
         &[Act::MakePdb(0, false), Act::MakePod(0, false, true), Act::Evict(0, Now)],
         "Ok(Accepted)",

@@ -1,7 +1,7 @@
 //! The two servers, side by side.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use nodemolt_cluster::Adapter;
 use nodemolt_cluster::live::Live;
 use nodemolt_cluster::resources::WATCHED;
 use nodemolt_cluster::transport::{Answer, Heard, Refusal, Request, Transport};
+use nodemolt_rig::{Parts, Rig};
 use nodemolt_sim::api_server::{ApiServer, What};
 use nodemolt_sim::trace::{Actor, Trace};
 use serde_json::{Value, json};
@@ -41,6 +42,7 @@ impl Transport for Simulated {
 type Told = BTreeMap<(&'static str, String), Vec<(What, Value)>>;
 
 pub(crate) struct Pair {
+    _rig: Rig,
     real: Live,
     simulated: Simulated,
     /// What watches told of the real one.
@@ -53,21 +55,23 @@ pub(crate) struct Pair {
 impl Pair {
     /// With watches on the real one. Inside a `LocalSet`.
     pub(crate) async fn start() -> Self {
-        let rig = nodemolt_rig::shared().unwrap_or_else(|it| panic!("{it}"));
+        // One of its own: there is one ledger, and both servers must have the same history.
+        let rig = Rig::start(Parts::default()).unwrap_or_else(|it| panic!("{it}"));
         let crds: Vec<String> = nodemolt_api::crd::all()
             .iter()
             .map(|it| serde_json::to_string(&(it.definition)()).unwrap())
             .collect();
         rig.apply_crds(&crds.join("\n---\n")).unwrap();
-        let read = Kubeconfig::read_from(rig.kubeconfig()).unwrap();
+        let kubeconfig = Kubeconfig::read_from(rig.kubeconfig()).unwrap();
         let options = KubeConfigOptions::default();
-        let mut config = Config::from_custom_kubeconfig(read, &options).await.unwrap();
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
         config.proxy_url = None;
         let real = Live::connect(config).unwrap();
         let server = ApiServer::new(Trace::default(), Timestamp::now());
         let simulated = Simulated { server: RefCell::new(server) };
         let heard = Rc::new(Adapter::new(real.clone()));
         let pair = Self {
+            _rig: rig,
             told: Rc::new(RefCell::new(BTreeMap::new())),
             alone: Mutex::new(()),
             real,
@@ -89,12 +93,12 @@ impl Pair {
             let (real, told) = (self.real.clone(), Rc::clone(&self.told));
             let heard = Rc::clone(&self.heard);
             tokio::task::spawn_local(async move {
-                let mut known: BTreeMap<String, ()> = BTreeMap::new();
+                let mut known = BTreeSet::new();
                 real.watch(resource, |it| {
                     heard.hear(resource, &it, Timestamp::now());
                     let (what, object) = match it {
                         Heard::Applied(object) => {
-                            let new = known.insert(uid(&object), ()).is_none();
+                            let new = known.insert(uid(&object));
                             (if new { What::Added } else { What::Modified }, object)
                         }
                         Heard::Deleted(object) => (What::Deleted, object),
@@ -189,8 +193,13 @@ impl Pair {
         let told = self.told.borrow();
         for resource in COMPARED {
             let of = |told: &Told| -> Vec<Value> {
-                let ours = told.iter().filter(|((plural, name), _)| {
-                    *plural == resource.plural && name.contains(prefix)
+                // Images are called after their ids.
+                let begin = [prefix.to_owned(), format!("ami-{prefix}")];
+                let ours = begin.iter().flat_map(|begin| {
+                    let from = told.range((resource.plural, begin.clone())..);
+                    from.take_while(|((plural, name), _)| {
+                        *plural == resource.plural && name.starts_with(begin.as_str())
+                    })
                 });
                 ours.flat_map(|(_, it)| it)
                     .map(|(what, it)| json!([format!("{what:?}"), same::object(resource, it)]))
@@ -213,7 +222,7 @@ impl Pair {
 }
 
 fn pretty(all: &[Value]) -> String {
-    all.iter().map(|it| format!("{it:#}\n")).collect()
+    all.iter().map(|it| format!("{it:#}")).collect::<Vec<_>>().join("\n")
 }
 
 pub(crate) fn name(object: &Value) -> String {

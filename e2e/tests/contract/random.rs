@@ -9,7 +9,7 @@ use crate::pair::Pair;
 const SEQUENCES: u32 = 500;
 const ACTS_MIN: u64 = 20;
 /// So many are under way at once, each with names of its own.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 16;
 /// Of those that differ so many are shown.
 const SHOWN: usize = 10;
 
@@ -40,13 +40,9 @@ async fn five_hundred_random_sequences_are_the_same_on_both() {
             }
             println!("contract: {equal} random sequences, {acts_run} acts, equal on both");
             wrong.sort_by_key(String::len);
-            let first: Vec<&String> = wrong.iter().take(SHOWN).collect();
-            assert!(
-                wrong.is_empty(),
-                "{} differ:\n{}",
-                wrong.len(),
-                first.iter().map(|it| format!("{it}\n")).collect::<String>()
-            );
+            let count = wrong.len();
+            wrong.truncate(SHOWN);
+            assert!(count == 0, "{count} differ:\n{}", wrong.join("\n"));
         })
         .await;
 }
@@ -106,7 +102,8 @@ fn sequence(seed: u32) -> Vec<Act> {
             17 | 18 => Act::RunPod(number, dice.below(3) > 0),
             19 => Act::FinishPod(number),
             20 => Act::KillPod(number),
-            21 | 22 => Act::Evict(number, which),
+            // Of one that is pending the real server says so only after ten seconds: there is a named case.
+            21 | 22 => Act::Evict(number, if which == Which::Another { Which::Now } else { which }),
             23 => Act::EndPod(number, which),
             24 => Act::MakePdb(number, dice.below(3) == 0),
             25 => {

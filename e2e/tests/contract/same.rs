@@ -110,13 +110,11 @@ pub(crate) fn differs(what: &str, real: &str, simulated: &str) -> Option<String>
         (real.lines().collect(), simulated.lines().collect());
     let same = left.iter().zip(&right).take_while(|(left, right)| left == right).count();
     let from = same.saturating_sub(12);
-    let some = |all: &[&str]| {
-        all.iter().skip(from).take(24).map(|it| format!("    {it}\n")).collect::<String>()
-    };
+    let part =
+        |all: &[&str]| all.iter().skip(from).take(24).copied().collect::<Vec<_>>().join("\n");
+    let (left, right) = (part(&left), part(&right));
     Some(format!(
-        "{what}\n  the real one, from line {from}:\n{}  the simulated one:\n{}",
-        some(&left),
-        some(&right)
+        "{what}\n  the real one, from line {from}:\n{left}\n  the simulated one:\n{right}"
     ))
 }
 

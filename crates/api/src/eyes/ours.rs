@@ -211,9 +211,8 @@ pub(super) fn image(wire: &AwsImage) -> Result<Remembered, Broken> {
     };
     let first_owner = owner.and_then(|it| reader.parse(field, it));
     let withdrawn = memory.withdrawn.as_ref().and_then(|it| withdrawn(&mut reader, it));
-    let appeared = memory
-        .appeared_later
-        .map(|it| if it { Appeared::Later } else { Appeared::WithFirstAnswer });
+    let later = |it| if it { Appeared::Later } else { Appeared::WithFirstAnswer };
+    let appeared = memory.appeared_later.map(later);
     let read = image.map(|image| Remembered {
         image,
         revision: revision(&wire.metadata),

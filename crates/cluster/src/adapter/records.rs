@@ -67,13 +67,12 @@ impl<T: Transport> Adapter<T> {
     }
 
     pub(super) async fn record_ledger(&self, ledger: &Ledger) -> Result<Revision, ClusterError> {
-        let at = match &ledger.revision {
-            Some(revision) => revision.clone(),
-            None => {
-                let mut new = object(LEDGER, disruptionledger::NAME);
-                new["spec"] = json!({});
-                revision(&self.call(&Request::of(Verb::Create, LEDGER).body(new)).await?.body)
-            }
+        let at = if let Some(revision) = &ledger.revision {
+            revision.clone()
+        } else {
+            let mut new = object(LEDGER, disruptionledger::NAME);
+            new["spec"] = json!({});
+            revision(&self.call(&Request::of(Verb::Create, LEDGER).body(new)).await?.body)
         };
         let mut status = DisruptionLedgerStatus::default();
         let granted = |it: &Granted| budget::Granted {
@@ -102,14 +101,13 @@ impl<T: Transport> Adapter<T> {
         record: &Recorded,
     ) -> Result<Revision, ClusterError> {
         let name = &record.name;
-        let at = match &record.revision {
-            Some(revision) => revision.clone(),
-            None => {
-                let mut new = object(REPLACEMENT, name);
-                let old = &record.replacement.old;
-                new["spec"] = written(&ReplacementSpec::of(old, record.pool.as_deref()));
-                revision(&self.call(&Request::of(Verb::Create, REPLACEMENT).body(new)).await?.body)
-            }
+        let at = if let Some(revision) = &record.revision {
+            revision.clone()
+        } else {
+            let mut new = object(REPLACEMENT, name);
+            let old = &record.replacement.old;
+            new["spec"] = written(&ReplacementSpec::of(old, record.pool.as_deref()));
+            revision(&self.call(&Request::of(Verb::Create, REPLACEMENT).body(new)).await?.body)
         };
         let known = self.told.borrow_mut().remove(name).filter(|it| it.revision == at);
         let mut status = known.map(|it| it.status).unwrap_or_default();

@@ -5,12 +5,12 @@ use std::path::Path;
 use nodemolt_api::{
     admission::cases::contains,
     file::{self, Object, Source},
-    into_bootstrap::{OfClass, OfPool},
     into_core::PoolOfClass,
     problem::{Finding, Severity},
 };
 use nodemolt_core::{
     ask::Ask,
+    bootstrap::{OfClass, OfPool},
     launch::Settings,
     policy::{Quarantine, Rule},
 };
