@@ -209,7 +209,7 @@ fn median(of: &[usize]) -> usize {
 /// For people, as lines.
 impl std::fmt::Display for Tally {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let share = if self.lives == 0 { 0 } else { self.completed * 100 / self.lives };
+        let share = (self.completed * 100).checked_div(self.lives).unwrap_or(0);
         writeln!(out, "{} lives, {} steps", self.lives, self.steps)?;
         writeln!(out, "nodes in a life, median: {}", self.median_nodes())?;
         writeln!(out, "faults in a life, median: {}", self.median_faults())?;
