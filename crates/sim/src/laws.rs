@@ -168,7 +168,6 @@ pub struct Laws {
     setting: Setting,
     world: World,
     found: Found,
-    hash: TraceHash,
     quiet: quiet::Quiet,
     doubt: doubt::Doubt,
     budget: budget::Budget,
@@ -191,7 +190,6 @@ impl Laws {
             setting,
             world: World::new(),
             found: Found::default(),
-            hash: TraceHash::default(),
             quiet: quiet::Quiet::default(),
             doubt: doubt::Doubt::default(),
             budget: budget::Budget::default(),
@@ -206,7 +204,6 @@ impl Laws {
     /// The next step of the life.
     pub fn see(&mut self, step: &Step) -> Vec<Violation> {
         let Self { setting, world, found, .. } = self;
-        self.hash.add(step);
         // Against the world as it was right before.
         self.eviction.see(world, step, found);
         match &step.fact {
@@ -287,11 +284,6 @@ impl Laws {
     /// How often each law could have been broken.
     pub fn premises(&self) -> BTreeMap<Law, u64> {
         self.found.premises.clone()
-    }
-
-    /// Of all steps so far.
-    pub fn hash(&self) -> u64 {
-        self.hash.value()
     }
 }
 

@@ -20,6 +20,7 @@ use crate::dice::Dice;
 use crate::faults::Fault;
 use crate::laws::{Law, Violation};
 use crate::scenario::Scenario;
+use crate::trace::Step;
 use crate::world::{World, line};
 
 pub use scenario::Drawn;
@@ -83,6 +84,11 @@ impl Life {
     }
 
     pub fn live(&self) -> Result<Report, String> {
+        self.show(|_| ())
+    }
+
+    /// The same, and every step of it is shown in the end.
+    pub fn show(&self, mut show: impl FnMut(&Step)) -> Result<Report, String> {
         let scenario = Scenario::read("life", &self.world.text).map_err(|problems| {
             problems.iter().fold(String::new(), |mut all, it| {
                 let _ = writeln!(all, "{it}");
@@ -124,6 +130,7 @@ impl Life {
         }
         world.run(QUIET_FOR);
         world.at_rest();
+        world.trace().iter().for_each(&mut show);
         Ok(self.report(&mut world, settled_after))
     }
 
@@ -202,7 +209,7 @@ fn median(of: &[usize]) -> usize {
 /// For people, as lines.
 impl std::fmt::Display for Tally {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let share = if self.lives == 0 { 0 } else { self.completed * 100 / self.lives };
+        let share = (self.completed * 100).checked_div(self.lives).unwrap_or(0);
         writeln!(out, "{} lives, {} steps", self.lives, self.steps)?;
         writeln!(out, "nodes in a life, median: {}", self.median_nodes())?;
         writeln!(out, "faults in a life, median: {}", self.median_faults())?;
@@ -217,6 +224,19 @@ impl std::fmt::Display for Tally {
 }
 
 impl Report {
+    pub fn line(&self) -> String {
+        let settled = self.settled_after.map_or_else(|| "never".to_owned(), crate::length::write);
+        format!(
+            "seed {}: {} nodes, {} faults, {} replaced, settled after {settled}, {} steps, {} violations",
+            self.seed,
+            self.nodes,
+            self.faults,
+            self.completed,
+            self.steps,
+            self.violations.len()
+        )
+    }
+
     /// What a person needs who wants to see it again.
     pub fn complaint(&self) -> String {
         let mut told =

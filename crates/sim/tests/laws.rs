@@ -113,6 +113,9 @@ const CASES: &[Case] = &[
         tale.ledger(&[], 1);
         tale
     }),
+    ("the old node went first, and its successor is not there yet", Law::Budget, || {
+        granted_after_the_end_of("DeleteFirst")
+    }),
     ("a node is granted while another is not ready", Law::Budget, || {
         let mut tale = begun();
         tale.node(Actor::Kubelet, "n2", false, &json!([]));
@@ -431,15 +434,33 @@ fn drained_until_eviction() -> Tale {
     tale
 }
 
+/// The machine of `n1` is gone, its grant is not given back yet, and `n2` is granted.
+fn granted_after_the_end_of(order: &str) -> Tale {
+    let mut tale = begun();
+    tale.granted("n1");
+    tale.change(US, "Replacement", "/claim-n1", |it| it["status"]["order"] = json!(order));
+    tale.machine("n1", OLD, "terminated");
+    tale.ledger(&["n1", "n2"], 1);
+    tale.record("n1", "Done");
+    tale.ledger(&[], 1);
+    tale
+}
+
+#[test]
+fn a_slot_is_free_when_the_old_machine_is_gone() {
+    let (_, broken) = judge(&granted_after_the_end_of("SuccessorFirst"));
+    assert_eq!(broken, []);
+}
+
 #[test]
 fn each_law_has_lives_that_break_it_and_only_it() {
     let mut wrong = Vec::new();
     for (what, law, life) in CASES {
         let mut tale = life();
-        match law {
-            Law::Eviction => tale.settle(),
-            Law::Partition => tale.turn(&[], |_| ()),
-            _ => {}
+        if *law == Law::Eviction {
+            tale.settle();
+        } else if *law == Law::Partition {
+            tale.turn(&[], |_| ());
         }
         let (_, broken) = judge(&tale);
         let laws: BTreeSet<Law> = broken.iter().map(|it| it.law).collect();

@@ -1,7 +1,9 @@
 //! Random lives: what is drawn, and what becomes of it.
+//!
+//! `NODEMOLT_LIVES=200 NODEMOLT_FIRST=1000` lives more of them, from another seed on.
 
 use nodemolt_sim::Scenario;
-use nodemolt_sim::life::{Life, Tally};
+use nodemolt_sim::life::{Life, Report, Tally};
 
 #[test]
 fn every_life_that_is_drawn_can_begin() {
@@ -19,26 +21,30 @@ fn every_life_that_is_drawn_can_begin() {
 
 #[test]
 fn no_life_breaks_a_law() {
-    let lives = std::env::var("NODEMOLT_LIVES").ok().and_then(|it| it.parse().ok()).unwrap_or(5);
-    let first = std::env::var("NODEMOLT_FIRST").ok().and_then(|it| it.parse().ok()).unwrap_or(0);
+    let (first, lives) = (number("NODEMOLT_FIRST", 0), number("NODEMOLT_LIVES", 3));
     let mut tally = Tally::default();
     let mut told = Vec::new();
     for seed in first..first + lives {
-        let report = Life::run(seed).unwrap_or_else(|it| panic!("seed {seed}: {it}"));
+        let report = live(seed);
+        println!("{}", report.line());
         if !report.violations.is_empty() {
             told.push(report.complaint());
         }
-        println!(
-            "seed {seed}: {} nodes, {} faults, {} replaced, settled after {:?}, {} steps, {} violations",
-            report.nodes,
-            report.faults,
-            report.completed,
-            report.settled_after,
-            report.steps,
-            report.violations.len()
-        );
         tally.add(&report);
     }
     println!("{tally}");
     assert!(told.is_empty(), "{}", told.join("\n"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_life() {
+    assert_eq!(live(1), live(1));
+}
+
+fn live(seed: u64) -> Report {
+    Life::run(seed).unwrap_or_else(|it| panic!("seed {seed}: {it}"))
+}
+
+fn number(variable: &str, usual: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|it| it.parse().ok()).unwrap_or(usual)
 }

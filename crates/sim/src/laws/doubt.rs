@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::read;
 use super::world::{DISRUPTED_TAINT, World, grants, has_taint, known};
 use super::{Found, Law};
-use crate::trace::{Actor, Fact, ReplicaState, Step, Turned};
+use crate::trace::{Actor, Fact, Step, Turned};
 
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
@@ -28,7 +28,8 @@ impl Doubt {
             (Fact::Turned(turned), Actor::Operator(replica)) => {
                 self.turned(world, replica, turned, step, found);
             }
-            (Fact::Replica { number, state: ReplicaState::Started | ReplicaState::Crashed }, _) => {
+            // The turn that went on is over, and nobody tells what it decided.
+            (Fact::Replica { number, state: _ }, _) => {
                 self.unknown.remove(number);
                 self.granted.remove(number);
             }
@@ -63,7 +64,7 @@ impl Doubt {
         }
         for node in &turned.unknown {
             let asked = asked_for(world, node, step.at);
-            if (granted.contains(node) || turned.starts.contains(node)) && !asked {
+            if granted.contains(node) && !asked {
                 let what = format!("node {node} was granted, and nobody knows whether it matches");
                 found.broken(Law::Doubt, step.at, what);
             }

@@ -135,7 +135,7 @@ impl Drawing {
         if let Some(age) = self.minimum_age.filter(|_| by_class) {
             spec["amiMinimumAge"] = json!(age);
         }
-        self.document("nodemolt.dev/v1alpha1", "EC2NodeClass", json!({"name": "general"}), spec);
+        self.document("nodemolt.dev/v1alpha1", "EC2NodeClass", &json!({"name": "general"}), &spec);
         let age = self.minimum_age.filter(|_| !by_class);
         if age.is_none() && self.dice.chance(300) {
             return;
@@ -150,7 +150,7 @@ impl Drawing {
         if self.dice.chance(600) {
             policy["rollout"] = self.rollout();
         }
-        self.document("nodemolt.dev/v1alpha1", "ImagePolicy", json!({"name": "all"}), policy);
+        self.document("nodemolt.dev/v1alpha1", "ImagePolicy", &json!({"name": "all"}), &policy);
     }
 
     fn rollout(&mut self) -> Value {
@@ -242,7 +242,7 @@ impl Drawing {
         }
         let disruption = json!({"consolidateAfter": "Never", "budgets": budgets});
         let spec = json!({"template": {"spec": template}, "disruption": disruption});
-        self.document("karpenter.sh/v1", "NodePool", json!({"name": name}), spec);
+        self.document("karpenter.sh/v1", "NodePool", &json!({"name": name}), &spec);
         self.group(name, processor, nodes, expires);
         if self.dice.chance(250) {
             let amounts = [
@@ -254,7 +254,7 @@ impl Drawing {
             let mut spec = self.one_of(&amounts);
             spec["labelSelectors"] = json!([{"karpenter.sh/nodepool": name}]);
             let kind = "NodeDisruptionBudget";
-            self.document("karpenter.sh/v1alpha1", kind, json!({"name": name}), spec);
+            self.document("karpenter.sh/v1alpha1", kind, &json!({"name": name}), &spec);
         }
         self.drawn.pools.push(name.to_owned());
     }
@@ -362,7 +362,7 @@ impl Drawing {
             // Nobody would start this one again.
             metadata["name"] = json!(name);
             metadata["namespace"] = json!("apps");
-            self.document("v1", "Pod", metadata, pod);
+            self.document("v1", "Pod", &metadata, &pod);
             return;
         }
         let mut spec = json!({
@@ -372,9 +372,9 @@ impl Drawing {
         });
         if stateful {
             spec["serviceName"] = json!(name);
-            self.document("apps/v1", "StatefulSet", called.clone(), spec);
+            self.document("apps/v1", "StatefulSet", &called, &spec);
         } else {
-            self.document("apps/v1", "Deployment", called.clone(), spec);
+            self.document("apps/v1", "Deployment", &called, &spec);
         }
         if self.dice.chance(550) {
             let mut amounts = vec![json!({"maxUnavailable": 1}), json!({"maxUnavailable": "50%"})];
@@ -387,7 +387,7 @@ impl Drawing {
                 spec = json!({"maxUnavailable": 0});
             }
             spec["selector"] = selector;
-            self.document("policy/v1", "PodDisruptionBudget", called, spec);
+            self.document("policy/v1", "PodDisruptionBudget", &called, &spec);
             self.drawn.pdbs.push(("apps".to_owned(), name));
         }
     }
@@ -409,12 +409,13 @@ impl Drawing {
             "template": {"metadata": {"labels": labels}, "spec": pod},
         });
         let called = json!({"name": "agent", "namespace": "kube-system"});
-        self.document("apps/v1", "DaemonSet", called, spec);
+        self.document("apps/v1", "DaemonSet", &called, &spec);
     }
 
-    fn document(&mut self, version: &str, kind: &str, metadata: Value, spec: Value) {
-        self.documents
-            .push(json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}));
+    fn document(&mut self, version: &str, kind: &str, metadata: &Value, spec: &Value) {
+        let document =
+            json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec});
+        self.documents.push(document);
     }
 
     /// JSON is YAML.

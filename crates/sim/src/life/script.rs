@@ -10,7 +10,7 @@ use serde_json::json;
 use super::scenario::Drawn;
 use crate::act::{Act, Target};
 use crate::dice::Dice;
-use crate::faults::{DOWN, Fault, Moment, Service, Whom};
+use crate::faults::{DOWN, Fault, Lasts, Moment, Service, Whom};
 
 /// Whatever lasts longer than this in unrest would leave no time to see what comes of it.
 const LASTS: (u64, u64) = (30, 600);
@@ -191,8 +191,9 @@ fn seconds(dice: &mut Dice, least: u64, most: u64) -> SignedDuration {
     SignedDuration::from_secs(i64::try_from(dice.between(least, most)).unwrap_or(1))
 }
 
-fn lasts(dice: &mut Dice) -> Option<SignedDuration> {
-    Some(seconds(dice, LASTS.0, LASTS.1))
+/// Most faults are over after a while; some last until all are.
+fn lasts(dice: &mut Dice) -> Lasts {
+    (!dice.chance(30)).then(|| seconds(dice, LASTS.0, LASTS.1))
 }
 
 fn percent(dice: &mut Dice) -> u8 {
