@@ -717,7 +717,7 @@ impl Catalog {
 
     /// The date by which an image is ordered and ages: its source's, where that is known, because a copy
     /// of an old image is an old image.
-    pub(crate) fn dated(&self, id: &ImageId) -> Option<Timestamp> {
+    pub fn dated(&self, id: &ImageId) -> Option<Timestamp> {
         self.images.get(id).and_then(|it| self.dated_image(&it.image))
     }
 

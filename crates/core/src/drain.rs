@@ -11,8 +11,10 @@ mod eviction;
 mod limit;
 mod protection;
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -94,7 +96,8 @@ pub struct Drain {
     pub since: Timestamp,
     /// When the last pod left, if one has.
     pub last_left_at: Option<Timestamp>,
-    pub pods: Vec<Pod>,
+    /// Shared with whoever saw them: pods are many.
+    pub pods: Vec<Arc<Pod>>,
     /// What a policy wrote in place of the sum of grace periods.
     pub limit: Option<SignedDuration>,
     pub at_limit: AtLimit,
@@ -188,7 +191,7 @@ pub fn evictions(drains: &[Drain], pdbs: &[Pdb], now: Timestamp) -> (Vec<Evict>,
     let (mut evict, mut held) = (Vec::new(), Vec::new());
     let mut asked = BTreeSet::new();
     for drain in order {
-        let mut pods: Vec<&Pod> = drain.pods.iter().collect();
+        let mut pods: Vec<&Pod> = drain.pods.iter().map(AsRef::as_ref).collect();
         pods.sort_by_key(|it| (it.tier, &it.id));
         let ordinary_left =
             pods.iter().any(|it| it.tier == Tier::Ordinary && stays(it, now).is_none());
@@ -303,8 +306,8 @@ pub fn stays(pod: &Pod, now: Timestamp) -> Option<Stays> {
 }
 
 /// Those that must leave before the node may go.
-pub fn remaining(pods: &[Pod], now: Timestamp) -> impl Iterator<Item = &Pod> {
-    pods.iter().filter(move |it| stays(it, now).is_none())
+pub fn remaining<P: Borrow<Pod>>(pods: &[P], now: Timestamp) -> impl Iterator<Item = &Pod> {
+    pods.iter().map(Borrow::borrow).filter(move |it| stays(it, now).is_none())
 }
 
 /// A pod that took the place of one that we evicted.

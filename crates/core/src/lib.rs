@@ -20,6 +20,7 @@ pub mod budget;
 pub mod plan;
 pub mod drain;
 pub mod replace;
+pub mod claim;
 pub mod explain;
 
 pub use nodemolt_fit as fit;

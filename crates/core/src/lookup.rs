@@ -6,10 +6,14 @@
 //! flavour has a public SSM parameter of its own (Windows has only the moving one) and a name of a known
 //! form. A name proves nothing about who published it; whoever reads names must check the owner.
 
+mod queries;
+
 use std::fmt;
 use std::str::FromStr;
 
 use nodemolt_fit::{Family, Operator, Written, label};
+
+pub use queries::{pointed, queries, queries_for};
 
 use crate::image::{Architecture, Image, shorten};
 

@@ -50,9 +50,17 @@ pub struct Placements {
 /// Where the pods of these nodes would go, if all of them left. Nodes that the fleet itself calls
 /// leaving are among them.
 pub fn place(leaving: &BTreeSet<String>, fleet: &Fleet) -> Placements {
+    let leaves =
+        |it: &Node| Node { leaving: it.leaving || leaving.contains(&it.name), ..it.clone() };
+    let nodes: Vec<Node> = fleet.nodes.iter().map(leaves).collect();
+    place_leaving(&nodes, &fleet.pools, &fleet.pending)
+}
+
+/// The same for those that are marked as leaving: for whoever has the nodes at hand, as they are many.
+pub fn place_leaving(nodes: &[Node], pools: &[Pool], pending: &[Pod]) -> Placements {
     let mut placements = Placements::default();
     let mut moving: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
-    for node in fleet.nodes.iter().filter(|it| it.leaving || leaving.contains(&it.name)) {
+    for node in nodes.iter().filter(|it| it.leaving) {
         let pods: Vec<&Pod> = node.pods.iter().filter(|it| !it.tied).collect();
         match unmodelled(&pods) {
             Some(placement) => {
@@ -63,19 +71,13 @@ pub fn place(leaving: &BTreeSet<String>, fleet: &Fleet) -> Placements {
             }
         }
     }
-    let nodes: Vec<Node> = fleet
-        .nodes
-        .iter()
-        .map(|it| Node { leaving: it.leaving || leaving.contains(&it.name), ..it.clone() })
-        .collect();
-    let pods: Vec<Pod> = fleet
-        .pending
+    let pods: Vec<Pod> = pending
         .iter()
         .chain(moving.values().flatten().copied())
         .cloned()
         .map(|it| Pod { terminating: false, ..it })
         .collect();
-    let packing = pack(&pods, &nodes, &fleet.pools);
+    let packing = pack(&pods, nodes, pools);
     for (name, pods) in moving {
         placements.of.insert(name.to_owned(), placement(&pods, &packing));
     }

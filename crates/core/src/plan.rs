@@ -13,6 +13,7 @@ mod together;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_fit::{
@@ -54,7 +55,8 @@ pub struct Node {
     pub wish: Option<Wish>,
     /// Of the node itself.
     pub protection: Option<Protection>,
-    pub pods: Vec<Pod>,
+    /// Shared with whoever saw them: pods are many.
+    pub pods: Vec<Arc<Pod>>,
     /// A `terminationGracePeriod`: pods do not hold back the start then, they get a deadline.
     pub has_deadline: bool,
     /// Its last try failed.

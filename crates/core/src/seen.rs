@@ -18,7 +18,7 @@ use nodemolt_fit::pod::{Demand, Namespace};
 use nodemolt_fit::taint::Taint;
 use nodemolt_fit::{self as fit, Written};
 
-pub use pods::{Pod, PodKey, Pods};
+pub use pods::{Mark, Pod, PodKey, Pods};
 
 use crate::ask::Ask;
 use crate::bootstrap::{OfClass, OfPool};

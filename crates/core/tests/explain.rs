@@ -5,6 +5,7 @@
 mod fleet;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use fleet::{ago, at, drain, minutes, node, now, pdb, pod};
 use jiff::SignedDuration;
@@ -197,17 +198,22 @@ fn causes_name_their_objects() {
         ),
         (
             Box::new(move |it| {
-                it.fleet.nodes.get_mut("n1").unwrap().pods[0].protection = held.clone();
+                Arc::make_mut(&mut it.fleet.nodes.get_mut("n1").unwrap().pods[0]).protection =
+                    held.clone();
             }),
             ["Pod", "shop", "p"],
         ),
         (
-            Box::new(|it| it.fleet.nodes.get_mut("n1").unwrap().pods[0].owner = Owner::Nobody),
+            Box::new(|it| {
+                Arc::make_mut(&mut it.fleet.nodes.get_mut("n1").unwrap().pods[0]).owner =
+                    Owner::Nobody;
+            }),
             ["Pod", "shop", "p"],
         ),
         (
             Box::new(|it| {
-                it.fleet.nodes.get_mut("n1").unwrap().pods[0].namespace_terminating = true;
+                Arc::make_mut(&mut it.fleet.nodes.get_mut("n1").unwrap().pods[0])
+                    .namespace_terminating = true;
             }),
             ["Namespace", "", "shop"],
         ),

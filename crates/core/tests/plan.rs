@@ -5,6 +5,7 @@
 mod fleet;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use fleet::{ago, drifted, labels, minutes, node, now, pdb, pod};
 use jiff::SignedDuration;
@@ -155,11 +156,13 @@ fn a_node_waits_for_something_with_a_name() {
             "a person: the node says `karpenter.sh/do-not-disrupt`",
         ),
         (
-            Box::new(|it| it.node("n1").pods[0].protection = held(DO_NOT_EVICT)),
+            Box::new(|it| {
+                Arc::make_mut(&mut it.node("n1").pods[0]).protection = held(DO_NOT_EVICT);
+            }),
             "a person: pod shop/p says `karpenter.sh/do-not-evict`",
         ),
         (
-            Box::new(|it| it.node("n1").pods[0].owner = Owner::Nobody),
+            Box::new(|it| Arc::make_mut(&mut it.node("n1").pods[0]).owner = Owner::Nobody),
             "a person: pod shop/p has no controller and would be lost",
         ),
         (
@@ -299,7 +302,7 @@ fn all_reasons_are_told_and_those_of_people_come_first() {
 fn a_deadline_lifts_what_pods_say_and_not_what_the_node_says() {
     let mut world = one(vec![web("p")]);
     world.fleet.pdbs = vec![pdb("shop", "web", "web", 0)];
-    world.node("n1").pods[0].protection =
+    Arc::make_mut(&mut world.node("n1").pods[0]).protection =
         Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
     assert!(world.starts().is_empty());
     world.node("n1").has_deadline = true;

@@ -4,5 +4,40 @@
 //! sees the world through two ports and runs unchanged against the real one and the simulated one.
 //! Everything runs on one thread: futures need not be `Send`, and nothing here spawns.
 
+pub mod claims;
 pub mod port;
 pub mod record;
+mod act;
+mod decide;
+mod hands;
+mod ledger;
+mod memory;
+mod picture;
+mod status;
+mod turn;
+
+use jiff::Timestamp;
+use nodemolt_core::bootstrap;
+use nodemolt_core::image::AccountId;
+
+pub use act::{Act, Done, Errand, Intent, Question};
+pub use hands::{Hands, perform};
+pub use memory::Memory;
+pub use picture::{Picture, lacks, look};
+pub use turn::{ObserveError, Turn, turn};
+
+/// What a process is told when it starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Tells replicas apart.
+    pub me: String,
+    pub cluster: bootstrap::Cluster,
+    pub region: String,
+    /// Ours, for images of `self`.
+    pub account: Option<AccountId>,
+}
+
+/// What time it is here.
+pub trait Clock {
+    fn now(&self) -> Timestamp;
+}

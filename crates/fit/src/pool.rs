@@ -5,7 +5,14 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use crate::{
-    capacity::Amounts, label, pod::Pod, requirement::Written, selector::Labels, taint::Taint,
+    Family, Types,
+    capacity::{Amounts, NodeSettings, offer},
+    label,
+    pod::Pod,
+    requirement::Written,
+    selector::Labels,
+    taint::Taint,
+    type_labels,
 };
 
 /// Nodes that do not exist yet.
@@ -65,6 +72,40 @@ pub struct Offering {
 pub struct Price(pub u64);
 
 const NANODOLLARS: u64 = 1_000_000_000;
+
+/// The first Graviton does not boot AL2023's kernel.
+const NO_AL2023: &str = "a1.";
+
+/// The machines that nodes with these settings can be, each with the ways in which it can be had. Those
+/// that cannot be had at all are left out.
+pub fn machines(
+    types: &Types,
+    settings: &NodeSettings,
+    mut offerings: impl FnMut(&str) -> Vec<Offering>,
+) -> Vec<Machine> {
+    let family = settings.family;
+    let bootable = types.iter().filter(|it| {
+        it.kubernetes_arch().is_some()
+            && !(family == Family::Al2023 && it.name.starts_with(NO_AL2023))
+    });
+    let with_offerings = bootable.map(|it| (it, offerings(&it.name)));
+    with_offerings
+        .filter(|(_, offerings)| !offerings.is_empty())
+        .map(|(it, offerings)| {
+            let node = offer(it, settings);
+            let labels = type_labels::labels(it, family).into_iter();
+            let labels = labels.filter_map(|it| Some((it.key.to_owned(), vec![it.value?])));
+            Machine {
+                name: it.name.clone(),
+                labels: labels.collect(),
+                capacity: node.capacity,
+                allocatable: node.allocatable,
+                volume_limits: BTreeMap::new(),
+                offerings,
+            }
+        })
+        .collect()
+}
 
 impl Offering {
     pub fn new(zone: &str, capacity_type: &str, price: Option<Price>) -> Self {

@@ -115,6 +115,9 @@ pub enum Fact {
     Published {
         what: String,
     },
+    /// An image as EC2 has it now: when it is published, and whenever that changes. The laws about what may
+    /// boot read it.
+    Image(Image),
     /// A replica has turned: what it decided about whom.
     Turned(Turned),
     /// A replica began or ended; it leads or does not.
@@ -148,6 +151,21 @@ pub struct Machine {
     pub node: Option<String>,
 }
 
+/// An image, as far as somebody may refuse it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    pub id: String,
+    pub name: String,
+    /// Twelve digits.
+    pub owner: Option<String>,
+    /// EC2's word for a group of owners: `amazon`.
+    pub owner_alias: Option<String>,
+    pub created_at: Option<Timestamp>,
+    /// Neither disabled nor deregistered nor unshared.
+    pub launchable: bool,
+    pub deprecated: bool,
+}
+
 /// For the laws that look at decisions: names of nodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turned {
@@ -159,7 +177,9 @@ pub struct Turned {
     pub waits: Vec<(String, Vec<WaitsFor>)>,
     /// Of which we do not know whether they match.
     pub unknown: Vec<String>,
+    /// Of objects, the lease apart.
     pub writes: u32,
+    /// Acts that would change the world; questions do not.
     pub commands: u32,
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Map, Number, Value};
 
 use super::tree::{self, Content, NodeId, Tree};
 use super::{FILE_BYTES_MAX, Located, Source, scalar, under};
+use crate::problem::{Finding, Place, Problem};
 
 /// Objects in one file beyond this are a generated file, and another hundred findings help nobody.
 const OBJECTS_MAX: usize = 10_000;
@@ -27,6 +28,27 @@ pub fn objects(source: &Source) -> Vec<Located<Value>> {
         let (Some(tree), true) = (document.tree, document.defects.is_empty()) else { continue };
         let tree = Arc::new(tree);
         object(source, &tree, tree.root, "", &mut found);
+    }
+    found
+}
+
+/// What keeps documents out of [`objects`]: theirs who are none of ours, too.
+pub fn problems(source: &Source) -> Vec<Problem> {
+    if source.text.len() > FILE_BYTES_MAX {
+        let message = format!("is longer than the {} MiB of a file", FILE_BYTES_MAX / 1024 / 1024);
+        let finding = Finding::error("", message).hint("split the file");
+        return vec![Problem::new(&source.name, Place::START, finding)];
+    }
+    let mut found = Vec::new();
+    for document in tree::documents(&source.text) {
+        let problem = |(place, finding)| Problem::new(&source.name, place, finding);
+        found.extend(document.defects.into_iter().map(problem));
+        let Some(tree) = document.tree else { continue };
+        let node = tree.node(tree.root);
+        if !matches!(node.content, Content::Map(_) | Content::Null) {
+            let finding = Finding::error("", "expected an object with apiVersion and kind");
+            found.push(problem((node.place.clone(), finding)));
+        }
     }
     found
 }

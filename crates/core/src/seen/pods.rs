@@ -37,9 +37,29 @@ impl Pod {
 #[derive(Debug, Clone, Default)]
 pub struct Pods {
     all: BTreeMap<PodKey, Pod>,
-    on: BTreeMap<String, BTreeSet<PodKey>>,
+    on: BTreeMap<String, OnNode>,
     nowhere: BTreeSet<PodKey>,
+    changed: Mark,
 }
+
+#[derive(Debug, Clone, Default)]
+struct OnNode {
+    pods: BTreeSet<PodKey>,
+    changed: Mark,
+}
+
+/// Equal as long as nothing has changed, and never again after. So whoever has read some pods knows
+/// without looking at them whether to read them again.
+#[derive(Debug, Clone, Default)]
+pub struct Mark(Arc<()>);
+
+impl PartialEq for Mark {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Mark {}
 
 impl Pods {
     /// In place of one of the same name, if there is one.
@@ -48,22 +68,27 @@ impl Pods {
         self.remove(&key);
         match &pod.node {
             Some(node) => {
-                self.on.entry(node.clone()).or_default().insert(key.clone());
+                let there = self.on.entry(node.clone()).or_default();
+                there.pods.insert(key.clone());
+                there.changed = Mark::default();
             }
             None => {
                 self.nowhere.insert(key.clone());
             }
         }
+        self.changed = Mark::default();
         self.all.insert(key, pod);
     }
 
     pub fn remove(&mut self, key: &PodKey) -> Option<Pod> {
         let pod = self.all.remove(key)?;
+        self.changed = Mark::default();
         match &pod.node {
             Some(node) => {
                 if let Some(there) = self.on.get_mut(node) {
-                    there.remove(key);
-                    if there.is_empty() {
+                    there.pods.remove(key);
+                    there.changed = Mark::default();
+                    if there.pods.is_empty() {
                         self.on.remove(node);
                     }
                 }
@@ -93,7 +118,18 @@ impl Pods {
 
     /// By name.
     pub fn on(&self, node: &str) -> impl Iterator<Item = &Pod> {
-        self.on.get(node).into_iter().flatten().filter_map(|it| self.all.get(it))
+        let there = self.on.get(node).into_iter().flat_map(|it| &it.pods);
+        there.filter_map(|it| self.all.get(it))
+    }
+
+    /// Of a node's pods; `None` while it has none.
+    pub fn mark(&self, node: &str) -> Option<&Mark> {
+        self.on.get(node).map(|it| &it.changed)
+    }
+
+    /// Of all pods.
+    pub fn mark_of_all(&self) -> &Mark {
+        &self.changed
     }
 
     /// Those that no node has.

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part of it")]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{Member, Standing};
@@ -93,7 +94,7 @@ pub(crate) fn drain(node: &str, pods: Vec<Pod>) -> Drain {
         node: node.to_owned(),
         since: ago(minutes(1)),
         last_left_at: None,
-        pods,
+        pods: pods.into_iter().map(Arc::new).collect(),
         limit: None,
         at_limit: AtLimit::Skip,
         deadline: None,
@@ -119,7 +120,7 @@ pub(crate) fn node(pool: &str, zone: &str, pods: Vec<Pod>) -> Node {
         created_at: ago(SignedDuration::from_hours(1000)),
         wish: Some(drifted()),
         protection: None,
-        pods,
+        pods: pods.into_iter().map(Arc::new).collect(),
         has_deadline: false,
         next_try: None,
         under_way: None,

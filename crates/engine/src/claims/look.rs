@@ -1,0 +1,295 @@
+//! What is seen of a claim's machine, its node and its pods?
+//!
+//! Machines are known by the claim's UID in their tags and by the id that was written down, never by what
+//! a node says of itself.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::claim::{
+    Because, CORDONED_WITHIN, CallSeen, ClaimStep, DRAIN_AT_LEAST, LISTS_APART, MachineSeen,
+    NODE_LOST_AFTER, NodesSeen, SHOWN_AFTER, Seen, Wait, gave_up, launched_at,
+};
+use nodemolt_core::drain;
+use nodemolt_core::replace::{JOIN_DEADLINE, Old, OldSeen, SuccessorSeen};
+use nodemolt_core::seen::{Claim, Kind, MachineId, Node, ObjectName, Readiness, Stage, View};
+
+use super::act::token;
+use super::memory::unreadable;
+use super::state::CLAIM_UID_TAG;
+use super::{Known, Listed};
+use crate::port::{Machine, MachineState};
+
+/// Everything by what it is looked up by, once for a turn.
+pub(super) struct Eyes<'a> {
+    view: &'a View,
+    known: &'a Known<'a>,
+    /// By the claim's UID, of the last list and of the one before. Few turns ask.
+    tagged: OnceCell<[Tagged<'a>; 2]>,
+    nodes: BTreeMap<&'a MachineId, Vec<&'a Node>>,
+    pods_readable: bool,
+}
+
+type Tagged<'a> = BTreeMap<&'a str, Vec<&'a Machine>>;
+
+fn by_uid(listed: Option<Listed<'_>>) -> Tagged<'_> {
+    let mut all: Tagged<'_> = BTreeMap::new();
+    for it in listed.into_iter().flat_map(|it| it.0.values()) {
+        if let Some(uid) = it.tags.get(CLAIM_UID_TAG) {
+            all.entry(uid).or_default().push(it);
+        }
+    }
+    all
+}
+
+impl<'a> Eyes<'a> {
+    pub(super) fn new(view: &'a View, known: &'a Known<'a>) -> Self {
+        let mut nodes: BTreeMap<&MachineId, Vec<&Node>> = BTreeMap::new();
+        for node in view.nodes.values() {
+            if let Some(machine) = &node.machine {
+                nodes.entry(machine).or_default().push(node);
+            }
+        }
+        Self {
+            view,
+            known,
+            tagged: OnceCell::new(),
+            nodes,
+            pods_readable: !view.unreadable.keys().any(|it| it.kind == Kind::Pod),
+        }
+    }
+
+    /// As the last list has it.
+    pub(super) fn machine(&self, id: &MachineId) -> Option<&'a Machine> {
+        self.known.machines?.0.get(id).map(Arc::as_ref)
+    }
+
+    fn machine_before(&self, id: &MachineId) -> Option<&'a Machine> {
+        self.known.machines_before?.0.get(id).map(Arc::as_ref)
+    }
+
+    pub(super) fn in_neither(&self, id: &MachineId) -> bool {
+        self.machine(id).is_none() && self.machine_before(id).is_none()
+    }
+
+    pub(super) fn in_both(&self, id: &MachineId) -> bool {
+        self.machine(id).is_some() && self.machine_before(id).is_some()
+    }
+
+    pub(super) fn seen(&self, claim: &Claim, now: Timestamp) -> Seen<'a> {
+        let nodes = self.nodes(claim);
+        let pods_left = match claim.deleting_since {
+            Some(since) => self.pods_left(claim, &nodes, since, now),
+            None => None,
+        };
+        let number = claim.attempt.as_ref().map_or(0, |it| it.number);
+        let call = match self.known.memory.refused(&claim.uid, number) {
+            Some((why, at)) => CallSeen::Refused { why: why.to_owned(), at },
+            None => CallSeen::Free,
+        };
+        let successor =
+            claim.successor_of.as_ref().is_some_and(|it| self.known.open.contains_key(it));
+        Seen { machine: self.machine_of(claim), nodes, call, pods_left, successor }
+    }
+
+    fn machine_of(&self, claim: &Claim) -> MachineSeen {
+        let Some(id) = &claim.machine else { return self.tagged(claim) };
+        let ended = |it: &Machine| it.state == MachineState::Terminated;
+        match (self.machine(id), self.machine_before(id)) {
+            (Some(it), _) => state(it),
+            // It had ended when it was last listed, and EC2 forgets those.
+            (None, Some(it)) if ended(it) => MachineSeen::Gone,
+            (None, before) => self.absent(before.is_some()),
+        }
+    }
+
+    /// Whatever has the claim's UID on it.
+    fn tagged(&self, claim: &Claim) -> MachineSeen {
+        let [last, before] = self
+            .tagged
+            .get_or_init(|| [by_uid(self.known.machines), by_uid(self.known.machines_before)]);
+        let all = last.get(claim.uid.as_str()).map_or(&[][..], Vec::as_slice);
+        let live = all.iter().filter(|it| it.state.live());
+        if let Some(first) = live.min_by_key(|it| (it.launched_at, &it.id)) {
+            return MachineSeen::Live(first.id.clone());
+        }
+        if let Some(it) = all.iter().find(|it| it.state == MachineState::ShuttingDown) {
+            return MachineSeen::Ending(it.id.clone());
+        }
+        // One of an attempt that has ended says nothing about this one.
+        let this = claim.attempt.as_ref().map(|it| token(&claim.uid, it.number));
+        if all.iter().any(|it| it.token.is_none() || it.token == this) {
+            return MachineSeen::Gone;
+        }
+        let before = before.get(claim.uid.as_str()).map_or(&[][..], Vec::as_slice);
+        self.absent(before.iter().any(|it| it.state != MachineState::Terminated))
+    }
+
+    fn absent(&self, in_the_list_before: bool) -> MachineSeen {
+        match (self.known.machines_before, self.known.machines) {
+            (Some((_, first)), Some((_, last))) if first < last && !in_the_list_before => {
+                MachineSeen::Absent { first, last }
+            }
+            (Some(_) | None, Some(_) | None) => MachineSeen::Unknown,
+        }
+    }
+
+    fn nodes(&self, claim: &Claim) -> NodesSeen<'a> {
+        let Some(fresh) = self.view.fresh.get(&Kind::Node) else { return NodesSeen::Unknown };
+        let stale = [claim.deleting_since, claim.stages.get(&Stage::Registered).copied()];
+        if stale.into_iter().flatten().any(|it| *fresh < it)
+            || unreadable(self.view, claim.node.as_deref())
+        {
+            return NodesSeen::Unknown;
+        }
+        let Some(machine) = &claim.machine else { return NodesSeen::None { missing_since: None } };
+        let all = self.nodes.get(machine).map_or(&[][..], Vec::as_slice);
+        match all {
+            [] => NodesSeen::None { missing_since: self.known.memory.missing_since(&claim.uid) },
+            [only] => NodesSeen::One(only),
+            // Once it was settled which of them it is, others do not unsettle it.
+            several => match several.iter().find(|it| Some(&it.name) == claim.node.as_ref()) {
+                Some(it) => NodesSeen::One(it),
+                None => NodesSeen::Several(several.to_vec()),
+            },
+        }
+    }
+
+    /// By a list of pods that is younger than the deletion.
+    fn pods_left(
+        &self,
+        claim: &Claim,
+        nodes: &NodesSeen<'a>,
+        deleted: Timestamp,
+        now: Timestamp,
+    ) -> Option<usize> {
+        let fresh = self.view.fresh.get(&Kind::Pod)?;
+        if *fresh < later(deleted, DRAIN_AT_LEAST) || !self.pods_readable {
+            return None;
+        }
+        let mut names: Vec<&str> = match nodes {
+            NodesSeen::Unknown => return None,
+            NodesSeen::None { .. } => Vec::new(),
+            NodesSeen::One(node) => vec![&node.name],
+            NodesSeen::Several(nodes) => nodes.iter().map(|it| it.name.as_str()).collect(),
+        };
+        names.extend(claim.node.as_deref());
+        names.sort_unstable();
+        names.dedup();
+        Some(names.into_iter().map(|it| pods_left(self.view, it, now)).sum())
+    }
+
+    /// When a claim that waits should be looked at again, though nothing may happen before.
+    pub(super) fn due(&self, claim: &Claim, step: &ClaimStep, now: Timestamp) -> Vec<Timestamp> {
+        let at = match &step.because {
+            Because::WaitsFor(Wait::Node | Wait::SeveralNodes { .. }) => {
+                Some(later(launched_at(claim), JOIN_DEADLINE + SignedDuration::from_secs(1)))
+            }
+            Because::WaitsFor(Wait::Answer { .. }) => {
+                let missing = self.known.memory.missing_since(&claim.uid);
+                missing.map(|it| later(it, NODE_LOST_AFTER))
+            }
+            Because::WaitsFor(Wait::PodsToLeave { .. } | Wait::Cordon { .. }) => {
+                let grace = claim.termination_grace_period;
+                let drained = claim.deleting_since.map(|it| later(it, DRAIN_AT_LEAST));
+                let forced = claim.deleting_since.zip(grace).map(|(it, grace)| later(it, grace));
+                let alone = claim.deleting_since.map(|it| later(it, CORDONED_WITHIN));
+                return [drained, forced, alone]
+                    .into_iter()
+                    .flatten()
+                    .filter(|it| *it > now)
+                    .collect();
+            }
+            Because::Unproved { .. } => {
+                claim.attempt.as_ref().map(|it| later(it.since, SHOWN_AFTER + LISTS_APART))
+            }
+            Because::WaitsFor(Wait::Start { .. } | Wait::Termination | Wait::Nothing)
+            | Because::Next
+            | Because::AtRest
+            | Because::Withheld { .. }
+            | Because::NotKnown { .. }
+            | Because::GaveUp { .. }
+            | Because::NeverJoined
+            | Because::NodeDeleted
+            | Because::MachineGone => None,
+        };
+        at.into_iter().filter(|it| *it > now).collect()
+    }
+}
+
+fn later(since: Timestamp, length: SignedDuration) -> Timestamp {
+    since.saturating_add(length).unwrap_or(Timestamp::MAX)
+}
+
+fn state(machine: &Machine) -> MachineSeen {
+    match machine.state {
+        MachineState::Pending | MachineState::Running | MachineState::Stopped => {
+            MachineSeen::Live(machine.id.clone())
+        }
+        MachineState::ShuttingDown => MachineSeen::Ending(machine.id.clone()),
+        MachineState::Terminated => MachineSeen::Gone,
+    }
+}
+
+/// How many pods on a node must leave before it may go.
+fn pods_left(view: &View, node: &str, now: Timestamp) -> usize {
+    view.pods.on(node).filter(|it| drain::stays(&it.drain, now).is_none()).count()
+}
+
+/// What a Replacement sees of its old node. Its claim goes last, so a claim that is not there any more
+/// means that all of it is gone.
+pub fn old_seen(view: &View, old: &Old, replacement: &str, now: Timestamp) -> OldSeen {
+    let unreadable = |kind, name: &str| {
+        let name = name.to_owned();
+        view.unreadable.contains_key(&ObjectName { kind, namespace: String::new(), name })
+    };
+    if !view.fresh.contains_key(&Kind::Claim) || unreadable(Kind::Claim, &old.claim) {
+        return OldSeen::Unknown;
+    }
+    let Some(claim) = view.claims.get(&old.claim).filter(|it| it.uid == old.claim_uid) else {
+        return OldSeen::Gone;
+    };
+    if unreadable(Kind::Node, &old.node) || view.unreadable.keys().any(|it| it.kind == Kind::Pod) {
+        return OldSeen::Unknown;
+    }
+    let node = view.nodes.get(&old.node);
+    // A node of that name with another machine is another node.
+    let node = node.filter(|it| it.machine.is_none() || it.machine == claim.machine);
+    OldSeen::Present {
+        deleting: claim.deleting_since.is_some()
+            || node.is_some_and(|it| it.deleting_since.is_some()),
+        cordoned: node.is_some_and(|it| it.cordoned_by.as_deref() == Some(replacement)),
+        pods: pods_left(view, &old.node, now),
+    }
+}
+
+/// What a Replacement sees of a successor whose claim is there. Whether one that is not there was never
+/// made or is gone is told by its record.
+pub fn successor_seen(view: &View, claim: &Claim, now: Timestamp) -> SuccessorSeen {
+    if claim.deleting_since.is_some() {
+        return SuccessorSeen::Deleting;
+    }
+    if claim.machine.is_none() {
+        let gave_up = gave_up(claim).map(str::to_owned);
+        return SuccessorSeen::Launching { gave_up };
+    }
+    let (registered, initialised) =
+        (claim.stages.get(&Stage::Registered), claim.stages.get(&Stage::Initialized));
+    let (registered, initialised) = match (registered, initialised) {
+        (None, _) => return SuccessorSeen::Launched,
+        (Some(since), None) => return SuccessorSeen::Registered { since: *since },
+        (Some(registered), Some(initialised)) => (*registered, *initialised),
+    };
+    let node = claim.node.as_ref().and_then(|it| view.nodes.get(it));
+    let Some(node) = node.filter(|it| it.machine == claim.machine) else {
+        return SuccessorSeen::Unknown;
+    };
+    let pods = pods_left(view, &node.name, now);
+    let since = node.ready_since.unwrap_or(registered);
+    match node.ready {
+        Readiness::Ready => SuccessorSeen::Ready { since: since.max(initialised), pods },
+        Readiness::NotReady | Readiness::Unknown => SuccessorSeen::NotReady { since, pods },
+    }
+}

@@ -1,0 +1,131 @@
+//! Which machines does no claim stand for?
+//!
+//! `machines × claims → those to end, or a report`
+//!
+//! A machine that our claims do not know may be one that nobody wants, or the claims may be wrong: a list
+//! that is late, an object that could not be read, a cluster that was restored from yesterday. So it has
+//! to be old enough, in two complete lists, against claims that are current; and if they are many, a
+//! person looks first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::claim::LISTS_APART;
+use nodemolt_core::seen::{Claim, Kind, Node, ObjectName, Readiness, View};
+
+use super::Known;
+use super::act::{ClaimAct, Deed, token};
+use super::look::Eyes;
+use super::state::{self, CLAIM_TAG, CLAIM_UID_TAG};
+use crate::port::{Machine, MachineState};
+
+/// No machine is an orphan before: its claim's record may be on its way.
+pub const ORPHAN_AGE: SignedDuration = SignedDuration::from_mins(5);
+
+/// Answers that are older say nothing about now.
+const CURRENT_FOR: SignedDuration = SignedDuration::from_mins(2);
+
+/// So many are removed without asking; of a large fleet, this share.
+const AT_ONCE: usize = 2;
+const AT_ONCE_PERCENT: usize = 5;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Orphans {
+    pub acts: Vec<ClaimAct>,
+    /// More than may be removed at once: by machine, and why each is one. A person has to look.
+    pub too_many: BTreeMap<String, String>,
+}
+
+pub(super) fn find(view: &View, known: &Known<'_>, eyes: &Eyes<'_>, now: Timestamp) -> Orphans {
+    let mut orphans = Orphans::default();
+    let Some((machines, last)) = known.machines else { return orphans };
+    let Some((_, first)) = known.machines_before else { return orphans };
+    let Some(claims) = view.fresh.get(&Kind::Claim).copied() else { return orphans };
+    let current = |at: Timestamp| now.duration_since(at) <= CURRENT_FOR;
+    let apart = last.duration_since(first) >= LISTS_APART;
+    // Claims must be at least as new as the list that has the machine.
+    if !current(last) || !current(claims) || !apart || claims < first {
+        return orphans;
+    }
+    let live =
+        machines.values().filter(|it| it.state.live() && it.tags.contains_key(CLAIM_UID_TAG));
+    let live: Vec<&Machine> = live.map(Arc::as_ref).collect();
+    let mut found: Vec<(&Machine, String)> = Vec::new();
+    for machine in &live {
+        let young = now.duration_since(machine.launched_at) < ORPHAN_AGE;
+        if !young
+            && let Some(why) = belongs_to_nobody(view, machine)
+            && eyes.in_both(&machine.id)
+        {
+            found.push((*machine, why));
+        }
+    }
+    let share = live.len().saturating_mul(AT_ONCE_PERCENT) / 100;
+    if found.len() > share.max(AT_ONCE) {
+        let told = found.into_iter().map(|(machine, why)| (machine.id.0.clone(), why));
+        orphans.too_many = told.collect();
+        return orphans;
+    }
+    for (machine, because) in found {
+        let deed = Deed::RemoveOrphan { machine: machine.id.clone(), because };
+        orphans.add(&machine.id.0, deed, known, now);
+    }
+    for node in left_behind(view, known, eyes) {
+        let deed = Deed::ReleaseNode { node: state::node_object(node) };
+        orphans.add(&node.name, deed, known, now);
+    }
+    orphans
+}
+
+impl Orphans {
+    fn add(&mut self, key: &str, deed: Deed, known: &Known<'_>, now: Timestamp) {
+        if known.memory.rests_until(key, &deed, now).is_none() {
+            self.acts.push(ClaimAct { key: key.to_owned(), claim: None, deed });
+        }
+    }
+}
+
+/// Why it does, if it does.
+fn belongs_to_nobody(view: &View, machine: &Machine) -> Option<String> {
+    let name = machine.tags.get(CLAIM_TAG).map_or("", String::as_str);
+    let uid = machine.tags.get(CLAIM_UID_TAG).map_or("", String::as_str);
+    let named = view.claims.get(name).filter(|it| it.uid == uid);
+    let Some(claim) = named.or_else(|| view.claims.values().find(|it| it.uid == uid)) else {
+        let name = name.to_owned();
+        let hidden = ObjectName { kind: Kind::Claim, namespace: String::new(), name };
+        let known = !view.unreadable.contains_key(&hidden);
+        return known.then(|| format!("no NodeClaim `{}` has the UID {uid}", hidden.name));
+    };
+    surplus(claim, machine)
+}
+
+/// Nodes with our finalizer whose claim was taken away by force, and whose machine is gone.
+fn left_behind<'a>(
+    view: &'a View,
+    known: &'a Known<'_>,
+    eyes: &'a Eyes<'_>,
+) -> impl Iterator<Item = &'a Node> {
+    let leaving = view.nodes.values().filter(|it| it.held && it.deleting_since.is_some());
+    leaving.filter(move |node| {
+        let Some(machine) = &node.machine else { return false };
+        let claimed = view.claims.values().any(|it| it.machine.as_ref() == Some(machine));
+        let blind = view.unreadable.keys().any(|it| it.kind == Kind::Claim);
+        let ended = |it: &Machine| {
+            it.state == MachineState::Terminated && it.tags.contains_key(CLAIM_UID_TAG)
+        };
+        // Others have the same finalizer: a machine that no list has must have been one of ours.
+        let ours = node.fit.labels.keys().any(|it| known.here.names_class(it));
+        let forgotten = ours && node.ready != Readiness::Ready && eyes.in_neither(machine);
+        !claimed && !blind && (eyes.machine(machine).is_some_and(ended) || forgotten)
+    })
+}
+
+/// A second machine for one claim: made by a call that was answered after its attempt was proved empty.
+fn surplus(claim: &Claim, machine: &Machine) -> Option<String> {
+    let has = claim.machine.as_ref()?;
+    let this = claim.attempt.as_ref().map(|it| token(&claim.uid, it.number));
+    // What was written down may be older than the attempt that it is from.
+    let other = *has != machine.id && (machine.token.is_none() || machine.token != this);
+    other.then(|| format!("NodeClaim {} has machine {}", claim.name, has.0))
+}

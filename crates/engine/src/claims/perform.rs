@@ -1,0 +1,317 @@
+//! How is an act on a claim performed?
+//!
+//! Record first, then call, then write what came. Each step can be the last one: whoever comes after finds
+//! the record and asks again. Right before a call everything is looked at once more that may have changed
+//! while others were awaited.
+
+use nodemolt_core::seen::{Claim, Kind, MachineId, View};
+
+use super::act::{ClaimAct, ClaimDone, Deed, Launch, token};
+use super::state::{self, CLAIM_UID_TAG};
+use crate::port::{
+    Cloud, CloudError, Cluster, ClusterError, LaunchError, LaunchRequest, Launched, Object,
+};
+use jiff::Timestamp;
+
+/// Performs one act, if nothing speaks against it any more. `now` reads the time of this process.
+pub async fn perform(
+    act: &ClaimAct,
+    cloud: &impl Cloud,
+    cluster: &impl Cluster,
+    now: impl Fn() -> Timestamp,
+) -> ClaimDone {
+    if let Err(why) = still(act, &cluster.view()) {
+        return ClaimDone::Withheld(why);
+    }
+    match &act.deed {
+        Deed::Launch(launch) => launches(act, launch, cloud, cluster, now).await,
+        Deed::EndAttempt { claim, attempt } => {
+            written(cluster.record_attempt(claim, attempt).await)
+        }
+        Deed::Write { claim, state } | Deed::Tell { claim, state, .. } => {
+            written(cluster.write_claim(claim, state).await)
+        }
+        Deed::Register { claim, node, node_state, state } => {
+            match cluster.register_node(node, node_state).await {
+                Ok(()) => written(cluster.write_claim(claim, state).await),
+                Err(error) => ClaimDone::Cluster(error),
+            }
+        }
+        Deed::DeleteClaim { .. } => match &act.claim {
+            Some((name, uid)) => gone(cluster.delete_claim(name, uid).await),
+            None => ClaimDone::Withheld("it is about no claim".to_owned()),
+        },
+        Deed::DeleteNode { name, uid } => gone(cluster.delete_node(name, uid).await),
+        Deed::Terminate { machine } | Deed::RemoveOrphan { machine, .. } => {
+            match cloud.terminate(machine).await {
+                Ok(()) => ClaimDone::Done,
+                Err(error) => ClaimDone::Cloud(error),
+            }
+        }
+        Deed::ReleaseNode { node } => gone(cluster.release_node(node).await),
+        Deed::ReleaseClaim { claim } => gone(cluster.release_claim(claim).await),
+    }
+}
+
+fn written<T>(answer: Result<T, ClusterError>) -> ClaimDone {
+    match answer {
+        Ok(_) => ClaimDone::Done,
+        Err(error) => ClaimDone::Cluster(error),
+    }
+}
+
+/// What is not there any more has gone.
+fn gone(answer: Result<(), ClusterError>) -> ClaimDone {
+    match answer {
+        Ok(()) | Err(ClusterError::Absent(_)) => ClaimDone::Done,
+        Err(error) => ClaimDone::Cluster(error),
+    }
+}
+
+/// Whether what an act was decided on still holds, as far as watches have told.
+fn still(act: &ClaimAct, view: &View) -> Result<(), String> {
+    let Some((name, uid)) = &act.claim else {
+        return still_orphan(act, view);
+    };
+    let claim = view.claims.get(name).filter(|it| it.uid == *uid);
+    let Some(claim) = claim else {
+        return Err(format!("NodeClaim {name} is not there any more"));
+    };
+    let deleting = claim.deleting_since.is_some();
+    match &act.deed {
+        Deed::Launch(launch) => still_launches(claim, launch, view),
+        Deed::EndAttempt { .. } | Deed::Tell { .. } if claim.machine.is_some() => {
+            Err(format!("NodeClaim {name} has a machine"))
+        }
+        Deed::Terminate { machine } => still_ends(claim, machine, view),
+        Deed::ReleaseClaim { .. } | Deed::ReleaseNode { .. } | Deed::DeleteNode { .. }
+            if !deleting =>
+        {
+            Err(format!("NodeClaim {name} is not being deleted"))
+        }
+        Deed::EndAttempt { .. }
+        | Deed::Tell { .. }
+        | Deed::Write { .. }
+        | Deed::Register { .. }
+        | Deed::DeleteClaim { .. }
+        | Deed::DeleteNode { .. }
+        | Deed::ReleaseNode { .. }
+        | Deed::ReleaseClaim { .. }
+        | Deed::RemoveOrphan { .. } => Ok(()),
+    }
+}
+
+fn still_orphan(act: &ClaimAct, view: &View) -> Result<(), String> {
+    let machine = match &act.deed {
+        Deed::RemoveOrphan { machine, .. } => Some(machine),
+        Deed::ReleaseNode { node } => view
+            .nodes
+            .get(&node.name)
+            .filter(|it| it.uid == node.uid)
+            .and_then(|it| it.machine.as_ref()),
+        Deed::Launch(_)
+        | Deed::EndAttempt { .. }
+        | Deed::Write { .. }
+        | Deed::Tell { .. }
+        | Deed::Register { .. }
+        | Deed::DeleteClaim { .. }
+        | Deed::DeleteNode { .. }
+        | Deed::Terminate { .. }
+        | Deed::ReleaseClaim { .. } => None,
+    };
+    let Some(machine) = machine else { return Err("it is about no claim".to_owned()) };
+    match view.claims.values().find(|it| it.machine.as_ref() == Some(machine)) {
+        Some(claim) => Err(format!("NodeClaim {} has this machine", claim.name)),
+        None => Ok(()),
+    }
+}
+
+/// Which images may boot is decided by rules; other rules, another decision.
+fn still_launches(claim: &Claim, launch: &Launch, view: &View) -> Result<(), String> {
+    let name = &claim.name;
+    if claim.deleting_since.is_some() {
+        return Err(format!("NodeClaim {name} is being deleted"));
+    }
+    if claim.machine.is_some() {
+        return Err(format!("NodeClaim {name} has a machine"));
+    }
+    let last = claim.attempt.as_ref();
+    let number = launch.attempt.number;
+    if last.is_some_and(|it| it.number > number || (it.number == number && it.ended.is_some())) {
+        return Err(format!("another attempt was made for NodeClaim {name}"));
+    }
+    if !launch.rules.same_for(&launch.class, view) {
+        return Err(format!("what may boot for EC2NodeClass {} has changed", launch.class));
+    }
+    Ok(())
+}
+
+/// No machine ends while pods are on it that must leave, unless its time is over.
+fn still_ends(claim: &Claim, machine: &MachineId, view: &View) -> Result<(), String> {
+    let Some(since) = claim.deleting_since else {
+        return Err(format!("NodeClaim {} is not being deleted", claim.name));
+    };
+    if claim.machine.as_ref().is_some_and(|it| it != machine) {
+        return Err(format!("NodeClaim {} has another machine", claim.name));
+    }
+    let Some(fresh) = view.fresh.get(&Kind::Pod) else {
+        return Err("pods were not listed".to_owned());
+    };
+    let grace = claim.termination_grace_period;
+    let forced = grace.and_then(|it| since.checked_add(it).ok()).is_some_and(|it| it <= *fresh);
+    let node = claim.node.as_deref().filter(|it| view.nodes.contains_key(*it));
+    let left = node.map_or(0, |it| {
+        view.pods
+            .on(it)
+            .filter(|it| nodemolt_core::drain::stays(&it.drain, *fresh).is_none())
+            .count()
+    });
+    if left > 0 && !forced {
+        return Err(format!("{left} pods are still to leave"));
+    }
+    Ok(())
+}
+
+async fn launches(
+    act: &ClaimAct,
+    launch: &Launch,
+    cloud: &impl Cloud,
+    cluster: &impl Cluster,
+    now: impl Fn() -> Timestamp,
+) -> ClaimDone {
+    let mut claim = launch.claim.clone();
+    if !launch.recorded {
+        match cluster.record_attempt(&claim, &launch.attempt).await {
+            Ok(revision) => claim.revision = revision,
+            Err(error) => return ClaimDone::Cluster(error),
+        }
+    }
+    if let Err(done) = prepare(launch, cloud).await {
+        return done;
+    }
+    let request = LaunchRequest {
+        token: token(&claim.uid, launch.attempt.number),
+        request: launch.attempt.request.clone(),
+    };
+    // Templates took their time: what may boot is asked for the last time.
+    if let Err(why) = still(act, &cluster.view()) {
+        return ClaimDone::Withheld(why);
+    }
+    let error = match cloud.launch(&request).await {
+        Ok(answer) => return write(launch, &claim, answer, cluster, now()).await,
+        Err(error) => error,
+    };
+    if makes(launch, &error) {
+        // Somebody removed a template: it is made again, once.
+        if let Err(done) = prepare(launch, cloud).await {
+            return done;
+        }
+    } else if !proves(launch, &error) {
+        return unproved(launch, error);
+    }
+    if let Err(why) = still(act, &cluster.view()) {
+        return ClaimDone::Withheld(why);
+    }
+    // The same token again: an empty fleet stays empty, and a machine would be told here.
+    match cloud.launch(&request).await {
+        Ok(answer) => write(launch, &claim, answer, cluster, now()).await,
+        Err(again) if proves(launch, &again) => empty(launch, &claim, error, cloud, cluster).await,
+        Err(again) => unproved(launch, again),
+    }
+}
+
+/// Makes the launch templates. Those that are there stay as they are.
+async fn prepare(launch: &Launch, cloud: &impl Cloud) -> Result<(), ClaimDone> {
+    for template in &launch.templates {
+        cloud.prepare(template).await.map_err(|error| match error {
+            CloudError::Unreachable(_) | CloudError::Throttled { .. } => ClaimDone::Cloud(error),
+            CloudError::Denied(_) | CloudError::Refused(_) => refused(launch, &error),
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether what is missing is a template that we can make.
+fn makes(launch: &Launch, error: &LaunchError) -> bool {
+    matches!(error, LaunchError::NoSuchTemplate(name)
+        if launch.templates.iter().any(|it| it.name() == *name))
+}
+
+/// Whether the answer says that this token made nothing. An empty fleet says so; a refusal says it of this
+/// very call, which is enough if it was the first.
+fn proves(launch: &Launch, error: &LaunchError) -> bool {
+    match error {
+        LaunchError::NoCapacity(_) => true,
+        LaunchError::NoSuchImage(_) | LaunchError::NoSuchTemplate(_) | LaunchError::Refused(_) => {
+            !launch.recorded
+        }
+        LaunchError::OtherParameters
+        | LaunchError::Unanswered(_)
+        | LaunchError::Throttled { .. } => false,
+    }
+}
+
+fn unproved(launch: &Launch, error: LaunchError) -> ClaimDone {
+    match &error {
+        LaunchError::Unanswered(_) | LaunchError::Throttled { .. } | LaunchError::NoCapacity(_) => {
+            ClaimDone::Launch(error)
+        }
+        LaunchError::NoSuchTemplate(_)
+        | LaunchError::NoSuchImage(_)
+        | LaunchError::OtherParameters
+        | LaunchError::Refused(_) => refused(launch, &error),
+    }
+}
+
+fn refused(launch: &Launch, error: &impl ToString) -> ClaimDone {
+    ClaimDone::Refused { attempt: launch.attempt.number, why: error.to_string() }
+}
+
+async fn write(
+    launch: &Launch,
+    claim: &Object,
+    answer: Launched,
+    cluster: &impl Cluster,
+    now: Timestamp,
+) -> ClaimDone {
+    // Deadlines count from what is written here, so no clock of ours may be ahead.
+    let server_time = cluster.view().server_time;
+    let mut state = state::launched(launch, &answer, server_time.map_or(now, |it| it.min(now)));
+    // Labels that people wrote stay as they are.
+    if let Some(it) = cluster.view().claims.get(&claim.name) {
+        state.labels.retain(|key, _| !it.labels.contains_key(key));
+    }
+    match cluster.write_claim(claim, &state).await {
+        Ok(_) => ClaimDone::Launched(answer),
+        // The machine is found again by its token or by its tags.
+        Err(error) => ClaimDone::Cluster(error),
+    }
+}
+
+/// Twice nothing by the token: if no machine has the claim's UID either, the attempt made nothing.
+async fn empty(
+    launch: &Launch,
+    claim: &Object,
+    error: LaunchError,
+    cloud: &impl Cloud,
+    cluster: &impl Cluster,
+) -> ClaimDone {
+    let machines = match cloud.machines().await {
+        Ok(machines) => machines,
+        Err(error) => return ClaimDone::Cloud(error),
+    };
+    let ours = |uid: Option<&String>| uid == Some(&claim.uid);
+    if machines.iter().any(|it| ours(it.tags.get(CLAIM_UID_TAG)) && it.state.live()) {
+        return ClaimDone::Withheld("a machine has the claim's UID on it".to_owned());
+    }
+    let mut attempt = launch.attempt.clone();
+    attempt.ended = Some(error.to_string());
+    let capacity_type = attempt.request.capacity_type.clone();
+    match (cluster.record_attempt(claim, &attempt).await, error) {
+        (Err(error), _) => ClaimDone::Cluster(error),
+        (Ok(_), LaunchError::NoCapacity(choices)) => {
+            ClaimDone::NoCapacity { capacity_type, choices }
+        }
+        (Ok(_), error) => ClaimDone::Nothing(error.to_string()),
+    }
+}

@@ -1,0 +1,241 @@
+//! What follows from what we see?
+//!
+//! `view × records × memory × now → decision`, without a single call
+//!
+//! The stages are the story of a node, in order: which images are there, what each class should run, what
+//! runs, who should go, who may go, where the pods would go, and the next step of those that are going.
+//! Whatever is decided here is recorded by the turn before anything is done about it.
+
+pub(crate) mod classes;
+pub(crate) mod fleet;
+pub(crate) mod going;
+pub(crate) mod limits;
+pub(crate) mod placing;
+pub(crate) mod pools;
+pub(crate) mod questions;
+pub(crate) mod starting;
+pub(crate) mod successors;
+pub(crate) mod wishes;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use nodemolt_core::budget::Grants;
+use nodemolt_core::drain::homeless;
+use nodemolt_core::replace::Cause;
+use nodemolt_core::seen::{Claim, Kind, View};
+use nodemolt_core::wanted::Purpose;
+
+use crate::Config;
+use crate::act::{Errand, Intent, Question};
+use crate::claims::{self, ClaimAct};
+use crate::memory::Memory;
+use crate::picture::Picture;
+use crate::port::{NewMemory, Records, Status};
+use crate::record::Recorded;
+use crate::status;
+
+/// All that a turn looks at.
+pub(crate) struct Sight<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) view: &'a View,
+    pub(crate) records: &'a Records,
+    pub(crate) now: Timestamp,
+    /// By the name of the node that a claim has become.
+    pub(crate) claims: BTreeMap<&'a str, &'a Claim>,
+    /// Claims that take over from a node whose replacement is open, and the name of that.
+    pub(crate) successors: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Sight<'a> {
+    pub(crate) fn new(
+        config: &'a Config,
+        view: &'a View,
+        records: &'a Records,
+        now: Timestamp,
+    ) -> Self {
+        let claims = view
+            .claims
+            .values()
+            .filter_map(|it| it.node.as_deref().map(|node| (node, it)))
+            .collect();
+        let open = records.replacements.iter().filter(|(_, it)| !it.replacement.phase.ended());
+        let successors = open
+            .flat_map(|(name, it)| {
+                it.replacement.successors.iter().map(move |it| (it.claim.as_str(), name.as_str()))
+            })
+            .collect();
+        Self { config, view, records, now, claims, successors }
+    }
+
+    /// The claim of that name and no later one.
+    pub(crate) fn claim(&self, name: &str, uid: &str) -> Option<&'a Claim> {
+        self.view.claims.get(name).filter(|it| it.uid == uid)
+    }
+
+    /// Why an object of this kind cannot be read, if one cannot.
+    pub(crate) fn unreadable(&self, kind: Kind) -> Option<String> {
+        let (name, complaints) = self.view.unreadable.iter().find(|(it, _)| it.kind == kind)?;
+        let why = complaints.first().map_or("", |it| it.message.as_str());
+        Some(format!("{} `{}` cannot be read: {why}", kind.as_str(), name.name))
+    }
+}
+
+/// What is to be recorded, in this order, and then done.
+pub(crate) struct Decision {
+    pub(crate) questions: Vec<Question>,
+    /// Before an image is used.
+    pub(crate) remember: Vec<NewMemory>,
+    pub(crate) going: Vec<going::Going>,
+    pub(crate) starts: Vec<starting::Begun>,
+    /// Successors that came after their replacement had ended.
+    pub(crate) abandoned: Vec<(Intent, Errand)>,
+    /// The life of claims.
+    pub(crate) claims: Vec<ClaimAct>,
+    /// Ended long ago.
+    pub(crate) forget: Vec<Recorded>,
+    pub(crate) statuses: Vec<Status>,
+    /// How long ended grants are kept in the ledger.
+    pub(crate) cooldown_max: jiff::SignedDuration,
+    pub(crate) picture: Picture,
+    /// When something is due that no watch tells.
+    pub(crate) wake_at: Option<Timestamp>,
+}
+
+pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
+    let now = sight.now;
+    let mut wake = Wake::new(now);
+
+    // Which images are there, and what should each class run?
+    memory.images.recall(&sight.view.images);
+    let asked = classes::resolve_all(memory, sight);
+    wake.at(asked.look_again_at);
+    let questions = questions::due(memory, sight, &asked.queries, &mut wake);
+    let remember = classes::to_remember(memory, sight);
+
+    // What runs, and who should go?
+    let mut readings = std::mem::take(&mut memory.readings);
+    readings.read(memory, sight);
+    let wished = wishes::wish(memory, sight, &mut readings);
+    wake.at(wished.next_at);
+
+    // How many at once, and when?
+    let limits = limits::limits(sight);
+    let grants = grants(sight);
+    let fleet = readings.fleet_mut();
+    fleet.pools = pools::states(sight);
+    fleet.pdbs = sight.view.pdbs.values().cloned().collect();
+    fleet.homeless = homeless(&going::moved(memory, sight), now);
+    fleet.pace.clone_from(memory.pace.phases());
+
+    // The next step of those that are going; then who starts beside them. Placements of all who leave are
+    // found together, so that no two count on the same room.
+    let mut table = placing::Table::new(sight, &mut readings);
+    let going = going::go_on(memory, sight, &mut table, &limits, &mut wake);
+    let planned = placing::plan_all(memory, sight, &mut table, &grants, &limits);
+    let starts = starting::begin(memory, sight, &table, &planned);
+    // Here join, each as a wish about a node and through the same rooms and the same plan:
+    // room for pods that are pending (new claims beside those of `starting`), nodes that are empty
+    // (`budget::Act::RemoveEmpty`), and nodes whose work fewer could do (`budget::Act::Consolidate`).
+    drop(table);
+
+    // And the life of each claim, whoever made it.
+    let lives = lives(memory, sight);
+    wake.at(lives.wake_at);
+
+    for it in planned.plan.waiting.values() {
+        wake.at(it.first.ends_at());
+    }
+    let cooldown_max = limits.classes.values().map(|it| it.cooldown).max().unwrap_or_default();
+    let mut picture = Picture::new(sight, &readings, planned.plan, planned.rooms, &going, limits);
+    picture.unresolved = classes::unresolved(memory);
+    memory.readings = readings;
+    let statuses = status::statuses(memory, sight, &picture);
+    Decision {
+        questions,
+        remember,
+        going,
+        starts,
+        abandoned: going::abandoned(sight),
+        claims: lives.acts,
+        forget: starting::to_forget(sight),
+        statuses,
+        cooldown_max,
+        picture,
+        wake_at: wake.earliest,
+    }
+}
+
+/// What is to be done about claims: machines asked for, joined, ended.
+fn lives(memory: &mut Memory, sight: &Sight<'_>) -> claims::Decided {
+    memory.claims.look(sight.view, sight.now);
+    let groups = sight.view.classes.keys().map(|it| it.group.clone()).collect::<BTreeSet<_>>();
+    let here = claims::Here {
+        cluster: sight.config.cluster.clone(),
+        region: sight.config.region.clone(),
+        profiles: BTreeMap::new(),
+        groups: groups.into_iter().collect(),
+    };
+    let networks = sight.view.classes.values().filter_map(|class| {
+        let network = memory.networks.get(&class.network)?.value()?;
+        Some((class.key.clone(), network.as_ref()))
+    });
+    let open = sight.records.replacements.values().filter(|it| !it.replacement.phase.ended());
+    let open = open.map(|it| (it.name.clone(), purpose(it))).collect();
+    let known = claims::Known {
+        here: &here,
+        offered: memory.offered.value().map(AsRef::as_ref),
+        networks: networks.collect(),
+        machines: memory.machines.last().map(|(it, at)| (it.as_ref(), at)),
+        machines_before: memory.machines.before().map(|(it, at)| (it.as_ref(), at)),
+        wanted: classes::for_launch(memory, sight),
+        open,
+        memory: &memory.claims,
+    };
+    claims::decide(sight.view, &known, sight.now)
+}
+
+/// What a replacement's successors are for.
+fn purpose(record: &Recorded) -> Purpose {
+    match record.replacement.cause {
+        Cause::Drift => Purpose::Wave,
+        Cause::Expiry | Cause::Asked | Cause::Deleted | Cause::Interrupted => Purpose::Other,
+    }
+}
+
+/// The ledger, as budgets look at it.
+fn grants(sight: &Sight<'_>) -> Grants {
+    let ledger = &sight.records.ledger;
+    let open = ledger.grants.values().map(|it| {
+        let grant = nodemolt_core::budget::Grant { kind: it.kind, since: it.since };
+        (it.node.clone(), grant)
+    });
+    Grants {
+        open: open.collect(),
+        closed: ledger.closed.clone(),
+        paused: ledger.pause.as_ref().map(|it| match &it.by {
+            Some(by) => format!("{by}: {}", it.reason),
+            None => it.reason.clone(),
+        }),
+        locked: ledger.locked().map(|it| it.reason.clone()),
+    }
+}
+
+/// The earliest time at which something is due.
+pub(crate) struct Wake {
+    now: Timestamp,
+    earliest: Option<Timestamp>,
+}
+
+impl Wake {
+    pub(crate) fn new(now: Timestamp) -> Self {
+        Self { now, earliest: None }
+    }
+
+    /// What is due already is due by another turn only.
+    pub(crate) fn at(&mut self, at: Option<Timestamp>) {
+        if let Some(at) = at.filter(|it| *it > self.now) {
+            self.earliest = Some(self.earliest.map_or(at, |it| it.min(at)));
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! What should the nodes of each class run?
+//!
+//! `classes × pools × policies × catalog × what EC2 offers → wanted, for each pool`
+//!
+//! Nothing is concluded before every question of a class was answered in full once: half an answer
+//! would choose another image, and a fleet would drift to it. What has not changed is not decided again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::catalog::Query;
+use nodemolt_core::image::ImageId;
+use nodemolt_core::launch::PlacementGroup;
+use nodemolt_core::lookup::{self, Minor};
+use nodemolt_core::policy::Policy;
+use nodemolt_core::resolve::{Machines, Pool, Resolution, Setting, TypesAsked, resolve};
+use nodemolt_core::seen::{Class, ClassKey, Kind};
+use nodemolt_core::wanted::{Beside, Purpose, Wanted, wanted};
+use nodemolt_fit::Family;
+
+use super::Sight;
+use crate::memory::{Memory, after};
+use crate::port::{Network, NewMemory, Offered};
+
+/// Ages, deprecations and quarantines end by themselves. Nobody is told when, so we look again.
+const LOOK_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(30);
+
+/// So many of what an ask matches are remembered, the newest.
+const REMEMBERED_MAX: usize = 50;
+
+/// What a class came to, and from what.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    from: From,
+    at: Timestamp,
+    pub(crate) outcome: Result<Resolution, String>,
+    /// By pool.
+    pub(crate) wanted: BTreeMap<String, Arc<Wanted>>,
+    /// To be remembered: chosen, in use, and the newest of the others.
+    keep: BTreeSet<ImageId>,
+}
+
+impl Resolved {
+    pub(crate) fn network(&self) -> Option<&Arc<Network>> {
+        self.from.network.as_ref()
+    }
+}
+
+/// All that the answer depends on beside the time.
+#[derive(Debug, Clone, PartialEq)]
+struct From {
+    class: (String, i64),
+    ask: nodemolt_core::ask::Ask,
+    pools: Vec<(String, String, i64)>,
+    policy: Arc<Policy>,
+    catalog: u64,
+    offered_at: Option<Timestamp>,
+    network: Option<Arc<Network>>,
+    kubernetes: Option<Minor>,
+    in_use: BTreeSet<ImageId>,
+    hindrance: Option<String>,
+}
+
+/// What all classes ask.
+pub(crate) struct Asked {
+    pub(crate) queries: BTreeSet<Query>,
+    pub(crate) look_again_at: Option<Timestamp>,
+}
+
+pub(crate) fn resolve_all(memory: &mut Memory, sight: &Sight<'_>) -> Asked {
+    let view = sight.view;
+    let policy = Arc::new(Policy {
+        rules: view.policies.values().map(|it| it.rule.clone()).collect(),
+        quarantines: view.quarantines.values().cloned().collect(),
+    });
+    let mut in_use: BTreeMap<&ClassKey, BTreeSet<&ImageId>> = BTreeMap::new();
+    for claim in view.claims.values() {
+        in_use.entry(&claim.class).or_default().extend(&claim.image);
+    }
+    // A rule that we cannot read may forbid anything.
+    let blind = sight.unreadable(Kind::Policy).or_else(|| sight.unreadable(Kind::Quarantine));
+    let mut queries = BTreeSet::new();
+    memory.classes.retain(|it, _| view.classes.contains_key(it));
+    let mut types = std::mem::take(&mut memory.types);
+    for (key, class) in &view.classes {
+        let (account, region) = (sight.config.account.as_ref(), &sight.config.region);
+        let mut own = lookup::queries(&class.ask, view.kubernetes, region);
+        let catalog = &memory.images.catalog;
+        let pointed = lookup::pointed(catalog, &own);
+        let more = lookup::queries_for(&pointed, catalog, &own, account, region);
+        own.extend(more);
+        let used = in_use.get(key).cloned().unwrap_or_default();
+        let hindrance = hindrance(memory, sight, class, &own, blind.as_ref());
+        let from = From {
+            class: (class.uid.clone(), class.generation),
+            ask: class.ask.clone(),
+            pools: pools_of(sight, key)
+                .map(|it| (it.name.clone(), it.uid.clone(), it.generation))
+                .collect(),
+            policy: Arc::clone(&policy),
+            catalog: memory.images.version,
+            offered_at: memory.offered.last().map(|(_, at)| at),
+            network: memory.networks.get(&class.network).and_then(|it| it.value()).cloned(),
+            kubernetes: view.kubernetes,
+            in_use: used.into_iter().cloned().collect(),
+            hindrance,
+        };
+        queries.extend(own);
+        let known = memory.classes.get(key);
+        let same =
+            known.is_some_and(|it| it.from == from && sight.now < after(it.at, LOOK_AGAIN_AFTER));
+        if !same {
+            let before = memory.classes.remove(key);
+            let resolved = resolve_one(memory, sight, class, from, before, &mut types);
+            memory.classes.insert(key.clone(), resolved);
+        }
+    }
+    memory.types = types;
+    let running = in_use.into_values().flatten();
+    let catalog = &memory.images.catalog;
+    let (account, region) = (sight.config.account.as_ref(), &sight.config.region);
+    let more = lookup::queries_for(running, catalog, &queries, account, region);
+    queries.extend(more);
+    let look_again_at = memory.classes.values().map(|it| after(it.at, LOOK_AGAIN_AFTER)).min();
+    Asked { queries, look_again_at }
+}
+
+/// What is launched, by class, pool and purpose. What is not remembered yet is missing. A rollout will tell
+/// the purposes apart.
+pub(crate) fn for_launch<'a>(
+    memory: &'a Memory,
+    sight: &Sight<'_>,
+) -> BTreeMap<(ClassKey, String, Purpose), &'a Wanted> {
+    let mut all = BTreeMap::new();
+    for (key, resolved) in &memory.classes {
+        let Ok(resolution) = &resolved.outcome else { continue };
+        if !resolution.chosen.iter().all(|it| sight.view.images.contains_key(&it.id)) {
+            continue;
+        }
+        for (pool, wanted) in &resolved.wanted {
+            for purpose in [Purpose::Wave, Purpose::Other] {
+                all.insert((key.clone(), pool.clone(), purpose), wanted.as_ref());
+            }
+        }
+    }
+    all
+}
+
+/// Why nothing can be concluded, if nothing can.
+fn hindrance(
+    memory: &Memory,
+    sight: &Sight<'_>,
+    class: &Class,
+    queries: &BTreeSet<Query>,
+    blind: Option<&String>,
+) -> Option<String> {
+    if let Some(blind) = blind {
+        return Some(blind.clone());
+    }
+    if sight.view.kubernetes.is_none() {
+        return Some("the version of Kubernetes is not known".to_owned());
+    }
+    if memory.offered.value().is_none() {
+        let why = memory.offered.failure().map(|it| format!(": {it}")).unwrap_or_default();
+        return Some(format!("EC2 has not said yet which instance types it offers{why}"));
+    }
+    if queries.is_empty() && !class.ask.terms.is_empty() {
+        return Some("nothing can be asked for it".to_owned());
+    }
+    let unanswered = queries.iter().find(|it| !memory.images.answered(it))?;
+    let last = memory.images.catalog.answers.get(unanswered).and_then(|it| it.last);
+    let outcome = last.map_or("not answered yet".to_owned(), |(outcome, _)| outcome.to_string());
+    Some(format!("{unanswered}: {outcome}"))
+}
+
+fn pools_of<'a>(
+    sight: &'a Sight<'_>,
+    class: &ClassKey,
+) -> impl Iterator<Item = &'a nodemolt_core::seen::Pool> {
+    let class = class.clone();
+    sight.view.pools.values().filter(move |it| it.class == class)
+}
+
+/// The instance types of a region, read for a family of images.
+pub(crate) type TypesByFamily = BTreeMap<Family, (Timestamp, Machines)>;
+
+fn resolve_one(
+    memory: &Memory,
+    sight: &Sight<'_>,
+    class: &Class,
+    from: From,
+    before: Option<Resolved>,
+    types: &mut TypesByFamily,
+) -> Resolved {
+    let now = sight.now;
+    let unresolved = |from: From, why: String| Resolved {
+        from,
+        at: now,
+        outcome: Err(why),
+        wanted: BTreeMap::new(),
+        keep: BTreeSet::new(),
+    };
+    if let Some(why) = from.hindrance.clone() {
+        // What was concluded before stands: a question that fails takes nothing away.
+        let stands = before.filter(|it| {
+            it.outcome.is_ok()
+                && it.from.ask == from.ask
+                && it.from.policy == from.policy
+                && it.from.kubernetes == from.kubernetes
+        });
+        return match stands {
+            Some(it) => Resolved { from, at: now, ..it },
+            None => unresolved(from, why),
+        };
+    }
+    let Some((offered, offered_at)) = memory.offered.last() else {
+        return unresolved(from, "EC2 has not said yet which instance types it offers".to_owned());
+    };
+    let family = class.ask.family;
+    if types.get(&family).is_none_or(|(at, _)| *at != offered_at) {
+        types.insert(family, (offered_at, Machines::new(&offered.types, family)));
+    }
+    let Some((_, machines)) = types.get(&family) else {
+        return unresolved(from, "no instance types were read".to_owned());
+    };
+    let pools = pools_of(sight, &class.key).map(|it| Pool {
+        name: it.name.clone(),
+        labels: it.template.labels.clone(),
+        requirements: it.requirements.clone(),
+    });
+    let setting = Setting {
+        kubernetes: sight.view.kubernetes,
+        account: sight.config.account.clone(),
+        machines,
+        types: TypesAsked::Any,
+        pools: pools.collect(),
+        in_use: from.in_use.clone(),
+    };
+    let index = memory.images.catalog.index(now);
+    let resolution = resolve(&index, &class.ask, &from.policy, &setting);
+    let plain = wanted(&resolution, None, Purpose::Wave);
+    let mut before = before.map(|it| it.wanted).unwrap_or_default();
+    let of_pools = pools_of(sight, &class.key).map(|pool| {
+        let now_wanted = plain.clone().beside(beside(sight, class, pool, &from, offered));
+        // The same as before is the same value, so that no node is compared again.
+        let same = before.remove(&pool.name).filter(|it| **it == now_wanted);
+        (pool.name.clone(), same.unwrap_or_else(|| Arc::new(now_wanted)))
+    });
+    let wanted = of_pools.collect();
+    let keep = to_keep(&resolution, &from.in_use);
+    Resolved { outcome: Ok(resolution), from, at: now, wanted, keep }
+}
+
+fn beside(
+    sight: &Sight<'_>,
+    class: &Class,
+    pool: &nodemolt_core::seen::Pool,
+    from: &From,
+    offered: &Offered,
+) -> Beside {
+    let network = from.network.as_ref();
+    let somewhere = offered.zones.iter().filter(|(_, zones)| !zones.is_empty());
+    Beside {
+        class_stamp: Some(class.launch.static_stamp()),
+        template_stamp: Some(pool.template.stamp()),
+        requirements: pool.requirements.clone(),
+        instance_types: Some(Arc::new(somewhere.map(|(name, _)| name.clone()).collect())),
+        security_groups: network.map(|it| it.security_groups.keys().cloned().collect()),
+        subnets: network.map(|it| it.subnets.iter().map(|it| it.id.clone()).collect()),
+        reservations: network.map(|it| it.reservations.iter().map(|it| it.id.clone()).collect()),
+        placement_group: match &class.launch.placement_group {
+            None => Some(None),
+            Some(PlacementGroup::Name(name)) => Some(Some(name.clone())),
+            // EC2 tells a machine's group by its name.
+            Some(PlacementGroup::Id(_)) => None,
+        },
+        control_plane: sight.view.kubernetes,
+    }
+}
+
+fn to_keep(resolution: &Resolution, in_use: &BTreeSet<ImageId>) -> BTreeSet<ImageId> {
+    let mut dated: Vec<(Option<Timestamp>, &ImageId)> =
+        resolution.refused.iter().map(|(id, it)| (it.dated, id)).collect();
+    dated.sort_by(|a, b| b.cmp(a));
+    let newest = dated.into_iter().take(REMEMBERED_MAX).map(|(_, id)| id);
+    let chosen = resolution.chosen.iter().map(|it| &it.id);
+    chosen.chain(in_use).chain(newest).cloned().collect()
+}
+
+/// What the objects that remember images do not say yet.
+pub(crate) fn to_remember(memory: &Memory, sight: &Sight<'_>) -> Vec<NewMemory> {
+    let keep: BTreeSet<&ImageId> = memory.classes.values().flat_map(|it| &it.keep).collect();
+    let mut missing = Vec::new();
+    for id in keep {
+        let Some(sighting) = memory.images.catalog.images.get(id) else { continue };
+        let known = sight.view.images.get(id);
+        let withdrawn = sighting.withdrawn_by(sight.now);
+        let said = known.is_some_and(|it| {
+            (it.first_seen.is_some() || sighting.first_seen.is_none())
+                && (it.withdrawn.is_some() || withdrawn.is_none())
+        });
+        if said {
+            continue;
+        }
+        missing.push(NewMemory {
+            known: known.cloned(),
+            image: id.clone(),
+            region: Some(sight.config.region.clone()),
+            first_seen: sighting.first_seen,
+            appeared: Some(sighting.appeared),
+            first_owner: sighting.image.owner.clone(),
+            withdrawn,
+        });
+    }
+    missing
+}
+
+/// Classes of which nothing is concluded yet, and why.
+pub(crate) fn unresolved(memory: &Memory) -> BTreeMap<String, String> {
+    let unresolved = memory
+        .classes
+        .iter()
+        .filter_map(|(key, it)| Some((key.to_string(), it.outcome.as_ref().err()?.clone())));
+    unresolved.collect()
+}

@@ -1,0 +1,349 @@
+//! What runs, and does it still match?
+//!
+//! `nodes × claims × pods × machines × wanted → fleet, running, drift`
+//!
+//! A node is read again only if it, its claim, its pods, its machine or what it should be has changed:
+//! looking at ten thousand nodes that stay as they are costs ten thousand comparisons.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nodemolt_core::budget::{Member, Standing, Unavailable};
+use nodemolt_core::drain::{PodPhase, Stays, stays};
+use nodemolt_core::drift::{Drift, drift};
+use nodemolt_core::image::ImageId;
+use nodemolt_core::node::{ImageRef, Instance, Running};
+use nodemolt_core::plan::{Fleet, Node};
+use nodemolt_core::seen::{self, Claim, DISRUPTED_TAINT, Mark, Readiness, Revision, Stage};
+use nodemolt_core::wanted::Wanted;
+use nodemolt_fit::capacity::CPU;
+use nodemolt_fit::{self as fit, Operator, Quantity, label};
+
+use super::Sight;
+use crate::memory::Memory;
+use crate::port::Machine;
+
+/// What was read of nodes, kept from turn to turn.
+#[derive(Debug, Default)]
+pub(crate) struct Readings {
+    from: BTreeMap<String, From>,
+    fleet: Arc<Fleet>,
+    running: Arc<BTreeMap<String, Running>>,
+    drifts: Arc<BTreeMap<String, Drift>>,
+    /// Nodes with their pods, by name; then claims that are on their way.
+    pub(crate) rooms: Vec<fit::node::Node>,
+    /// So many of `rooms` are nodes.
+    pub(crate) nodes: usize,
+}
+
+/// What a reading was made from. Pointers: the same value is the same pointer.
+#[derive(Debug)]
+struct From {
+    uid: String,
+    revision: Revision,
+    claim: Option<(String, Revision)>,
+    pods: Option<Mark>,
+    machine: Option<Arc<Machine>>,
+    wanted: Option<Arc<Wanted>>,
+    /// Of the catalog: what an image is called.
+    catalog: u64,
+}
+
+impl From {
+    fn still(&self, node: &seen::Node, other: &Parts<'_>) -> bool {
+        let same_claim = match (&self.claim, other.claim) {
+            (None, None) => true,
+            (Some((uid, revision)), Some(claim)) => {
+                *uid == claim.uid && *revision == claim.revision
+            }
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        same_claim
+            && self.revision == node.revision
+            && self.uid == node.uid
+            && self.pods.as_ref() == other.pods
+            && same(self.machine.as_ref(), other.machine)
+            && same(self.wanted.as_ref(), other.wanted)
+            && self.catalog == other.catalog
+    }
+}
+
+fn same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
+/// What is known of a node beside itself.
+struct Parts<'a> {
+    claim: Option<&'a Claim>,
+    pods: Option<&'a Mark>,
+    machine: Option<&'a Arc<Machine>>,
+    wanted: Option<&'a Arc<Wanted>>,
+    catalog: u64,
+}
+
+/// Whether we are the ones that move nodes of this claim's class.
+pub(crate) fn ours(sight: &Sight<'_>, claim: &Claim) -> bool {
+    claim.class.group == seen::OWN_CLASS_GROUP || sight.view.classes.contains_key(&claim.class)
+}
+
+impl Readings {
+    pub(crate) fn fleet(&self) -> &Arc<Fleet> {
+        &self.fleet
+    }
+
+    pub(crate) fn fleet_mut(&mut self) -> &mut Fleet {
+        Arc::make_mut(&mut self.fleet)
+    }
+
+    pub(crate) fn running(&self) -> &Arc<BTreeMap<String, Running>> {
+        &self.running
+    }
+
+    pub(crate) fn drifts(&self) -> &Arc<BTreeMap<String, Drift>> {
+        &self.drifts
+    }
+
+    pub(crate) fn read(&mut self, memory: &Memory, sight: &Sight<'_>) {
+        let view = sight.view;
+        let fleet = Arc::make_mut(&mut self.fleet);
+        let running = Arc::make_mut(&mut self.running);
+        let drifts = Arc::make_mut(&mut self.drifts);
+        let machines = memory.machines.value();
+        let mut rooms = Vec::with_capacity(view.nodes.len() + 16);
+        let mut known = std::mem::take(&mut self.rooms).into_iter().take(self.nodes).peekable();
+        for (name, node) in &view.nodes {
+            // Both are in the order of names: what comes before has gone.
+            while let Some(gone) = known.next_if(|it| it.name < *name) {
+                self.from.remove(&gone.name);
+                fleet.nodes.remove(&gone.name);
+                running.remove(&gone.name);
+                drifts.remove(&gone.name);
+            }
+            let claim = sight.claims.get(name.as_str()).copied();
+            let machine = node.machine.as_ref().and_then(|it| machines?.get(it));
+            let wanted =
+                claim.and_then(|it| memory.classes.get(&it.class)?.wanted.get(it.pool.as_ref()?));
+            let parts = Parts {
+                claim,
+                pods: view.pods.mark(name),
+                machine,
+                wanted,
+                catalog: memory.images.version,
+            };
+            let room = known.next_if(|it| it.name == *name);
+            if let Some(room) = room
+                && self.from.get(name).is_some_and(|it| it.still(node, &parts))
+            {
+                rooms.push(room);
+                continue;
+            }
+            fleet.nodes.insert(name.clone(), read_node(sight, node, claim));
+            rooms.push(read_room(sight, node, claim));
+            running.remove(name);
+            drifts.remove(name);
+            if let Some(claim) = claim.filter(|it| ours(sight, it)) {
+                let read = read_running(memory, node, claim, machine);
+                drifts.insert(name.clone(), compare(&read, claim, wanted));
+                running.insert(name.clone(), read);
+            }
+            self.from.insert(
+                name.clone(),
+                From {
+                    uid: node.uid.clone(),
+                    revision: node.revision.clone(),
+                    claim: claim.map(|it| (it.uid.clone(), it.revision.clone())),
+                    pods: parts.pods.cloned(),
+                    machine: machine.cloned(),
+                    wanted: wanted.cloned(),
+                    catalog: parts.catalog,
+                },
+            );
+        }
+        for gone in known {
+            self.from.remove(&gone.name);
+            fleet.nodes.remove(&gone.name);
+            running.remove(&gone.name);
+            drifts.remove(&gone.name);
+        }
+        self.nodes = rooms.len();
+        rooms.extend(on_their_way(sight));
+        self.rooms = rooms;
+    }
+}
+
+fn read_node(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> Node {
+    let pods = sight.view.pods.on(&node.name).map(|it| Arc::clone(&it.drain)).collect();
+    let labels = &node.fit.labels;
+    let cpu = node.fit.allocatable.get(CPU).copied().unwrap_or(Quantity::ZERO);
+    Node {
+        member: Member {
+            pool: claim
+                .and_then(|it| it.pool.clone())
+                .or_else(|| labels.get(label::NODEPOOL).cloned()),
+            class: claim.map(|it| it.class.to_string()),
+            labels: labels.clone(),
+            cpu_millis: millis(cpu),
+            standing: standing(node, claim),
+        },
+        zone: labels.get(label::ZONE).cloned(),
+        created_at: claim.map_or(node.created_at, |it| it.created_at),
+        wish: None,
+        protection: node.protection.clone().or_else(|| claim.and_then(|it| it.protection.clone())),
+        pods,
+        has_deadline: claim.is_some_and(|it| it.termination_grace_period.is_some()),
+        next_try: None,
+        under_way: None,
+        leads_back: false,
+    }
+}
+
+fn millis(cpu: Quantity) -> u64 {
+    u64::try_from(cpu.ceil_millis()).unwrap_or(0)
+}
+
+/// A node that is not set up yet is missing to nobody.
+fn standing(node: &seen::Node, claim: Option<&Claim>) -> Standing {
+    let set_up = claim.is_none_or(|it| it.stages.contains_key(&Stage::Initialized));
+    if !set_up {
+        return Standing::Outside;
+    }
+    let deleting =
+        node.deleting_since.is_some() || claim.is_some_and(|it| it.deleting_since.is_some());
+    let cordoned =
+        node.fit.unschedulable || node.fit.taints.iter().any(|it| it.key == DISRUPTED_TAINT);
+    if deleting {
+        Standing::Unavailable(Unavailable::Deleting)
+    } else if cordoned {
+        Standing::Unavailable(Unavailable::Cordoned)
+    } else if node.ready != Readiness::Ready {
+        Standing::Unavailable(Unavailable::NotReady)
+    } else {
+        Standing::Available
+    }
+}
+
+fn read_running(
+    memory: &Memory,
+    node: &seen::Node,
+    claim: &Claim,
+    machine: Option<&Arc<Machine>>,
+) -> Running {
+    let image = claim.image.as_ref().or(machine.map(|it| &it.image));
+    let mut labels = claim.labels.clone();
+    labels.extend(node.fit.labels.clone());
+    Running {
+        claim: claim.name.clone(),
+        claim_uid: claim.uid.clone(),
+        pool: claim.pool.clone(),
+        instance_type: labels.get(label::INSTANCE_TYPE).cloned(),
+        image: image.map(|it| image_ref(memory, it)),
+        labels,
+        class_stamp: claim.class_stamp.clone(),
+        template_stamp: claim.template_stamp.clone(),
+        instance: machine.map(|it| Instance {
+            security_groups: it.security_groups.clone(),
+            subnet: it.subnet.clone(),
+            reservation: it.reservation.clone(),
+            placement_group: it.placement_group.clone(),
+        }),
+        kubelet: node.kubelet,
+        foreign: claim.foreign.clone(),
+        created_at: claim.created_at,
+    }
+}
+
+pub(crate) fn image_ref(memory: &Memory, id: &ImageId) -> ImageRef {
+    let catalog = &memory.images.catalog;
+    ImageRef {
+        id: id.clone(),
+        name: catalog.images.get(id).map(|it| it.image.name.clone()),
+        dated: catalog.dated(id),
+    }
+}
+
+fn compare(running: &Running, claim: &Claim, wanted: Option<&Arc<Wanted>>) -> Drift {
+    use nodemolt_core::drift::Missing;
+    match wanted {
+        Some(wanted) => drift(running, wanted),
+        None => Drift::Unknown(Missing::ReplacementImage {
+            instance_type: running.instance_type.clone().unwrap_or_else(|| "it".to_owned()),
+            because: match &claim.pool {
+                Some(pool) => format!(
+                    "nothing is known of what NodePool `{pool}` and class `{}` want",
+                    claim.class
+                ),
+                None => "it belongs to no NodePool".to_owned(),
+            },
+        }),
+    }
+}
+
+/// A node as a place for pods: with those that are on it, and none that are on their way out for good.
+fn read_room(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> fit::node::Node {
+    let set_up = claim.is_none_or(|it| it.stages.contains_key(&Stage::Initialized));
+    let there = sight.view.pods.on(&node.name).filter(|it| it.drain.phase != PodPhase::Finished);
+    let pods = there.map(|it| {
+        // What stays when the node goes needs no other place.
+        let tied = matches!(
+            stays(&it.drain, sight.now),
+            Some(Stays::DaemonSet | Stays::Mirror | Stays::ToleratesCordon)
+        );
+        fit::pod::Pod { tied: it.fit.tied || tied, ..it.fit.clone() }
+    });
+    let going =
+        node.deleting_since.is_some() || claim.is_some_and(|it| it.deleting_since.is_some());
+    fit::node::Node {
+        pool: claim.and_then(|it| it.pool.clone()).or_else(|| node.fit.pool.clone()),
+        initialised: set_up,
+        startup_taints: claim
+            .map_or_else(|| node.fit.startup_taints.clone(), |it| it.startup_taints.clone()),
+        // Nobody is sent to a node that does not answer, or that goes.
+        unschedulable: node.fit.unschedulable
+            || going
+            || (set_up && node.ready != Readiness::Ready),
+        leaving: false,
+        pods: pods.collect(),
+        ..node.fit.clone()
+    }
+}
+
+/// Claims that are no nodes yet. One whose machine is not known has room for what it was made for.
+fn on_their_way<'a>(sight: &'a Sight<'_>) -> impl Iterator<Item = fit::node::Node> + 'a {
+    let unseen = sight.view.claims.values().filter(|it| {
+        it.deleting_since.is_none()
+            && it.node.as_ref().is_none_or(|node| !sight.view.nodes.contains_key(node))
+            && !it.stages.contains_key(&Stage::Initialized)
+    });
+    unseen.map(|claim| {
+        let mut labels = claim.labels.clone();
+        for it in &claim.requirements {
+            if let (Operator::In, [only]) = (it.operator, it.values.as_slice()) {
+                labels.entry(it.key.clone()).or_insert_with(|| only.clone());
+            }
+        }
+        let mut allocatable = claim.allocatable.clone();
+        if allocatable.is_empty() {
+            allocatable.clone_from(&claim.requests);
+            allocatable
+                .entry(fit::capacity::PODS.to_owned())
+                .or_insert(Quantity::from_units(PODS_ASSUMED));
+        }
+        fit::node::Node {
+            name: claim.name.clone(),
+            pool: claim.pool.clone(),
+            labels,
+            taints: claim.taints.clone(),
+            startup_taints: claim.startup_taints.clone(),
+            initialised: false,
+            allocatable,
+            ..fit::node::Node::default()
+        }
+    })
+}
+
+/// The kubelet's own default.
+const PODS_ASSUMED: i64 = 110;

@@ -1,0 +1,211 @@
+//! What could each pool launch, and how does it fare?
+//!
+//! `pool × class × what EC2 offers × subnets × images × marks → machines with their offerings`
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::plan::{Hand, PoolState};
+use nodemolt_core::replace::{Because, Phase};
+use nodemolt_core::seen::{Class, Pool};
+use nodemolt_core::wanted::Wanted;
+use nodemolt_fit::capacity::Amounts;
+use nodemolt_fit::pod::{Demand, Namespace, Pod};
+use nodemolt_fit::pool::{self, Machine, NODES, Offering, machines};
+use nodemolt_fit::{Quantity, label};
+
+use super::Sight;
+use super::limits::foreign_pools;
+use super::wishes::image_of;
+use crate::claims::Mark;
+use crate::memory::{Memory, after, wait_after};
+use crate::port::{Network, Offered};
+
+/// After a launch that found no capacity the pool rests, doubling: what EC2 lacks it lacks for minutes.
+const BACK_OFF_FIRST: SignedDuration = SignedDuration::from_mins(5);
+const BACK_OFF_MAX: SignedDuration = SignedDuration::from_hours(1);
+
+const ON_DEMAND: &str = "on-demand";
+const SPOT: &str = "spot";
+const RESERVED: &str = "reserved";
+
+/// The machines of a pool, and from what they were made.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    from: From,
+    machines: Arc<Vec<Machine>>,
+}
+
+#[derive(Debug, PartialEq)]
+struct From {
+    class: (String, i64),
+    offered_at: Timestamp,
+    network: Arc<Network>,
+    wanted: Arc<Wanted>,
+    remembered: usize,
+    marks: BTreeSet<Mark>,
+}
+
+/// The pools that can launch a node now, complete.
+pub(crate) fn launching(memory: &mut Memory, sight: &Sight<'_>) -> Vec<pool::Pool> {
+    let used = used(sight);
+    let daemons = daemons(sight);
+    let mut pools = Vec::new();
+    for it in sight.view.pools.values() {
+        // A pool that is kept at a number launches none for pods.
+        if it.deleting || it.replicas.is_some() {
+            continue;
+        }
+        let Some(class) = sight.view.classes.get(&it.class).filter(|it| !it.deleting) else {
+            continue;
+        };
+        let Some(machines) = shelf(memory, sight, it, class) else { continue };
+        pools.push(pool::Pool {
+            used: used.get(it.name.as_str()).cloned().unwrap_or_default(),
+            daemons: daemons.clone(),
+            machines,
+            ..it.fit.clone()
+        });
+    }
+    pools
+}
+
+/// One pod of every `DaemonSet`, as each node gets it.
+fn daemons(sight: &Sight<'_>) -> Vec<Pod> {
+    let of = |((namespace, name), demand): (&(String, String), &Arc<Demand>)| {
+        let known = sight.view.namespaces.get(namespace).cloned();
+        let namespace = known.unwrap_or_else(|| Arc::new(Namespace::named(namespace)));
+        Pod::new(&namespace, name, demand)
+    };
+    sight.view.daemons.iter().map(of).collect()
+}
+
+fn shelf(
+    memory: &mut Memory,
+    sight: &Sight<'_>,
+    pool: &Pool,
+    class: &Class,
+) -> Option<Arc<Vec<Machine>>> {
+    let (offered, offered_at) = memory.offered.last()?;
+    let resolved = memory.classes.get(&class.key)?;
+    let from = From {
+        class: (class.uid.clone(), class.generation),
+        offered_at,
+        network: Arc::clone(resolved.network()?),
+        wanted: Arc::clone(resolved.wanted.get(&pool.name)?),
+        remembered: sight.view.images.len(),
+        marks: memory.claims.marked(sight.now),
+    };
+    if let Some(shelf) = memory.shelves.get(&pool.name).filter(|it| it.from == from) {
+        return Some(Arc::clone(&shelf.machines));
+    }
+    let may_boot = |kind: &str| image_of(&from.wanted, Some(&pool.name), kind, sight).is_ok();
+    let ways = |kind: &str| {
+        if may_boot(kind) { offerings(&from, sight, offered, kind) } else { Vec::new() }
+    };
+    let machines = Arc::new(machines(&offered.types, &class.offers, ways));
+    memory.shelves.insert(pool.name.clone(), Shelf { from, machines: Arc::clone(&machines) });
+    Some(machines)
+}
+
+/// How a type can be had: in the zones of the class's subnets, where a subnet has an address left.
+fn offerings(from: &From, sight: &Sight<'_>, offered: &Offered, kind: &str) -> Vec<Offering> {
+    let network = &from.network;
+    let marked = |capacity_type: &str, zone: &str| {
+        from.marks.contains(&Mark {
+            capacity_type: capacity_type.to_owned(),
+            instance_type: kind.to_owned(),
+            zone: zone.to_owned(),
+        })
+    };
+    let Some(zones) = offered.zones.get(kind) else { return Vec::new() };
+    let mut ways = Vec::new();
+    let with_address = network.subnets.iter().filter(|it| it.free_addresses > 0);
+    let subnets: BTreeMap<&str, Option<&str>> =
+        with_address.map(|it| (it.zone.as_str(), it.zone_id.as_deref())).collect();
+    for (zone, zone_id) in subnets.into_iter().filter(|(zone, _)| zones.contains(*zone)) {
+        let place = |mut offering: Offering| {
+            offering.labels.insert(label::REGION.to_owned(), sight.config.region.clone());
+            if let Some(id) = zone_id {
+                offering.labels.insert(label::ZONE_ID.to_owned(), id.to_owned());
+            }
+            offering
+        };
+        for capacity_type in [ON_DEMAND, SPOT] {
+            let price = match capacity_type {
+                SPOT => offered.spot.get(&(kind.to_owned(), zone.to_owned())),
+                _ => offered.on_demand.get(kind),
+            };
+            let offering = Offering::new(zone, capacity_type, price.copied());
+            let available = !marked(capacity_type, zone);
+            ways.push(place(Offering { available, ..offering }));
+        }
+        let reserved =
+            network.reservations.iter().filter(|it| it.instance_type == kind && it.zone == zone);
+        for it in reserved {
+            // What is paid for costs nothing more.
+            let mut offering = Offering::new(zone, RESERVED, Some(pool::Price(0)));
+            let key = label::CAPACITY_RESERVATION_ID.to_owned();
+            offering.labels.insert(key, it.id.clone());
+            offering.remaining = Some(it.remaining);
+            offering.available = !marked(RESERVED, zone);
+            ways.push(place(offering));
+        }
+    }
+    ways
+}
+
+/// What exists of each pool: by its claims, those that are on their way included.
+pub(crate) fn used<'a>(sight: &'a Sight<'_>) -> BTreeMap<&'a str, Amounts> {
+    let mut used: BTreeMap<&str, Amounts> = BTreeMap::new();
+    for claim in sight.view.claims.values() {
+        let Some(pool) = claim.pool.as_deref() else { continue };
+        let sums = used.entry(pool).or_default();
+        let mut add = |name: &str, amount: Quantity| match sums.get_mut(name) {
+            Some(sum) => *sum = sum.saturating_add(amount),
+            None => {
+                sums.insert(name.to_owned(), amount);
+            }
+        };
+        add(NODES, Quantity::from_units(1));
+        let amounts = if claim.capacity.is_empty() { &claim.requests } else { &claim.capacity };
+        for (name, amount) in amounts {
+            add(name, *amount);
+        }
+    }
+    used
+}
+
+/// Who moves the nodes of each pool, and how its replacements went.
+pub(crate) fn states(sight: &Sight<'_>) -> BTreeMap<String, PoolState> {
+    let foreign = foreign_pools(sight);
+    let mut states: BTreeMap<String, PoolState> = BTreeMap::new();
+    for pool in sight.view.pools.values() {
+        let hand = if foreign.contains(pool.name.as_str()) {
+            Hand::Watch { by: format!("the controller of {}", pool.class.group) }
+        } else {
+            Hand::Own
+        };
+        states.insert(pool.name.clone(), PoolState { hand, ..PoolState::default() });
+    }
+    let ended = sight.records.replacements.values().filter(|it| it.replacement.phase.ended());
+    let mut ended: Vec<_> = ended.collect();
+    ended.sort_by_key(|it| (it.replacement.since, &it.name));
+    for it in ended {
+        let state = it.pool.as_ref().and_then(|it| states.get_mut(it));
+        let Some(state) = state else { continue };
+        let replacement = &it.replacement;
+        if replacement.phase == Phase::Done {
+            state.failures = 0;
+            state.back_off = None;
+        } else if replacement.phase.failed() {
+            if let Because::LaunchGaveUp { why, .. } = &replacement.because {
+                let wait = wait_after(state.failures, BACK_OFF_FIRST, BACK_OFF_MAX);
+                state.back_off = Some((after(replacement.since, wait), why.clone()));
+            }
+            state.failures = state.failures.saturating_add(1);
+        }
+    }
+    states
+}

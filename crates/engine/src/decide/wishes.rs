@@ -1,0 +1,156 @@
+//! Who should go, and since when?
+//!
+//! Deleted by a person or taken away by EC2; asked for; drifted; expired. One wish for each node, the most
+//! urgent. A wish is no permission: whether it may be granted is the plan's to say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use nodemolt_core::drift::Drift;
+use nodemolt_core::plan::{NextTry, UnderWay, Wish};
+use nodemolt_core::replace::Cause;
+use nodemolt_core::seen::{Claim, Node, Stage};
+use nodemolt_core::wanted::{Replacing, Wanted};
+
+use super::Sight;
+use super::fleet::{Readings, ours};
+use crate::memory::{Memory, after};
+use crate::port::MachineState;
+use crate::record::Recorded;
+
+pub(crate) struct Wished {
+    /// When the next node expires.
+    pub(crate) next_at: Option<Timestamp>,
+}
+
+pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readings) -> Wished {
+    let mut next_at: Option<Timestamp> = None;
+    let mut drifted = BTreeSet::new();
+    let mut records: BTreeMap<&str, &Recorded> = BTreeMap::new();
+    for it in sight.records.replacements.values() {
+        // Of an open one and an ended one the open one counts; of two ended ones the last.
+        let rank = |it: &Recorded| (!it.replacement.phase.ended(), it.replacement.since);
+        let known = records.entry(it.replacement.old.node.as_str()).or_insert(it);
+        if rank(it) > rank(known) {
+            *known = it;
+        }
+    }
+    let drifts = std::sync::Arc::clone(readings.drifts());
+    for (name, node) in &mut readings.fleet_mut().nodes {
+        let claim = sight.claims.get(name.as_str()).copied().filter(|it| ours(sight, it));
+        let record = records
+            .get(name.as_str())
+            .copied()
+            .filter(|it| claim.is_none_or(|claim| claim.uid == it.replacement.old.claim_uid));
+        node.under_way = record
+            .map(|it| &it.replacement)
+            .filter(|it| !it.phase.ended())
+            .map(|it| UnderWay { phase: it.phase, since: it.since });
+        node.next_try = record.and_then(|it| {
+            let at = it.replacement.next_try_at()?;
+            let because = it.replacement.because.to_string();
+            Some(NextTry { at, failed_at: it.replacement.since, because })
+        });
+        let Some(claim) = claim else {
+            node.wish = None;
+            continue;
+        };
+        let Some(seen) = sight.view.nodes.get(name) else { continue };
+        if let Some(expires_at) = expires_at(claim).filter(|it| *it > sight.now) {
+            next_at = Some(next_at.map_or(expires_at, |it| it.min(expires_at)));
+        }
+        let drift = drifts.get(name);
+        if drift.is_some_and(Drift::drifted) {
+            memory.drifted_since.entry(claim.uid.clone()).or_insert(sight.now);
+            drifted.insert(claim.uid.as_str());
+        }
+        node.wish = of_node(memory, sight, seen, claim, drift);
+    }
+    memory.drifted_since.retain(|uid, _| drifted.contains(uid.as_str()));
+    Wished { next_at }
+}
+
+fn expires_at(claim: &Claim) -> Option<Timestamp> {
+    claim.expire_after.map(|it| after(claim.created_at, it))
+}
+
+fn of_node(
+    memory: &Memory,
+    sight: &Sight<'_>,
+    node: &Node,
+    claim: &Claim,
+    drift: Option<&Drift>,
+) -> Option<Wish> {
+    let plain = |cause, since| Wish { cause, since, no_image: None, to_candidate: false };
+    // Whoever is deleted has to be emptied, a successor that nobody needs any more included.
+    if let Some(since) = claim.deleting_since.or(node.deleting_since) {
+        return Some(plain(Cause::Deleted, since));
+    }
+    // Its own replacement decides about a successor, until that has ended.
+    let successor = sight.successors.contains_key(claim.name.as_str());
+    if successor || !claim.stages.contains_key(&Stage::Initialized) {
+        return None;
+    }
+    let machine = claim.machine.as_ref().and_then(|it| memory.machines.value()?.get(it));
+    if let Some(machine) = machine
+        && matches!(machine.state, MachineState::ShuttingDown | MachineState::Terminated)
+    {
+        let since = memory.machines.last().map_or(sight.now, |(_, at)| at);
+        return Some(plain(Cause::Interrupted, since));
+    }
+    let pool = claim.pool.as_ref().and_then(|it| sight.view.pools.get(it));
+    let of_pool = pool.and_then(|it| it.upgrade_asked_at);
+    let asked = [claim.upgrade_asked_at, node.upgrade_asked_at, of_pool].into_iter().flatten();
+    // Whoever came after the asking is what was asked for.
+    let asked = asked.filter(|it| *it > claim.created_at).min();
+    let expired = expires_at(claim).filter(|it| *it <= sight.now);
+    let drifted = drift.is_some_and(Drift::drifted);
+    let (cause, since) = match (asked, drifted, expired) {
+        (Some(at), _, _) => (Cause::Asked, at),
+        (None, true, _) => {
+            let since = memory.drifted_since.get(&claim.uid).copied();
+            (Cause::Drift, since.unwrap_or(sight.now))
+        }
+        (None, false, Some(at)) => (Cause::Expiry, at),
+        (None, false, None) => return None,
+    };
+    Some(Wish { no_image: no_image(memory, sight, claim, node), ..plain(cause, since) })
+}
+
+/// Why its successor would have no image now. One that is not remembered yet is about to be.
+fn no_image(memory: &Memory, sight: &Sight<'_>, claim: &Claim, node: &Node) -> Option<String> {
+    let Some(resolved) = memory.classes.get(&claim.class) else {
+        return Some(format!("there is no class `{}`", claim.class));
+    };
+    if let Err(why) = &resolved.outcome {
+        return Some(why.clone());
+    }
+    let pool = claim.pool.as_ref();
+    let Some(wanted) = pool.and_then(|it| resolved.wanted.get(it)) else {
+        return Some(match pool {
+            Some(pool) => format!("there is no NodePool `{pool}`"),
+            None => "it belongs to no NodePool".to_owned(),
+        });
+    };
+    let labels = &node.fit.labels;
+    let instance_type = labels.get(nodemolt_fit::label::INSTANCE_TYPE)?;
+    image_of(wanted, pool.map(String::as_str), instance_type, sight).err()
+}
+
+/// The image that a machine of this type would boot, if it may be used already.
+pub(crate) fn image_of(
+    wanted: &Wanted,
+    pool: Option<&str>,
+    instance_type: &str,
+    sight: &Sight<'_>,
+) -> Result<nodemolt_core::image::ImageId, String> {
+    match wanted.replacing(pool, instance_type) {
+        Replacing::Image(image) if sight.view.images.contains_key(&image.id) => {
+            Ok(image.id.clone())
+        }
+        Replacing::Image(image) => Err(format!("{} is about to be remembered", image.id)),
+        Replacing::HeldBack(why) => Err(why.to_owned()),
+        Replacing::NoImageFits => Err(format!("no image fits {instance_type}")),
+        Replacing::NotResolved => Err(format!("no image was looked up for {instance_type}")),
+    }
+}

@@ -1,0 +1,231 @@
+//! What do we know that would only cost time to learn again?
+//!
+//! Answers of EC2 with their times and outcomes, back-off, paces, and what was read of objects that have
+//! not changed since. All of it may be lost at any moment: what would cost safety has an object of its own.
+
+mod answer;
+mod images;
+mod pace;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::drain::PodId;
+use nodemolt_core::seen::{ClassKey, MachineId, NetworkAsk};
+
+pub(crate) use answer::{Answer, wait_after};
+pub(crate) use images::Images;
+pub(crate) use pace::Pace;
+
+use crate::act::{Act, Done, Errand, Question};
+use crate::claims;
+use crate::decide::classes::{Resolved, TypesByFamily};
+use crate::decide::fleet::Readings;
+use crate::decide::placing::Verdicts;
+use crate::decide::pools::Shelf;
+use crate::port::{EvictAnswer, Leadership, Machine, Network, NewClaim, Offered, Status};
+
+/// How long a pod that was asked to go is left in peace, before its eviction is asked for again: the
+/// answer may be on its way to our eyes, and the API server counts an accepted eviction for two minutes.
+const EVICTED_FOR: SignedDuration = SignedDuration::from_mins(2);
+
+/// A budget that holds a pod is asked again after this, doubling: nothing tells us when it opens.
+const HELD_FIRST: SignedDuration = SignedDuration::from_secs(5);
+const HELD_MAX: SignedDuration = SignedDuration::from_mins(1);
+
+/// Whoever was evicted is looked for among the pending for this long.
+const MOVED_FOR: SignedDuration = SignedDuration::from_hours(6);
+
+/// May be lost at any time, which costs only delay.
+#[derive(Debug, Default)]
+pub struct Memory {
+    term: Option<Term>,
+    pub(crate) images: Images,
+    pub(crate) offered: Answer<Offered>,
+    pub(crate) networks: BTreeMap<NetworkAsk, Answer<Network>>,
+    pub(crate) machines: Answer<Listed>,
+    /// Marks where there was no capacity, refusals, rests.
+    pub(crate) claims: claims::Memory,
+    pub(crate) pace: Pace,
+    pub(crate) classes: BTreeMap<ClassKey, Resolved>,
+    pub(crate) types: TypesByFamily,
+    /// By pool.
+    pub(crate) shelves: BTreeMap<String, Shelf>,
+    pub(crate) readings: Readings,
+    pub(crate) verdicts: Verdicts,
+    /// By the claim's UID: since when a node has drifted.
+    pub(crate) drifted_since: BTreeMap<String, Timestamp>,
+    /// Successors that were decided and perhaps not made yet, by name.
+    pub(crate) drafts: BTreeMap<String, NewClaim>,
+    /// Claims that we have made and may not see yet, by name: UID, and when.
+    pub(crate) made: BTreeMap<String, (String, Timestamp)>,
+    /// Pods that were asked to go, by UID: not again before this, and how often in a row.
+    pub(crate) evicted: BTreeMap<String, (Timestamp, u32)>,
+    /// By the UID of who starts them again: the pool whose node we moved pods from, and when last.
+    pub(crate) moved: BTreeMap<String, (String, Timestamp)>,
+    /// What was written last of each object, by kind and name.
+    pub(crate) told: BTreeMap<(&'static str, String), Status>,
+}
+
+/// A list of machines. What has not changed since the list before is the same value.
+pub(crate) type Listed = BTreeMap<MachineId, Arc<Machine>>;
+
+/// For as long as we lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Term {
+    transitions: u64,
+    until: Timestamp,
+    /// Known once it was raised in the ledger.
+    epoch: Option<u64>,
+}
+
+impl Memory {
+    /// What the lease says. Who does not lead decides nothing and has no acts.
+    pub fn lead(&mut self, leadership: &Leadership) {
+        self.term = match leadership {
+            Leadership::Follows { .. } => None,
+            Leadership::Leads { until, transitions } => {
+                // A lease that changed hands in between is another term, though it is ours again.
+                let same = self.term.filter(|it| it.transitions == *transitions);
+                let epoch = same.and_then(|it| it.epoch);
+                Some(Term { transitions: *transitions, until: *until, epoch })
+            }
+        };
+    }
+
+    /// Whether the lease is ours and has not run out.
+    pub fn leads(&self, now: Timestamp) -> bool {
+        self.term.is_some_and(|it| now < it.until)
+    }
+
+    /// The epoch that was raised in the ledger since we lead.
+    pub fn epoch(&self) -> Option<u64> {
+        self.term.and_then(|it| it.epoch)
+    }
+
+    /// When the lease ends, unless it is renewed.
+    pub(crate) fn leads_until(&self) -> Timestamp {
+        self.term.map_or(Timestamp::MIN, |it| it.until)
+    }
+
+    /// Another leader's epoch stands in the ledger.
+    pub(crate) fn deposed(&mut self) {
+        if let Some(term) = &mut self.term {
+            term.epoch = None;
+        }
+    }
+
+    pub(crate) fn raised(&mut self, epoch: u64) {
+        if let Some(term) = &mut self.term {
+            term.epoch = Some(epoch);
+        }
+    }
+
+    /// What came of an act is one more observation.
+    pub fn done(&mut self, act: &Act, done: Done, now: Timestamp) {
+        match (&act.errand, done) {
+            (Errand::Ask(question), done) => self.heard(question, done, act.decided_at, now),
+            (Errand::Claim(act), Done::Claim(done)) => self.claims.learn(act, &done, now),
+            (Errand::Claim(act), Done::Withheld(why)) => {
+                self.claims.learn(act, &claims::ClaimDone::Withheld(why), now);
+            }
+            (Errand::Claim(act), _) => self.claims.learn(act, &claims::ClaimDone::Late, now),
+            (Errand::MakeClaim { claim, .. }, Done::Made(Ok(uid))) => {
+                self.made.insert(claim.name.clone(), (uid, now));
+            }
+            (Errand::Evict { pod, pool, owner, .. }, done) => {
+                self.asked_to_go(pod, &done, now);
+                if let (Some(pool), Some(owner)) = (pool, owner) {
+                    // The first of them: whoever came since may be one that we moved.
+                    self.moved
+                        .entry(owner.clone())
+                        .or_insert_with(|| (pool.clone(), act.decided_at));
+                }
+            }
+            (Errand::DeletePod { pod, .. }, _) => {
+                self.evicted.insert(pod.uid.clone(), (after(now, EVICTED_FOR), 0));
+            }
+            // What became of these is seen in the cluster, and nowhere else.
+            (
+                Errand::MakeClaim { .. }
+                | Errand::Cordon { .. }
+                | Errand::Uncordon { .. }
+                | Errand::DeleteOld { .. }
+                | Errand::DeleteSuccessor { .. },
+                _,
+            ) => {}
+        }
+        self.forget_old(now);
+    }
+
+    /// A list of machines counts from when it was asked for: what came later need not be on it.
+    fn heard(&mut self, question: &Question, done: Done, asked_at: Timestamp, now: Timestamp) {
+        match (question, done) {
+            (Question::Images(query), Done::Observed(observation)) => {
+                self.images.observe(query, *observation, now);
+            }
+            (Question::Images(query), _) => self.images.missed(query, now),
+            (Question::Offered, Done::Offered(answer)) => {
+                self.offered.hear(answer.map(|it| *it), now);
+            }
+            (Question::Offered, _) => self.offered.missed(now),
+            (Question::Network(ask), Done::Network(answer)) => {
+                self.networks.entry(ask.clone()).or_default().hear(answer, now);
+            }
+            (Question::Network(ask), _) => {
+                self.networks.entry(ask.clone()).or_default().missed(now);
+            }
+            (Question::Machines, Done::Machines(answer)) => {
+                let known = self.machines.value().map(Arc::clone);
+                // What has not changed stays the same value, so that nobody reads it again.
+                let kept = |it: Machine| {
+                    let before = known.as_ref().and_then(|all| all.get(&it.id));
+                    match before.filter(|before| ***before == it) {
+                        Some(before) => (it.id, Arc::clone(before)),
+                        None => (it.id.clone(), Arc::new(it)),
+                    }
+                };
+                let listed = answer.map(|all| all.into_iter().map(kept).collect());
+                self.machines.hear(listed, asked_at.min(now));
+            }
+            (Question::Machines, _) => self.machines.missed(now),
+        }
+    }
+
+    fn asked_to_go(&mut self, pod: &PodId, done: &Done, now: Timestamp) {
+        let times = self.evicted.get(&pod.uid).map_or(0, |(_, times)| *times);
+        let (until, times) = match done {
+            Done::Evicted(Ok(EvictAnswer::Accepted | EvictAnswer::Gone | EvictAnswer::Another)) => {
+                (after(now, EVICTED_FOR), 0)
+            }
+            Done::Evicted(Ok(EvictAnswer::Held { retry_after, .. })) => {
+                let wait = wait_after(times, HELD_FIRST, HELD_MAX);
+                (after(now, retry_after.map_or(wait, |it| it.max(wait))), times + 1)
+            }
+            Done::Evicted(
+                Ok(EvictAnswer::SeveralBudgets { .. } | EvictAnswer::Forbidden { .. }) | Err(_),
+            )
+            | Done::Withheld(_)
+            | Done::Late
+            | Done::Observed(_)
+            | Done::Offered(_)
+            | Done::Network(_)
+            | Done::Machines(_)
+            | Done::Made(_)
+            | Done::Claim(_)
+            | Done::Written(_) => (after(now, wait_after(times, HELD_FIRST, HELD_MAX)), times + 1),
+        };
+        self.evicted.insert(pod.uid.clone(), (until, times));
+    }
+
+    fn forget_old(&mut self, now: Timestamp) {
+        self.evicted.retain(|_, (until, _)| now < after(*until, EVICTED_FOR));
+        self.moved.retain(|_, (_, at)| now < after(*at, MOVED_FOR));
+        self.made.retain(|_, (_, at)| now < after(*at, MOVED_FOR));
+    }
+}
+
+pub(crate) fn after(since: Timestamp, length: SignedDuration) -> Timestamp {
+    since.saturating_add(length).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,122 @@
+//! What can be told of it all?
+//!
+//! `view × records × memory → picture`, without any write: whoever only looks sees the same picture as
+//! the turn that acts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use nodemolt_core::budget::{Limits, Measured};
+use nodemolt_core::drain::Drain;
+use nodemolt_core::drift::Drift;
+use nodemolt_core::explain::World;
+use nodemolt_core::node::Running;
+use nodemolt_core::plan::{Fleet, Plan};
+use nodemolt_core::replace::{Replacement, Step};
+use nodemolt_core::seen::View;
+
+use crate::Config;
+use crate::act::Question;
+use crate::decide::fleet::Readings;
+use crate::decide::going::Going;
+use crate::decide::{Sight, decide};
+use crate::memory::Memory;
+use crate::port::Records;
+
+/// All that stories are told from, at one moment.
+#[derive(Debug, Clone)]
+pub struct Picture {
+    pub at: Timestamp,
+    pub fleet: Arc<Fleet>,
+    pub plan: Plan,
+    pub rooms: Measured,
+    /// By node.
+    pub running: Arc<BTreeMap<String, Running>>,
+    pub drifts: Arc<BTreeMap<String, Drift>>,
+    /// By node: open ones, and the last one that ended.
+    pub replacements: BTreeMap<String, Replacement>,
+    pub steps: BTreeMap<String, Step>,
+    pub drains: Vec<Drain>,
+    pub limits: Limits,
+    /// Classes of which nothing is concluded yet, and why.
+    pub unresolved: BTreeMap<String, String>,
+}
+
+impl Picture {
+    pub(crate) fn new(
+        sight: &Sight<'_>,
+        readings: &Readings,
+        plan: Plan,
+        rooms: Measured,
+        going: &[Going],
+        limits: Limits,
+    ) -> Self {
+        let mut replacements: BTreeMap<String, Replacement> = BTreeMap::new();
+        for it in sight.records.replacements.values() {
+            let rank = |it: &Replacement| (!it.phase.ended(), it.since);
+            let node = &it.replacement.old.node;
+            if replacements.get(node).is_none_or(|known| rank(known) < rank(&it.replacement)) {
+                replacements.insert(node.clone(), it.replacement.clone());
+            }
+        }
+        let steps =
+            going.iter().map(|it| (it.recorded.replacement.old.node.clone(), it.step.clone()));
+        Self {
+            at: sight.now,
+            fleet: Arc::clone(readings.fleet()),
+            plan,
+            rooms,
+            running: Arc::clone(readings.running()),
+            drifts: Arc::clone(readings.drifts()),
+            replacements,
+            steps: steps.collect(),
+            drains: going.iter().filter_map(|it| it.drain.clone()).collect(),
+            limits,
+            unresolved: BTreeMap::new(),
+        }
+    }
+
+    /// For [`nodemolt_core::explain`].
+    pub fn world(&self) -> World<'_> {
+        World {
+            fleet: &self.fleet,
+            plan: &self.plan,
+            rooms: &self.rooms,
+            running: &self.running,
+            drifts: &self.drifts,
+            replacements: &self.replacements,
+            steps: &self.steps,
+            drains: &self.drains,
+        }
+    }
+
+    /// Nodes that do not match, or of which that is not known, by name.
+    pub fn drifting(&self) -> impl Iterator<Item = (&str, &Drift)> {
+        let drifts = self.drifts.iter().filter(|(_, it)| **it != Drift::InSync);
+        drifts.map(|(name, it)| (name.as_str(), it))
+    }
+}
+
+/// The picture as a turn would see it now. Nothing is written, and nothing is asked.
+pub fn look(
+    memory: &mut Memory,
+    config: &Config,
+    view: &View,
+    records: &Records,
+    now: Timestamp,
+) -> Picture {
+    decide(memory, &Sight::new(config, view, records, now)).picture
+}
+
+/// What the picture lacks now. Whoever only looks asks these, tells the memory ([`Memory::done`]) and
+/// looks again: an answer may lead to another question.
+pub fn lacks(
+    memory: &mut Memory,
+    config: &Config,
+    view: &View,
+    records: &Records,
+    now: Timestamp,
+) -> Vec<Question> {
+    decide(memory, &Sight::new(config, view, records, now)).questions.into_iter().collect()
+}

@@ -1,0 +1,283 @@
+//! What does one turn do?
+//!
+//! `observe → decide → record`, and acts for the hands
+//!
+//! A turn touches Kubernetes only, and waits for no machine. What it decides stands in the records before
+//! anything is done about it; a conflict ends what depends on it, and the next turn decides again.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::seen::Kind;
+
+use crate::Config;
+use crate::act::{Act, Errand, Intent};
+use crate::decide::starting::Begun;
+use crate::decide::{Decision, Sight, decide};
+use crate::ledger;
+use crate::memory::{Memory, after};
+use crate::picture::{Picture, look};
+use crate::port::{Cluster, ClusterError, Records, Remedy};
+use crate::status::place_of;
+
+/// What EC2 may take to answer. `CreateFleet` with many choices takes tens of seconds at times.
+const CLOUD_ALLOWED: SignedDuration = SignedDuration::from_mins(2);
+
+/// What the API server may take; its own default limit is a minute.
+const CLUSTER_ALLOWED: SignedDuration = SignedDuration::from_mins(1);
+
+/// After a conflict or an answer that did not come.
+const DECIDE_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(1);
+
+/// A turn that could not write tries again after this.
+const WRITE_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
+
+/// What a turn came to.
+#[derive(Debug)]
+pub struct Turn {
+    pub acts: Vec<Act>,
+    /// When something is due that no watch will tell.
+    pub wake_at: Option<Timestamp>,
+    pub picture: Picture,
+    /// How often it wrote to Kubernetes. A world in sync is written to never.
+    pub writes: u32,
+    /// What could not be written, for the log: the next turn tries again.
+    pub failed: Vec<(String, ClusterError)>,
+}
+
+/// Why a turn could not even look.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ObserveError {
+    #[error("not everything was listed yet: {}", names(.0))]
+    Incomplete(BTreeSet<Kind>),
+    #[error("could not read the records")]
+    Records(#[source] ClusterError),
+}
+
+fn names(kinds: &BTreeSet<Kind>) -> String {
+    kinds.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+impl ObserveError {
+    pub fn remedy(&self) -> Remedy {
+        match self {
+            Self::Incomplete(_) => Remedy::TryAgain,
+            Self::Records(error) => error.remedy(),
+        }
+    }
+}
+
+/// One turn. `now` is the lesser of local time and the API server's.
+pub async fn turn(
+    memory: &mut Memory,
+    config: &Config,
+    cluster: &impl Cluster,
+    now: Timestamp,
+) -> Result<Turn, ObserveError> {
+    cluster.view().complete().map_err(ObserveError::Incomplete)?;
+    let mut records = cluster.records().await.map_err(ObserveError::Records)?;
+    let mut pen = Pen { cluster, writes: 0, failed: Vec::new(), again_at: None, now };
+    if !pen.take_office(memory, &mut records).await {
+        let picture = look(memory, config, &cluster.view(), &records, now);
+        let Pen { writes, failed, again_at, .. } = pen;
+        return Ok(Turn { acts: Vec::new(), wake_at: again_at, picture, writes, failed });
+    }
+    let decision = {
+        let view = cluster.view();
+        decide(memory, &Sight::new(config, &view, &records, now))
+    };
+    let Decision { questions, remember, going, starts, forget, statuses, cooldown_max, .. } =
+        decision;
+    let mut acts = Acts { memory, records: &records, now, all: Vec::new() };
+    for question in questions {
+        acts.push(Intent::Ask(question.clone()), Errand::Ask(question), CLOUD_ALLOWED, false);
+    }
+    for it in decision.claims {
+        let voluntary = it.voluntary();
+        let intent = Intent::Claim(it.key.clone());
+        acts.push(intent, Errand::Claim(Box::new(it)), CLOUD_ALLOWED, voluntary);
+    }
+    for it in &remember {
+        pen.wrote(it.image.as_str(), cluster.remember(it).await);
+    }
+
+    // Steps are recorded, then what has ended is given back and what begins is granted, then the
+    // records of those are made; and only what is recorded is done.
+    let mut after_steps = records.clone();
+    for it in going {
+        let mut recorded = it.recorded.clone();
+        if it.changed {
+            let answer = cluster.write_replacement(&recorded).await;
+            let Some(revision) = pen.wrote(&recorded.name, answer) else { continue };
+            recorded.revision = Some(revision);
+        }
+        let voluntary = it.voluntary();
+        after_steps.replacements.insert(recorded.name.clone(), recorded);
+        for (intent, errand) in it.errands {
+            let voluntary = voluntary && disturbs(&errand);
+            acts.push(intent, errand, CLUSTER_ALLOWED, voluntary);
+        }
+    }
+    for (intent, errand) in decision.abandoned {
+        acts.push(intent, errand, CLUSTER_ALLOWED, false);
+    }
+    if pen.settle(cluster, &mut after_steps, &starts, cooldown_max).await {
+        for it in starts {
+            let answer = cluster.write_replacement(&it.recorded).await;
+            if pen.wrote(&it.recorded.name, answer).is_none() {
+                continue;
+            }
+            if it.recorded.replacement.phase == nodemolt_core::replace::Phase::Launching {
+                let replacement = &it.recorded.name;
+                for claim in it.claims {
+                    let intent = Intent::Claim(claim.name.clone());
+                    let (replacement, claim) = (replacement.clone(), Box::new(claim));
+                    let errand = Errand::MakeClaim { replacement, claim };
+                    acts.push(intent, errand, CLUSTER_ALLOWED, false);
+                }
+            } else {
+                pen.again(DECIDE_AGAIN_AFTER);
+            }
+        }
+    }
+    for it in forget {
+        if let Some(revision) = &it.revision {
+            let answer = cluster.delete_replacement(&it.name, revision).await;
+            pen.wrote(&it.name, answer);
+        }
+    }
+    let acts = acts.all;
+    for it in statuses {
+        let place = place_of(&it);
+        if pen.wrote(&place.1, cluster.write_status(&it).await).is_some() {
+            memory.told.insert(place, it);
+        }
+    }
+    let Pen { writes, failed, again_at, .. } = pen;
+    let wake_at = [decision.wake_at, again_at].into_iter().flatten().min();
+    Ok(Turn { acts, wake_at, picture: decision.picture, writes, failed })
+}
+
+/// Whether a pause or a lock holds it back: what undoes, and what only makes, goes on.
+fn disturbs(errand: &Errand) -> bool {
+    match errand {
+        Errand::Cordon { .. }
+        | Errand::Evict { .. }
+        | Errand::DeletePod { .. }
+        | Errand::DeleteOld { .. } => true,
+        Errand::Ask(_)
+        | Errand::MakeClaim { .. }
+        | Errand::Uncordon { .. }
+        | Errand::DeleteSuccessor { .. }
+        | Errand::Claim(_) => false,
+    }
+}
+
+/// What a turn asks of the hands.
+struct Acts<'a> {
+    memory: &'a Memory,
+    records: &'a Records,
+    now: Timestamp,
+    all: Vec<Act>,
+}
+
+impl Acts<'_> {
+    fn push(&mut self, intent: Intent, errand: Errand, allowed: SignedDuration, voluntary: bool) {
+        self.all.push(Act {
+            intent,
+            errand,
+            epoch: self.records.ledger.epoch,
+            decided_at: self.now,
+            leads_until: self.memory.leads_until(),
+            voluntary,
+            allowed,
+        });
+    }
+}
+
+/// Whoever writes, counts and remembers what failed.
+struct Pen<'a, C> {
+    cluster: &'a C,
+    writes: u32,
+    failed: Vec<(String, ClusterError)>,
+    again_at: Option<Timestamp>,
+    now: Timestamp,
+}
+
+impl<C: Cluster> Pen<'_, C> {
+    fn again(&mut self, wait: SignedDuration) {
+        let at = after(self.now, wait);
+        self.again_at = Some(self.again_at.map_or(at, |it| it.min(at)));
+    }
+
+    fn wrote<T>(&mut self, what: &str, answer: Result<T, ClusterError>) -> Option<T> {
+        self.writes = self.writes.saturating_add(1);
+        match answer {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.again(match error.remedy() {
+                    Remedy::DecideAgain => DECIDE_AGAIN_AFTER,
+                    Remedy::TryAgain | Remedy::TryElsewhere | Remedy::AskPerson => {
+                        WRITE_AGAIN_AFTER
+                    }
+                });
+                self.failed.push((what.to_owned(), error));
+                None
+            }
+        }
+    }
+
+    /// Whether we lead, in an epoch that stands in the ledger. On becoming leader it is raised there
+    /// before anything is decided.
+    async fn take_office(&mut self, memory: &mut Memory, records: &mut Records) -> bool {
+        if !memory.leads(self.now) {
+            return false;
+        }
+        let ours = memory.epoch();
+        let stands = records.ledger.revision.is_some() && ours == Some(records.ledger.epoch);
+        if stands {
+            return true;
+        }
+        if ours.is_some_and(|it| it < records.ledger.epoch) {
+            // Somebody took over. If the lease says that it is us again, it is another term.
+            memory.deposed();
+            self.again(DECIDE_AGAIN_AFTER);
+            return false;
+        }
+        let raised = ledger::raised(records, ours);
+        let answer = self.cluster.write_ledger(&raised).await;
+        let Some(revision) = self.wrote("ledger", answer) else { return false };
+        memory.raised(raised.epoch);
+        records.ledger = raised;
+        records.ledger.revision = Some(revision);
+        true
+    }
+
+    /// One compare-and-swap for all grants of the turn. False if it lost.
+    async fn settle(
+        &mut self,
+        cluster: &C,
+        records: &mut Records,
+        begun: &[Begun],
+        cooldown_max: SignedDuration,
+    ) -> bool {
+        let settled = {
+            let view = cluster.view();
+            let class_of_pool = |pool: Option<&str>| {
+                let pool = pool.and_then(|it| view.pools.get(it));
+                pool.map(|it| it.class.to_string()).unwrap_or_default()
+            };
+            ledger::settled(records, begun, cooldown_max, class_of_pool, self.now)
+        };
+        if settled == records.ledger {
+            return true;
+        }
+        let answer = cluster.write_ledger(&settled).await;
+        let Some(revision) = self.wrote("ledger", answer) else { return false };
+        // Who locks itself grants nothing in the same breath.
+        let locked = settled.locked().is_some();
+        records.ledger = settled;
+        records.ledger.revision = Some(revision);
+        !locked
+    }
+}

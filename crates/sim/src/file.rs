@@ -1,0 +1,200 @@
+//! How does a world outlive the program?
+//!
+//! `scenario + seed + acts with their times ↔ text`
+//!
+//! A world is not stored, only what made it: whoever replays the acts gets the same world, to the hash.
+//! Each act is one line, so a world file can be read, sent to somebody, and cut.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::act::Act;
+use crate::scenario::Scenario;
+use crate::world::{ActError, LoadError, World};
+
+/// What this program writes, and the only version that it reads.
+const VERSION: u32 = 1;
+
+/// A world, as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorldFile {
+    /// What the scenario was called, for messages.
+    pub name: String,
+    pub scenario: Scenario,
+    pub seed: u64,
+    /// In order; none before the one in front of it.
+    pub acts: Vec<(Timestamp, Act)>,
+    /// Up to when it has been run.
+    pub until: Timestamp,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Wire {
+    version: u32,
+    name: String,
+    seed: u64,
+    until: Timestamp,
+    acts: Vec<String>,
+    scenario: String,
+}
+
+/// Only what tells the version, so that a newer file is not called broken.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error("could not read {}", .0.display())]
+    Read(PathBuf, #[source] io::Error),
+    #[error("could not write {}", .0.display())]
+    Write(PathBuf, #[source] io::Error),
+    #[error(
+        "{file} is no world file: {why}; it was left as it is, move it away or name another with --sim"
+    )]
+    Broken { file: String, why: String },
+    #[error(
+        "{file} is a world file of version {found}, and this program reads version {VERSION}; use a newer program, or load the scenario anew"
+    )]
+    Version { file: String, found: u32 },
+}
+
+/// Why a world cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    #[error("the scenario cannot begin")]
+    Load(#[from] LoadError),
+    #[error("at {at}: {act}")]
+    Act {
+        at: Timestamp,
+        act: String,
+        #[source]
+        source: ActError,
+    },
+}
+
+impl WorldFile {
+    /// Nothing has happened yet.
+    pub fn new(name: &str, scenario: Scenario, seed: u64) -> Self {
+        let until = scenario.simulation.start;
+        Self { name: name.to_owned(), scenario, seed, acts: Vec::new(), until }
+    }
+
+    pub fn load(path: &Path) -> Result<Self, FileError> {
+        let text = fs::read_to_string(path).map_err(|it| FileError::Read(path.to_owned(), it))?;
+        Self::read(&path.display().to_string(), &text)
+    }
+
+    /// `file` is what errors call it.
+    pub fn read(file: &str, text: &str) -> Result<Self, FileError> {
+        let broken = |why: String| FileError::Broken { file: file.to_owned(), why };
+        let versioned: Versioned =
+            serde_json::from_str(text).map_err(|it| broken(it.to_string()))?;
+        if versioned.version != VERSION {
+            return Err(FileError::Version { file: file.to_owned(), found: versioned.version });
+        }
+        let wire: Wire = serde_json::from_str(text).map_err(|it| broken(it.to_string()))?;
+        let scenario = Scenario::read(&wire.name, &wire.scenario).map_err(|problems| {
+            let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            broken(format!("its scenario cannot be read: {}", told.join("; ")))
+        })?;
+        let mut acts = Vec::new();
+        let mut last = scenario.simulation.start;
+        for (at, line) in wire.acts.iter().enumerate() {
+            let number = at + 1;
+            let (time, act) = line
+                .split_once(' ')
+                .ok_or_else(|| broken(format!("act {number} has no time: `{line}`")))?;
+            let time: Timestamp =
+                time.parse().map_err(|it| broken(format!("the time of act {number}: {it}")))?;
+            if time < last || time > wire.until {
+                return Err(broken(format!("act {number} is out of order: `{line}`")));
+            }
+            last = time;
+            let act = act.parse().map_err(|it| broken(format!("act {number}: {it}")))?;
+            acts.push((time, act));
+        }
+        if wire.until < last {
+            return Err(broken(format!("it ends at {}, before its last act", wire.until)));
+        }
+        Ok(Self { name: wire.name, scenario, seed: wire.seed, acts, until: wire.until })
+    }
+
+    /// The world as it is, and every act with what came of it.
+    pub fn replay(&self) -> Result<World, ReplayError> {
+        let mut world = World::new(&self.scenario, self.seed)?;
+        self.replay_into(&mut world)?;
+        Ok(world)
+    }
+
+    /// The same, in a world that has just begun: whoever watches it has come first.
+    pub fn replay_into(&self, world: &mut World) -> Result<(), ReplayError> {
+        for (at, act) in &self.acts {
+            world.run(at.duration_since(world.now()));
+            world.act(act).map_err(|source| ReplayError::Act {
+                at: *at,
+                act: act.to_string(),
+                source,
+            })?;
+        }
+        world.run(self.until.duration_since(world.now()));
+        Ok(())
+    }
+
+    /// Remembers an act that the world has done. Running is no act of its own here: it only moves the end.
+    pub fn note(&mut self, act: &Act, at: Timestamp, world: &World) {
+        if !matches!(act, Act::Run(_)) {
+            self.acts.push((at, act.clone()));
+        }
+        self.until = world.now();
+    }
+
+    /// How long it has lived.
+    pub fn age(&self) -> SignedDuration {
+        self.until.duration_since(self.scenario.simulation.start)
+    }
+
+    /// Whole or not at all: written beside it, and then put in its place.
+    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+        let wrong = |it: io::Error| FileError::Write(path.to_owned(), it);
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        if let Some(folder) = folder {
+            fs::create_dir_all(folder).map_err(wrong)?;
+        }
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".new");
+        let beside = PathBuf::from(beside);
+        let written = fs::File::create(&beside).and_then(|mut file| {
+            file.write_all(self.to_string().as_bytes())?;
+            file.sync_all()
+        });
+        written.and_then(|()| fs::rename(&beside, path)).map_err(|error| {
+            // What is left of it is of no use to anybody; that it stays is no reason to say less.
+            let _ = fs::remove_file(&beside);
+            wrong(error)
+        })
+    }
+}
+
+/// The text that is read.
+impl fmt::Display for WorldFile {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let wire = Wire {
+            version: VERSION,
+            name: self.name.clone(),
+            seed: self.seed,
+            until: self.until,
+            acts: self.acts.iter().map(|(at, act)| format!("{at} {act}")).collect(),
+            scenario: self.scenario.text.clone(),
+        };
+        let text = serde_json::to_string_pretty(&wire).map_err(|_| fmt::Error)?;
+        writeln!(out, "{text}")
+    }
+}

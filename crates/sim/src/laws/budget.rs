@@ -1,0 +1,425 @@
+//! Was there room for each grant, and a grant for each cordon?
+//!
+//! `unavailable ∪ granted ≤ what is allowed`, in every budget that the node is in, counted after the write
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::read::{self, at, items, text};
+use super::world::{DISRUPTED_TAINT, Grant, POOL_LABEL, World, grants, has_taint, known};
+use super::{Found, KNOWN_AFTER, Law, Setting, calendar};
+use crate::trace::{Actor, Step};
+
+/// What a pause may take to reach a hand that is at work.
+const PAUSED_AFTER: SignedDuration = SignedDuration::from_secs(30);
+
+/// The grants of each class since its last rest, for cooldowns.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    batches: BTreeMap<String, Batch>,
+}
+
+#[derive(Debug, Default)]
+struct Batch {
+    started: u64,
+    open: BTreeSet<String>,
+    last_ended: Option<Timestamp>,
+}
+
+/// One budget: its name, who is in it, and what it allows of so many.
+struct Room<'a> {
+    name: String,
+    unit: Unit,
+    member: Box<dyn Fn(&str) -> bool + 'a>,
+    allows: Box<dyn Fn(i128) -> i128 + 'a>,
+    /// A share lets one go although it is larger.
+    at_least_one: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    Nodes,
+    Cpu,
+}
+
+impl Budget {
+    pub(super) fn see_ledger(
+        &mut self,
+        world: &World,
+        setting: &Setting,
+        ledger: &Value,
+        step: &Step,
+        found: &mut Found,
+    ) {
+        let granted = grants(ledger);
+        self.close(world, &granted, step.at);
+        if !matches!(step.by, Actor::Operator(_)) {
+            return;
+        }
+        // After somebody deleted it, it is written anew from the records: nothing in it is new.
+        if world.ledger.object.is_none() && !world.replacements.is_empty() {
+            return;
+        }
+        let fresh: Vec<(&String, &Grant)> = granted
+            .iter()
+            .filter(|(holder, it)| !world.ledger.grants.contains_key(*holder) && !it.passes())
+            .collect();
+        for (holder, grant) in fresh {
+            found.premise(Law::Budget);
+            if let Some(why) = stopped(ledger) {
+                let what = format!("node {} was granted although {why}", grant.node);
+                found.broken(Law::Budget, step.at, what);
+            }
+            if !known(world.limits_changed_at, step.at) {
+                continue;
+            }
+            for room in rooms(world, setting, grant, step.at) {
+                if let Some(what) = overdrawn(world, &room, grant, &granted, step.at) {
+                    found.broken(Law::Budget, step.at, what);
+                }
+            }
+            if let Some(what) = closed_window(world, setting, grant, step.at) {
+                found.broken(Law::Budget, step.at, what);
+            }
+            if let Some(what) = self.rests(world, setting, holder, grant, step.at) {
+                found.broken(Law::Budget, step.at, what);
+            }
+        }
+    }
+
+    /// No grant, no cordon; and none while people have paused.
+    pub(super) fn see_node(world: &World, node: &Value, step: &Step, found: &mut Found) {
+        let name = read::name(node);
+        let before = world.nodes.get(name);
+        let news = has_taint(node, DISRUPTED_TAINT)
+            && before.is_some_and(|it| !has_taint(&it.object, DISRUPTED_TAINT));
+        if !news || !matches!(step.by, Actor::Operator(_)) {
+            return;
+        }
+        let holder = world.claim_of(name).map(|it| read::uid(&it.object));
+        let ledger = &world.ledger;
+        let grant = holder.and_then(|it| ledger.grants.get(it));
+        let just_ended = holder
+            .and_then(|it| ledger.ended.get(it))
+            .is_some_and(|it| step.at.duration_since(*it) <= KNOWN_AFTER);
+        if grant.is_none() && !just_ended {
+            let what = format!("node {name} was cordoned and has no grant");
+            found.broken(Law::Budget, step.at, what);
+        }
+        let paused =
+            ledger.paused_since.is_some_and(|it| step.at.duration_since(it) > PAUSED_AFTER);
+        if paused && grant.is_some_and(|it| !it.passes()) {
+            let what = format!("node {name} was cordoned in a pause");
+            found.broken(Law::Budget, step.at, what);
+        }
+    }
+
+    fn close(&mut self, world: &World, granted: &BTreeMap<String, Grant>, now: Timestamp) {
+        for holder in world.ledger.grants.keys().filter(|it| !granted.contains_key(*it)) {
+            for batch in self.batches.values_mut() {
+                if batch.open.remove(holder) {
+                    batch.last_ended = Some(now);
+                }
+            }
+        }
+    }
+
+    /// After a batch nothing starts until all of it has ended and the cooldown is over.
+    fn rests(
+        &mut self,
+        world: &World,
+        setting: &Setting,
+        holder: &str,
+        grant: &Grant,
+        now: Timestamp,
+    ) -> Option<String> {
+        let class = world.class_of(&grant.node).filter(|_| grant.takes_slot())?;
+        let rollout = world.rollout_of(&class)?;
+        let cooldown = text(rollout, &["cooldown"]).and_then(read::duration)?;
+        if cooldown.is_zero() || unit(rollout) == Unit::Cpu {
+            return None;
+        }
+        let batch = self.batches.entry(class.clone()).or_default();
+        // Times in the ledger are whole seconds, and of clocks that may be slow.
+        let rested = cooldown.saturating_sub(setting.slowest_clock).saturating_sub(KNOWN_AFTER);
+        let over = batch.last_ended.is_none_or(|it| now.duration_since(it) >= rested);
+        if batch.open.is_empty() && over {
+            *batch = Batch::default();
+        }
+        let total = count(world, |it| world.class_of(it).as_deref() == Some(class.as_str()));
+        let whole = amount(at(rollout, &["batchMaximum"]), total)
+            .or_else(|| concurrency(rollout, total))
+            .unwrap_or(1);
+        let full = i128::from(batch.started) >= whole;
+        batch.started += 1;
+        batch.open.insert(holder.to_owned());
+        full.then(|| {
+            format!("node {} was granted in the cooldown of its class {class}", grant.node)
+        })
+    }
+}
+
+fn stopped(ledger: &Value) -> Option<&'static str> {
+    if at(ledger, &["spec", "pause"]).is_some() {
+        return Some("people have paused everything");
+    }
+    let lock = text(ledger, &["status", "lock", "id"])?;
+    (text(ledger, &["spec", "releasedLock"]) != Some(lock)).then_some("the ledger is locked")
+}
+
+/// Whether a node could be granted now, as far as budgets and windows go.
+pub(super) fn room_for(world: &World, setting: &Setting, node: &str, now: Timestamp) -> bool {
+    let grant = Grant { node: node.to_owned(), kind: "Replacement".to_owned(), epoch: 0 };
+    let mut granted = world.ledger.grants.clone();
+    granted.insert(String::new(), grant.clone());
+    let overdrawn = |it: &Room<'_>| overdrawn(world, it, &grant, &granted, now).is_some();
+    !rooms(world, setting, &grant, now).iter().any(overdrawn)
+        && closed_window(world, setting, &grant, now).is_none()
+}
+
+/// Every budget that holds for a node.
+fn rooms<'a>(world: &'a World, setting: &Setting, grant: &Grant, now: Timestamp) -> Vec<Room<'a>> {
+    let mut rooms = Vec::new();
+    let node = grant.node.as_str();
+    for (name, budget) in world.all("NodeDisruptionBudget") {
+        let object = &budget.object;
+        let member = move |it: &str| labels_of(world, it).is_some_and(|it| selected(object, it));
+        if member(node) {
+            rooms.push(Room {
+                name: format!("NodeDisruptionBudget {name}"),
+                unit: Unit::Nodes,
+                member: Box::new(member),
+                allows: Box::new(move |total| disruption_budget(object, total)),
+                at_least_one: false,
+            });
+        }
+    }
+    if grant.takes_slot() {
+        let class = world.class_of(node);
+        if let Some(class) = class
+            && let Some(rollout) = world.rollout_of(&class)
+            && at(rollout, &["concurrency"]).is_some()
+        {
+            let unit = unit(rollout);
+            let share = |key: &str| at(rollout, &[key]).is_none_or(|it| it.as_i64().is_none());
+            rooms.push(Room {
+                name: format!("concurrency of class {class}"),
+                unit,
+                member: Box::new(move |it| world.class_of(it).as_deref() == Some(class.as_str())),
+                allows: Box::new(move |total| class_allows(rollout, total)),
+                at_least_one: unit == Unit::Cpu && share("concurrency"),
+            });
+        }
+        if rooms.is_empty() {
+            rooms.push(Room {
+                name: "the cluster's one slot".to_owned(),
+                unit: Unit::Nodes,
+                member: Box::new(move |it| without_slot(world, it)),
+                allows: Box::new(|_| 1),
+                at_least_one: false,
+            });
+        }
+    }
+    let pool = labels_of(world, node).and_then(|it| it.get(POOL_LABEL)).and_then(Value::as_str);
+    if let Some(pool) = pool
+        && let Some(kept) = world.others.get("NodePool").and_then(|it| it.get(pool))
+    {
+        // A slow clock learns late that a budget's time has come, or that it is over.
+        let late =
+            now.saturating_sub(KNOWN_AFTER.saturating_add(setting.slowest_clock)).unwrap_or(now);
+        let reason = if grant.takes_slot() { "Drifted" } else { "Empty" };
+        rooms.push(Room {
+            name: format!("budgets of NodePool {pool}"),
+            unit: Unit::Nodes,
+            member: Box::new(move |it| {
+                labels_of(world, it).and_then(|it| it.get(POOL_LABEL)).and_then(Value::as_str)
+                    == Some(pool)
+            }),
+            allows: Box::new(move |total| {
+                let at_time = |it| pool_allows(&kept.object, reason, total, it);
+                at_time(now).max(at_time(late))
+            }),
+            at_least_one: false,
+        });
+    }
+    rooms
+}
+
+/// What is used after the write, if it is more than the budget.
+fn overdrawn(
+    world: &World,
+    room: &Room<'_>,
+    grant: &Grant,
+    granted: &BTreeMap<String, Grant>,
+    now: Timestamp,
+) -> Option<String> {
+    let held = granted.iter().filter(|(holder, _)| !given_back(world, holder));
+    let mut used: BTreeSet<&str> =
+        held.map(|(_, it)| it.node.as_str()).filter(|it| (room.member)(it)).collect();
+    for (name, node) in &world.nodes {
+        let claim = world.claim_of(name);
+        let going = claim.and_then(|it| it.deleting_since);
+        let away = [node.away_since, going].into_iter().flatten().min();
+        // A stranger's node is counted in the whole, and who it is away for is not our business.
+        if away.is_some_and(|it| known(it, now)) && claim.is_some() && (room.member)(name) {
+            used.insert(name);
+        }
+    }
+    let lately = world.gone.iter().filter(|(_, (at, _))| !known(*at, now)).map(|it| it.0);
+    let members: Vec<&str> = world
+        .nodes
+        .keys()
+        .chain(lately)
+        .map(String::as_str)
+        .filter(|it| (room.member)(it))
+        .collect();
+    let over = |weight: &dyn Fn(&str) -> i128| {
+        let total = members.iter().map(|it| weight(it)).sum::<i128>();
+        let taken = used.iter().map(|it| weight(it)).sum::<i128>();
+        let allowed = (room.allows)(total);
+        let alone = room.at_least_one && used.len() == 1 && allowed > 0;
+        (taken > allowed && !alone).then_some((taken, allowed))
+    };
+    let (taken, allowed) = match room.unit {
+        Unit::Nodes => over(&|_| 1)?,
+        // Whether a processor is counted that the system keeps for itself is not said anywhere.
+        Unit::Cpu => {
+            over(&|it| cpu(world, it, "capacity")).and(over(&|it| cpu(world, it, "allocatable")))?
+        }
+    };
+    let names: Vec<&str> = used.into_iter().collect();
+    Some(format!(
+        "node {} was granted: {} allows {allowed}, and {taken} are used by {}",
+        grant.node,
+        room.name,
+        names.join(", ")
+    ))
+}
+
+/// A slot is free again when the old machine is gone, also before somebody has written that down; where the
+/// old one goes first, when the successor is there.
+fn given_back(world: &World, holder: &str) -> bool {
+    let record = world.replacements.get(holder);
+    if record.and_then(|it| text(it, &["status", "order"])) == Some("DeleteFirst") {
+        return false;
+    }
+    let mut own =
+        world.machines.values().filter(|it| it.tags.values().any(|it| it == holder)).peekable();
+    own.peek().is_some() && own.all(|it| it.state == "terminated")
+}
+
+fn closed_window(
+    world: &World,
+    setting: &Setting,
+    grant: &Grant,
+    now: Timestamp,
+) -> Option<String> {
+    let class = world.class_of(&grant.node).filter(|_| grant.takes_slot())?;
+    let windows = at(world.rollout_of(&class)?, &["windows"])?;
+    let late = now.saturating_sub(KNOWN_AFTER.saturating_add(setting.slowest_clock)).ok()?;
+    let closed = !calendar::open(windows, now) && !calendar::open(windows, late);
+    closed.then(|| format!("node {} was granted outside the windows of class {class}", grant.node))
+}
+
+fn without_slot(world: &World, node: &str) -> bool {
+    let labels = labels_of(world, node);
+    let budgeted = world
+        .all("NodeDisruptionBudget")
+        .any(|(_, it)| labels.is_some_and(|of| selected(&it.object, of)));
+    let own = world.class_of(node).and_then(|it| world.rollout_of(&it).cloned());
+    !budgeted && own.is_none_or(|it| at(&it, &["concurrency"]).is_none())
+}
+
+type Labels = serde_json::Map<String, Value>;
+
+fn labels_of<'a>(world: &'a World, node: &str) -> Option<&'a Labels> {
+    let object = world.nodes.get(node).map(|it| &it.object);
+    read::labels(object.or_else(|| world.gone.get(node).map(|it| &it.1))?)
+}
+
+fn selected(budget: &Value, labels: &Labels) -> bool {
+    items(budget, &["spec", "labelSelectors"]).filter_map(Value::as_object).any(|it| {
+        it.iter().all(|(key, value)| {
+            let of_old = key == "karpenter.sh/provisioner-name";
+            labels.get(key) == Some(value) || (of_old && labels.get(POOL_LABEL) == Some(value))
+        })
+    })
+}
+
+fn count(world: &World, member: impl Fn(&str) -> bool) -> i128 {
+    let members = world.nodes.keys().filter(|it| member(it)).count();
+    i128::try_from(members).unwrap_or(i128::MAX)
+}
+
+fn cpu(world: &World, node: &str, of: &str) -> i128 {
+    let object = world.nodes.get(node).map(|it| &it.object);
+    let object = object.or_else(|| world.gone.get(node).map(|it| &it.1));
+    read::quantity(object.and_then(|it| at(it, &["status", of, "cpu"])))
+}
+
+fn unit(rollout: &Value) -> Unit {
+    if text(rollout, &["unit"]) == Some("CPU") { Unit::Cpu } else { Unit::Nodes }
+}
+
+/// What may be gone: a number, or a share that rounds down and gives one unless zero is written. `None` if
+/// nothing is written; what cannot be read is zero.
+fn amount(written: Option<&Value>, total: i128) -> Option<i128> {
+    let written = written?;
+    if let Some(number) = written.as_i64() {
+        return Some(i128::from(number));
+    }
+    let word = written.as_str().unwrap_or_default();
+    Some(match word.strip_suffix('%') {
+        Some("0" | "00") => 0,
+        Some(share) => share.parse::<i128>().map_or(0, |it| (total * it / 100).max(1)),
+        None => word.parse().unwrap_or(0),
+    })
+}
+
+fn concurrency(rollout: &Value, total: i128) -> Option<i128> {
+    let written = at(rollout, &["concurrency"])?;
+    if written.as_str() == Some("Parallel") {
+        let batch = amount(at(rollout, &["batchMaximum"]), total);
+        return Some(batch.unwrap_or_else(|| (total * 5 / 100).max(1)));
+    }
+    amount(Some(written), total)
+}
+
+fn class_allows(rollout: &Value, total: i128) -> i128 {
+    let own = concurrency(rollout, total).unwrap_or(1);
+    amount(at(rollout, &["batchMaximum"]), total).map_or(own, |it| it.min(own))
+}
+
+fn disruption_budget(budget: &Value, total: i128) -> i128 {
+    if let Some(most) = amount(at(budget, &["spec", "maxUnavailable"]), total) {
+        return most;
+    }
+    let Some(least) = at(budget, &["spec", "minAvailable"]) else { return 0 };
+    let share =
+        least.as_str().and_then(|it| it.strip_suffix('%')).and_then(|it| it.parse::<i128>().ok());
+    let stay = match share {
+        // What must stay rounds up.
+        Some(share) => (total * share + 99) / 100,
+        None => amount(Some(least), total).unwrap_or(total),
+    };
+    (total - stay).max(0)
+}
+
+fn pool_allows(pool: &Value, reason: &str, total: i128, now: Timestamp) -> i128 {
+    items(pool, &["spec", "disruption", "budgets"])
+        .filter(|it| {
+            at(it, &["reasons"]).is_none()
+                || items(it, &["reasons"]).any(|word| word.as_str() == Some(reason))
+        })
+        .filter(|it| match (text(it, &["schedule"]), text(it, &["duration"])) {
+            (Some(schedule), Some(lasts)) => read::duration(lasts)
+                .is_none_or(|lasts| calendar::active(schedule, lasts, &TimeZone::UTC, now)),
+            (Some(_) | None, _) => true,
+        })
+        .map(|it| amount(at(it, &["nodes"]), total).unwrap_or(0))
+        .min()
+        .unwrap_or(i128::MAX)
+}

@@ -1,0 +1,117 @@
+//! Did something follow from what nobody knows?
+//!
+//! A replica says after each turn of which nodes it does not know whether they match. None of them is
+//! granted in that turn, and none is disturbed while that lasts, unless its replacement had begun before or a
+//! person wants it gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::read;
+use super::world::{DISRUPTED_TAINT, World, grants, has_taint, known};
+use super::{Found, Law};
+use crate::trace::{Actor, Fact, ReplicaState, Step, Turned};
+
+#[derive(Debug, Default)]
+pub(super) struct Doubt {
+    /// By replica: since when it does not know of a node.
+    unknown: BTreeMap<u8, BTreeMap<String, Timestamp>>,
+    /// By replica: what it granted in the turn that goes on.
+    granted: BTreeMap<u8, BTreeSet<String>>,
+}
+
+impl Doubt {
+    pub(super) fn see(&mut self, world: &World, step: &Step, found: &mut Found) {
+        match (&step.fact, step.by) {
+            (Fact::Turned(turned), Actor::Operator(replica)) => {
+                self.turned(world, replica, turned, step, found);
+            }
+            (Fact::Replica { number, state: ReplicaState::Started | ReplicaState::Crashed }, _) => {
+                self.unknown.remove(number);
+                self.granted.remove(number);
+            }
+            (Fact::Stored { resource, object, .. }, Actor::Operator(replica)) => {
+                match resource.kind {
+                    "DisruptionLedger" => {
+                        let news = grants(object).into_iter().filter(|(holder, it)| {
+                            it.takes_slot() && !world.ledger.grants.contains_key(holder)
+                        });
+                        let nodes = self.granted.entry(replica).or_default();
+                        nodes.extend(news.map(|(_, it)| it.node));
+                    }
+                    "Node" => self.cordoned(world, replica, object, step, found),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn turned(
+        &mut self,
+        world: &World,
+        replica: u8,
+        turned: &Turned,
+        step: &Step,
+        found: &mut Found,
+    ) {
+        let granted = self.granted.remove(&replica).unwrap_or_default();
+        if !turned.unknown.is_empty() {
+            found.premise(Law::Doubt);
+        }
+        for node in &turned.unknown {
+            let asked = asked_for(world, node, step.at);
+            if (granted.contains(node) || turned.starts.contains(node)) && !asked {
+                let what = format!("node {node} was granted, and nobody knows whether it matches");
+                found.broken(Law::Doubt, step.at, what);
+            }
+        }
+        let before = self.unknown.remove(&replica).unwrap_or_default();
+        let now = turned
+            .unknown
+            .iter()
+            .map(|node| (node.clone(), before.get(node).copied().unwrap_or(step.at)));
+        self.unknown.insert(replica, now.collect());
+    }
+
+    fn cordoned(&self, world: &World, replica: u8, node: &Value, step: &Step, found: &mut Found) {
+        let name = read::name(node);
+        let Some(since) = self.unknown.get(&replica).and_then(|it| it.get(name)) else { return };
+        let before = world.nodes.get(name);
+        let news = has_taint(node, DISRUPTED_TAINT)
+            && before.is_some_and(|it| !has_taint(&it.object, DISRUPTED_TAINT));
+        let holder = world.claim_of(name).map(|it| read::uid(&it.object));
+        // What had begun when it was known may go on.
+        let begun = holder.is_some_and(|it| world.ledger.grants.contains_key(it));
+        if news && known(*since, step.at) && !begun && !asked_for(world, name, step.at) {
+            let what = format!("node {name} was cordoned, and nobody knows whether it matches");
+            found.broken(Law::Doubt, step.at, what);
+        }
+    }
+}
+
+/// A person deleted it or asked for another, or it has reached its age: then it need not be known.
+fn asked_for(world: &World, node: &str, now: Timestamp) -> bool {
+    const ASKED: &str = "nodemolt.dev/upgrade-requested-at";
+    let object = world.nodes.get(node).map(|it| &it.object);
+    let claim = world.claim_of(node);
+    let pool = object
+        .and_then(|it| read::label(it, super::world::POOL_LABEL))
+        .and_then(|it| world.others.get("NodePool")?.get(it))
+        .map(|it| &it.object);
+    let claimed = claim.map(|it| &it.object);
+    let asked = [object, claimed, pool]
+        .into_iter()
+        .flatten()
+        .any(|it| read::annotation(it, ASKED).is_some());
+    let deleting = claim.is_some_and(|it| it.deleting_since.is_some())
+        || object.is_some_and(|it| read::deleting(it).is_some());
+    let expired = claimed.is_some_and(|it| {
+        let age = read::text(it, &["spec", "expireAfter"]).and_then(read::duration);
+        let made = read::time(it, &["metadata", "creationTimestamp"]);
+        age.zip(made).is_some_and(|(age, made)| now.duration_since(made) >= age)
+    });
+    asked || deleting || expired
+}

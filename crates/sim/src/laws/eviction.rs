@@ -1,0 +1,300 @@
+//! How does a pod leave?
+//!
+//! Through the eviction API, with its UID and its grace period, from a node that we cordoned, and so that its
+//! budget is kept by our own count. A pod that is deleted past all that was recorded before.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::read::{self, at, items, text};
+use super::world::{Pod, World, known};
+use super::{Found, Law};
+use crate::trace::{Actor, Fact, Step};
+
+/// What a pod has that does not say.
+const GRACE_DEFAULT: i64 = 30;
+
+/// What a pause may take to reach a hand that is at work.
+const PAUSED_AFTER: SignedDuration = SignedDuration::from_secs(30);
+
+const PROTECTIONS: [&str; 2] = ["karpenter.sh/do-not-disrupt", "karpenter.sh/do-not-evict"];
+
+#[derive(Debug, Default)]
+pub(super) struct Eviction {
+    /// Pods that we let go, before anybody said how.
+    going: Vec<Going>,
+    /// By UID: since when a pod says that it must not be disturbed.
+    protected: BTreeMap<String, Timestamp>,
+}
+
+#[derive(Debug)]
+struct Going {
+    at: Timestamp,
+    explained: bool,
+    object: Rc<Value>,
+    node: Option<String>,
+    healthy: bool,
+}
+
+impl Eviction {
+    pub(super) fn see(&mut self, world: &World, step: &Step, found: &mut Found) {
+        if !self.going.is_empty() {
+            self.overdue(step.at, found);
+        }
+        let ours = matches!(step.by, Actor::Operator(_));
+        match &step.fact {
+            Fact::Stored { resource, object, .. } if resource.kind == "Pod" => {
+                self.protect(object, step.at);
+                if ours && read::deleting(object).is_some() {
+                    self.go(world, object, step.at);
+                }
+            }
+            Fact::Removed { resource, last } if resource.kind == "Pod" => {
+                self.protected.remove(read::uid(last));
+                if ours {
+                    self.go(world, last, step.at);
+                }
+            }
+            Fact::Evicted { namespace, pod, uid, grace_seconds, code } if ours && *code == 201 => {
+                found.premise(Law::Eviction);
+                let asked = Asked { uid: uid.as_deref(), grace: *grace_seconds };
+                let Some(leaving) = self.leaving(world, namespace, pod) else { return };
+                self.evicted(world, &leaving, asked, step, found);
+            }
+            Fact::PodDeleted { namespace, pod, uid, grace_seconds } if ours => {
+                found.premise(Law::Eviction);
+                let asked = Asked { uid: uid.as_deref(), grace: *grace_seconds };
+                let Some(leaving) = self.leaving(world, namespace, pod) else { return };
+                deleted(world, &leaving, asked, step, found);
+            }
+            Fact::Stored { .. }
+            | Fact::Removed { .. }
+            | Fact::Evicted { .. }
+            | Fact::PodDeleted { .. }
+            | Fact::LaunchAsked { .. }
+            | Fact::TerminateAsked { .. }
+            | Fact::Machine(_)
+            | Fact::Published { .. }
+            | Fact::Image(_)
+            | Fact::Turned(_)
+            | Fact::Replica { .. }
+            | Fact::Fault { .. }
+            | Fact::FaultsEnd
+            | Fact::Act { .. } => {}
+        }
+    }
+
+    fn protect(&mut self, pod: &Value, now: Timestamp) {
+        let protected =
+            PROTECTIONS.iter().any(|it| read::annotation(pod, it).is_some_and(|it| it == "true"));
+        if protected {
+            self.protected.entry(read::uid(pod).to_owned()).or_insert(now);
+        } else if !self.protected.is_empty() {
+            self.protected.remove(read::uid(pod));
+        }
+    }
+
+    /// One call makes several facts at one moment, in either order; how it was asked must be among them.
+    fn overdue(&mut self, now: Timestamp, found: &mut Found) {
+        for it in self.going.extract_if(.., |it| it.at < now).filter(|it| !it.explained) {
+            let pod = &it.object;
+            let what = format!(
+                "pod {}/{} went, and neither was evicted nor deleted by name",
+                read::namespace(pod),
+                read::name(pod)
+            );
+            found.broken(Law::Eviction, it.at, what);
+        }
+    }
+
+    fn go(&mut self, world: &World, pod: &Rc<Value>, now: Timestamp) {
+        let known = world.pod(read::namespace(pod), read::name(pod));
+        let known = known.filter(|it| read::uid(&it.object) == read::uid(pod));
+        let Some(known) = known else { return };
+        if known.evicted || read::deleting(&known.object).is_some() {
+            return;
+        }
+        self.going.push(Going {
+            at: now,
+            explained: false,
+            object: Rc::clone(&known.object),
+            node: known.node.clone(),
+            healthy: known.healthy,
+        });
+    }
+
+    /// The pod as it was before it was asked to go.
+    fn leaving(&mut self, world: &World, namespace: &str, name: &str) -> Option<Leaving> {
+        let same = |it: &Value| read::namespace(it) == namespace && read::name(it) == name;
+        if let Some(going) = self.going.iter_mut().find(|it| same(&it.object)) {
+            going.explained = true;
+            let (object, node) = (Rc::clone(&going.object), going.node.clone());
+            return Some(Leaving { object, node, healthy: going.healthy });
+        }
+        let pod = world.pod(namespace, name)?;
+        let object = Rc::clone(&pod.object);
+        Some(Leaving { object, node: pod.node.clone(), healthy: pod.healthy })
+    }
+
+    fn evicted(
+        &self,
+        world: &World,
+        leaving: &Leaving,
+        asked: Asked<'_>,
+        step: &Step,
+        found: &mut Found,
+    ) {
+        let pod = &leaving.object;
+        let called = format!("{}/{}", read::namespace(pod), read::name(pod));
+        let mut broken = |what: String| {
+            found.broken(Law::Eviction, step.at, format!("pod {called} was evicted {what}"));
+        };
+        if asked.uid != Some(read::uid(pod)) {
+            broken("without its UID".to_owned());
+        }
+        if let Some(grace) = asked.grace.filter(|it| *it < own_grace(pod)) {
+            broken(format!("with {grace} s of grace, and has {} s", own_grace(pod)));
+        }
+        if let Some(since) = self.protected.get(read::uid(pod))
+            && known(*since, step.at)
+        {
+            broken("although it says that it must not be disturbed".to_owned());
+        }
+        match read::controller(pod) {
+            None if !bare_pods_go(world, leaving) => {
+                broken("although nothing would start it again".to_owned());
+            }
+            Some(("DaemonSet" | "Node", _, _)) => {
+                broken("although it belongs to its node".to_owned());
+            }
+            Some(_) | None => {}
+        }
+        if let Some(node) = leaving.node.as_deref().filter(|it| !cordoned(world, it, step.at)) {
+            broken(format!("from node {node}, which we had not cordoned"));
+        }
+        if paused(world, leaving, step.at) {
+            broken("in a pause".to_owned());
+        }
+        for pdb in budgets(world, pod) {
+            let left = healthy(world, pdb, pod, step.at);
+            let desired = read::number(pdb, &["status", "desiredHealthy"]).unwrap_or(0);
+            if leaving.healthy && left < desired {
+                broken(format!(
+                    "and leaves {left} of the {desired} that PodDisruptionBudget {} wants",
+                    read::name(pdb)
+                ));
+            }
+        }
+    }
+}
+
+/// The pod that leaves, as it was before.
+struct Leaving {
+    object: Rc<Value>,
+    node: Option<String>,
+    healthy: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    uid: Option<&'a str>,
+    grace: Option<i64>,
+}
+
+fn own_grace(pod: &Value) -> i64 {
+    read::number(pod, &["spec", "terminationGracePeriodSeconds"]).unwrap_or(GRACE_DEFAULT)
+}
+
+fn deleted(world: &World, leaving: &Leaving, asked: Asked<'_>, step: &Step, found: &mut Found) {
+    let pod = &leaving.object;
+    let called = format!("{}/{}", read::namespace(pod), read::name(pod));
+    let mut broken = |what: &str| {
+        found.broken(Law::Eviction, step.at, format!("pod {called} was deleted {what}"));
+    };
+    if asked.uid != Some(read::uid(pod)) {
+        broken("without its UID");
+    }
+    if asked.grace.is_some_and(|it| it < 1) {
+        broken("at once");
+    }
+    let claim = leaving.node.as_deref().and_then(|it| world.claim_of(it));
+    let record = claim.and_then(|it| world.replacements.get(read::uid(&it.object)));
+    let recorded = record.is_some_and(|it| {
+        items(it, &["status", "drain", "forced"]).any(|it| match text(it, &["uid"]) {
+            Some(uid) => uid == read::uid(pod),
+            None => {
+                text(it, &["namespace"]) == Some(read::namespace(pod))
+                    && text(it, &["name"]) == Some(read::name(pod))
+            }
+        })
+    });
+    if !recorded {
+        broken("and that was not recorded before");
+    }
+    // Somebody must have chosen that: a deadline on the claim, or a policy that forces.
+    let deadline =
+        claim.is_some_and(|it| at(&it.object, &["spec", "terminationGracePeriod"]).is_some());
+    let interrupted = record.and_then(|it| text(it, &["status", "cause"])) == Some("Interruption");
+    let class = leaving.node.as_deref().and_then(|it| world.class_of(it));
+    let rollout = class.as_deref().and_then(|it| world.rollout_of(it));
+    let said = |it: Option<&str>| it == Some("Force");
+    let forces = said(rollout.and_then(|it| text(it, &["drainLimitAction"])))
+        || said(record.and_then(|it| text(it, &["status", "drainLimitAction"])));
+    if !deadline && !interrupted && !forces {
+        broken("and nobody asked for force");
+    }
+}
+
+fn bare_pods_go(world: &World, leaving: &Leaving) -> bool {
+    let class = leaving.node.as_deref().and_then(|it| world.class_of(it));
+    // Who said so a moment ago is believed.
+    let lately = !known(world.limits_changed_at, world.now);
+    let rollout = class.as_deref().and_then(|it| world.rollout_of(it));
+    lately || rollout.and_then(|it| text(it, &["barePods"])) == Some("Evict")
+}
+
+fn cordoned(world: &World, node: &str, now: Timestamp) -> bool {
+    let Some(node) = world.nodes.get(node) else { return true };
+    let lately = node.uncordoned_at.is_some_and(|it| !known(it, now));
+    node.cordoned.is_some() || lately
+}
+
+fn paused(world: &World, leaving: &Leaving, now: Timestamp) -> bool {
+    let since = world.ledger.paused_since;
+    let claim = leaving.node.as_deref().and_then(|it| world.claim_of(it));
+    let grant = claim.and_then(|it| world.ledger.grants.get(read::uid(&it.object)));
+    since.is_some_and(|it| now.duration_since(it) > PAUSED_AFTER)
+        && grant.is_some_and(|it| !it.passes())
+        && claim.is_none_or(|it| it.deleting_since.is_none())
+}
+
+/// The budgets that select a pod.
+fn budgets<'a>(world: &'a World, pod: &'a Value) -> impl Iterator<Item = &'a Value> {
+    world.all("PodDisruptionBudget").map(|(_, it)| &*it.object).filter(|it| {
+        read::namespace(it) == read::namespace(pod)
+            && read::selects(at(it, &["spec", "selector"]), read::labels(pod))
+    })
+}
+
+/// How many healthy pods a budget has without this one, and without those that we asked to go. What others
+/// ended a moment ago nobody could know.
+fn healthy(world: &World, pdb: &Value, leaving: &Value, now: Timestamp) -> i64 {
+    let selector = at(pdb, &["spec", "selector"]);
+    let counts = |it: &&Pod| !it.evicted && (it.healthy || !known(it.healthy_changed_at, now));
+    let there = world.pods.get(read::namespace(pdb)).into_iter().flat_map(BTreeMap::values);
+    let there = there
+        .filter(|it| read::uid(&it.object) != read::uid(leaving))
+        .filter(counts)
+        .filter(|it| read::selects(selector, read::labels(&it.object)))
+        .count();
+    let lost = world
+        .lost
+        .iter()
+        .filter(|it| !known(it.at, now) && read::namespace(&it.object) == read::namespace(pdb))
+        .filter(|it| read::selects(selector, read::labels(&it.object)))
+        .count();
+    i64::try_from(there + lost).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,198 @@
+//! Did anything boot that policy refuses?
+//!
+//! Looked at when a machine is made for us: whose the image is, how old, whether somebody allows it, and whether
+//! somebody has it in quarantine. Age counts by the world's clock, whatever a replica's own says.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::read::{self, at, items, matches, text};
+use super::world::{Kept, World, class_key, known};
+use super::{Found, Law, Setting};
+use crate::trace::{Actor, Image, Machine, Step};
+
+/// A launch is tried for so long; what was in use when it began may be gone when it succeeds.
+const LAUNCH_LASTS: SignedDuration = SignedDuration::from_mins(30);
+
+#[derive(Debug, Default)]
+pub(super) struct Images {
+    /// Made for us, and not yet described.
+    awaited: BTreeSet<String>,
+}
+
+impl Images {
+    pub(super) fn see_launch(
+        &mut self,
+        world: &World,
+        setting: &Setting,
+        machine: Option<&str>,
+        made: bool,
+        step: &Step,
+        found: &mut Found,
+    ) {
+        let Some(id) = machine.filter(|_| made && matches!(step.by, Actor::Operator(_))) else {
+            return;
+        };
+        match world.machines.get(id) {
+            Some(machine) => check(world, setting, machine, step.at, found),
+            None => {
+                self.awaited.insert(id.to_owned());
+            }
+        }
+    }
+
+    pub(super) fn see_machine(
+        &mut self,
+        world: &World,
+        setting: &Setting,
+        machine: &Machine,
+        step: &Step,
+        found: &mut Found,
+    ) {
+        if self.awaited.remove(&machine.id) {
+            check(world, setting, machine, step.at, found);
+        }
+    }
+}
+
+fn check(world: &World, setting: &Setting, machine: &Machine, now: Timestamp, found: &mut Found) {
+    let Some(image) = world.images.get(&machine.image) else { return };
+    let Some(claim) = world.claim_of_machine(machine) else { return };
+    let class = class_key(&claim.object, &["spec", "nodeClassRef"]);
+    let kept = world.others.get("EC2NodeClass").and_then(|it| it.get(&class));
+    // Nobody could know of what was written a moment ago.
+    let policies: Vec<(&str, &Kept)> =
+        world.policies_of(&class).filter(|(_, it)| known(it.since, now)).collect();
+    let quarantines: Vec<(&str, &Kept)> =
+        world.all("ImageQuarantine").filter(|(_, it)| known(it.since, now)).collect();
+    let own_age = kept.is_some_and(|it| at(&it.object, &["spec", "amiMinimumAge"]).is_some());
+    if own_age || !policies.is_empty() || !quarantines.is_empty() {
+        found.premise(Law::Image);
+    }
+    let mut refuse = |why: String| {
+        let what = format!("machine {} boots {} ({}): {why}", machine.id, image.id, image.name);
+        found.broken(Law::Image, now, what);
+    };
+    for (name, policy) in &policies {
+        if at(&policy.object, &["spec", "owners"]).is_some()
+            && !items(&policy.object, &["spec", "owners"])
+                .filter_map(Value::as_str)
+                .any(|it| owns(it, image, setting))
+        {
+            refuse(format!("ImagePolicy {name} allows other owners only"));
+        }
+        if let Some(allowed) = at(&policy.object, &["spec", "allowedImages"])
+            && !items(allowed, &["ids"]).any(|it| it.as_str() == Some(&image.id))
+            && !items(allowed, &["names"])
+                .filter_map(Value::as_str)
+                .any(|it| matches(it, &image.name))
+        {
+            refuse(format!("ImagePolicy {name} allows other images only"));
+        }
+    }
+    for (name, quarantine) in &quarantines {
+        if quarantined(&quarantine.object, image, now) {
+            refuse(format!("ImageQuarantine {name} holds it"));
+        }
+    }
+    if let Some(ripe_at) = ripe_at(world, &class, kept, &policies, image, now) {
+        refuse(format!("it is too young until {ripe_at}"));
+    }
+}
+
+fn owns(word: &str, image: &Image, setting: &Setting) -> bool {
+    match word {
+        "self" => setting.account.is_some() && image.owner == setting.account,
+        word if word.bytes().all(|it| it.is_ascii_digit()) => image.owner.as_deref() == Some(word),
+        word => image.owner_alias.as_deref() == Some(word),
+    }
+}
+
+fn quarantined(quarantine: &Value, image: &Image, now: Timestamp) -> bool {
+    let spec = |key: &str| text(quarantine, &["spec", key]);
+    if spec("expiresAt").is_some_and(|it| moment(it).is_some_and(|it| it <= now)) {
+        return false;
+    }
+    // A version is one of the words of the name, with or without its `v`.
+    let version = |pattern: &str| {
+        let bare = pattern.trim_start_matches('v');
+        image.name.split('-').any(|it| matches(bare, it.trim_start_matches('v')))
+    };
+    spec("id").is_some_and(|it| it == image.id)
+        || spec("name").is_some_and(|it| matches(it, &image.name))
+        || spec("version").is_some_and(version)
+}
+
+/// When it will be old enough, if it is not.
+fn ripe_at(
+    world: &World,
+    class: &str,
+    kept: Option<&Kept>,
+    policies: &[(&str, &Kept)],
+    image: &Image,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    // Age, and age only, does not hold for what nodes of the class run already.
+    let used = world.in_use.get(&(class.to_owned(), image.id.clone()));
+    if used.is_some_and(|it| now.duration_since(*it) < LAUNCH_LASTS) {
+        return None;
+    }
+    let excepted = |policy: &Value| {
+        items(policy, &["spec", "exceptions"]).any(|it| {
+            let until = text(it, &["until"]).and_then(moment);
+            let which = text(it, &["image"]).unwrap_or_default();
+            until.is_some_and(|it| now < it) && (which == image.id || matches(which, &image.name))
+        })
+    };
+    let says = |policies: &[(&str, &Kept)], key: &str, word: &str| {
+        policies.iter().any(|(_, it)| text(&it.object, &["spec", key]) == Some(word))
+    };
+    let pinned = kept.is_some_and(|it| {
+        items(&it.object, &["spec", "amiSelectorTerms"])
+            .any(|it| text(it, &["id"]) == Some(&image.id))
+    });
+    if pinned
+        && says(policies, "pinnedIds", "ExemptFromAge")
+        && !says(policies, "pinnedIds", "HeldByAge")
+    {
+        return None;
+    }
+    let floors = policies
+        .iter()
+        .filter(|(_, it)| !excepted(&it.object))
+        .filter_map(|(_, it)| text(&it.object, &["spec", "minimumAge"]).and_then(read::duration));
+    let lifted = policies.iter().any(|(_, it)| excepted(&it.object));
+    let own = kept
+        .filter(|it| !lifted && known(it.since, now))
+        .and_then(|it| text(&it.object, &["spec", "amiMinimumAge"]).and_then(read::duration));
+    let age = floors.chain(own).max().filter(SignedDuration::is_positive)?;
+    let created_at = image.created_at?;
+    let from_creation =
+        says(policies, "ageFrom", "Creation") && !says(policies, "ageFrom", "CreationOrFirstSeen");
+    let from = match first_seen(world, image) {
+        Some(seen) if !from_creation => seen.max(created_at),
+        Some(_) | None => created_at,
+    };
+    let ripe_at = from.saturating_add(age).ok()?;
+    (ripe_at > now).then_some(ripe_at)
+}
+
+/// What is remembered of an image that appeared later than the others.
+fn first_seen(world: &World, image: &Image) -> Option<Timestamp> {
+    let memory = world
+        .all("AWSImage")
+        .map(|(_, it)| &it.object)
+        .find(|it| text(it, &["spec", "image", "ref", "id"]) == Some(image.id.as_str()))?;
+    let later = read::flag(memory, &["spec", "memory", "appearedLater"]);
+    read::time(memory, &["spec", "memory", "firstSeenAt"]).filter(|_| later)
+}
+
+/// A date means its first moment.
+fn moment(written: &str) -> Option<Timestamp> {
+    if written.len() == 10 {
+        return format!("{written}T00:00:00Z").parse().ok();
+    }
+    written.parse().ok()
+}

@@ -1,0 +1,121 @@
+//! Whose is each machine?
+//!
+//! One live machine per claim at any time, one machine ever per token; we end only what we launched and what
+//! no claim wants; and at rest there is none that belongs to nobody.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::read::{self, text};
+use super::world::World;
+use super::{Found, Law};
+use crate::trace::{Actor, Machine, Step};
+
+#[derive(Debug, Default)]
+pub(super) struct Machines {
+    /// Live machines by the UID of their claim.
+    live: BTreeMap<String, BTreeSet<String>>,
+    /// By token, the one machine.
+    by_token: BTreeMap<String, String>,
+    launched: BTreeSet<String>,
+}
+
+fn live(machine: &Machine) -> bool {
+    matches!(machine.state, "pending" | "running")
+}
+
+fn ours(machine: &Machine) -> bool {
+    machine.tags.iter().any(|(key, value)| {
+        key == "karpenter.sh/nodeclaim"
+            || (key.starts_with("kubernetes.io/cluster/") && value == "owned")
+    })
+}
+
+impl Machines {
+    pub(super) fn see_launch(
+        &mut self,
+        machine: Option<&str>,
+        made: bool,
+        step: &Step,
+        found: &mut Found,
+    ) {
+        if let Some(machine) = machine.filter(|_| made)
+            && matches!(step.by, Actor::Operator(_))
+        {
+            found.premise(Law::NoOrphansNoTwins);
+            self.launched.insert(machine.to_owned());
+        }
+    }
+
+    pub(super) fn see_machine(
+        &mut self,
+        world: &World,
+        machine: &Machine,
+        step: &Step,
+        found: &mut Found,
+    ) {
+        if !machine.token.is_empty() {
+            let first =
+                self.by_token.entry(machine.token.clone()).or_insert_with(|| machine.id.clone());
+            if *first != machine.id {
+                let what = format!("token {} made {first} and {}", machine.token, machine.id);
+                found.broken(Law::NoOrphansNoTwins, step.at, what);
+            }
+        }
+        let Some(claim) = world.claim_uid_of(machine) else { return };
+        let twins = self.live.entry(claim.to_owned()).or_default();
+        if !live(machine) {
+            twins.remove(&machine.id);
+        } else if twins.insert(machine.id.clone()) && twins.len() > 1 {
+            let names: Vec<&str> = twins.iter().map(String::as_str).collect();
+            let what = format!("claim {claim} has the live machines {}", names.join(", "));
+            found.broken(Law::NoOrphansNoTwins, step.at, what);
+        }
+    }
+
+    pub(super) fn see_terminate(
+        &mut self,
+        world: &World,
+        machine: &str,
+        step: &Step,
+        found: &mut Found,
+    ) {
+        if !matches!(step.by, Actor::Operator(_)) {
+            return;
+        }
+        found.premise(Law::OwnMachines);
+        let seen = world.machines.get(machine);
+        if !self.launched.contains(machine) && !seen.is_some_and(|it| ours(it)) {
+            let what = format!("machine {machine} was ended and is not ours");
+            found.broken(Law::OwnMachines, step.at, what);
+            return;
+        }
+        let Some(seen) = seen.filter(|it| live(it)) else { return };
+        let claim = world.claim_of_machine(seen).filter(|it| it.deleting_since.is_none());
+        if let Some(claim) = claim
+            && self.live.get(read::uid(&claim.object)).is_some_and(|it| it.len() == 1)
+        {
+            let name = read::name(&claim.object);
+            let what = format!("machine {machine} was ended, and claim {name} still wants it");
+            found.broken(Law::OwnMachines, step.at, what);
+        }
+    }
+}
+
+pub(super) fn at_rest(world: &World, now: Timestamp, found: &mut Found) {
+    let owned: BTreeSet<&str> = world
+        .claims
+        .values()
+        .filter_map(|it| text(&it.object, &["status", "providerID"]))
+        .map(read::machine_of)
+        .collect();
+    for machine in world.machines.values().filter(|it| live(it) && ours(it)) {
+        let belongs =
+            owned.contains(machine.id.as_str()) || world.claim_of_machine(machine).is_some();
+        if !belongs {
+            let what = format!("machine {} belongs to nobody", machine.id);
+            found.broken(Law::NoOrphansNoTwins, now, what);
+        }
+    }
+}

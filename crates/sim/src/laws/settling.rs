@@ -1,0 +1,145 @@
+//! Has everything come to an end, now that nothing goes wrong any more?
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::read::{self, text};
+use super::world::{World, class_key, must_move};
+use super::{Found, Law, Setting, budget};
+use crate::trace::{Actor, Fact, Step, WaitsFor};
+
+/// Every other phase is an end.
+const OPEN: [&str; 6] =
+    ["Launching", "Joining", "Settling", "Draining", "Terminating", "Retreating"];
+
+/// What only people lift, or nobody. All else is lifted by time or by our own progress.
+const LASTING: [&str; 8] =
+    ["Lock", "Pause", "Controller", "Image", "Node", "Pod", "PodDisruptionBudget", "Namespace"];
+
+#[derive(Debug, Default)]
+pub(super) struct Settling {
+    /// By class, the images that its nodes should run in the end.
+    expected: BTreeMap<String, BTreeSet<String>>,
+    /// Of whom the last turn of anybody said that they wait, and for what kinds of things.
+    waiting: BTreeMap<String, BTreeSet<String>>,
+    replaced: bool,
+    cordoned: bool,
+    completed: u64,
+}
+
+impl Settling {
+    pub(super) fn expect(&mut self, class: &str, images: BTreeSet<String>) {
+        self.expected.insert(class.to_owned(), images);
+    }
+
+    pub(super) fn completed(&self) -> u64 {
+        self.completed
+    }
+
+    /// Right before the step.
+    pub(super) fn see(&mut self, world: &World, step: &Step) {
+        match (&step.fact, step.by) {
+            (Fact::Turned(turned), Actor::Operator(_)) => {
+                let kinds = |it: &[WaitsFor]| it.iter().map(|it| it.kind.clone()).collect();
+                self.waiting =
+                    turned.waits.iter().map(|(node, it)| (node.clone(), kinds(it))).collect();
+            }
+            (Fact::Stored { resource, object, .. }, Actor::Operator(_)) => match resource.kind {
+                "Replacement" => {
+                    self.replaced = true;
+                    let done = |it: &Value| text(it, &["status", "phase"]) == Some("Done");
+                    let before = world.replacements.get(read::name(object));
+                    if done(object) && !before.is_some_and(|it| done(it)) {
+                        self.completed += 1;
+                    }
+                }
+                "Node" => {
+                    self.cordoned |= read::annotation(object, super::world::CORDONED_BY).is_some();
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    pub(super) fn at_rest(
+        &self,
+        world: &World,
+        setting: &Setting,
+        now: Timestamp,
+        found: &mut Found,
+    ) {
+        if self.replaced {
+            found.premise(Law::Settling);
+        }
+        if self.cordoned {
+            found.premise(Law::CordonUndone);
+        }
+        for (name, record) in &world.replacements {
+            if open(record) && !held(world, record, now) {
+                let node = text(record, &["spec", "nodeName"]).unwrap_or(name);
+                let phase = text(record, &["status", "phase"]).unwrap_or("not begun");
+                let what = format!("the replacement of {node} has not ended: {phase}");
+                found.broken(Law::Settling, now, what);
+            }
+        }
+        for (holder, grant) in &world.ledger.grants {
+            if !world.replacements.get(holder).is_some_and(|it| open(it)) {
+                let what = format!("node {} holds a grant for nothing", grant.node);
+                found.broken(Law::Settling, now, what);
+            }
+        }
+        for (node, kinds) in &self.waiting {
+            let lasting = kinds.iter().any(|it| LASTING.contains(&it.as_str()));
+            if !lasting && budget::room_for(world, setting, node, now) {
+                let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+                let what = format!("node {node} still waits: {}", kinds.join(", "));
+                found.broken(Law::Settling, now, what);
+            }
+        }
+        self.match_images(world, now, found);
+        for (name, node) in &world.nodes {
+            let Some((by, _)) = &node.cordoned else { continue };
+            if !world.replacements.get(by).is_some_and(|it| open(it)) {
+                let what = format!("node {name} is still cordoned, and its replacement has ended");
+                found.broken(Law::CordonUndone, now, what);
+            }
+        }
+    }
+
+    fn match_images(&self, world: &World, now: Timestamp, found: &mut Found) {
+        for claim in world.claims.values().map(|it| &it.object) {
+            let class = class_key(claim, &["spec", "nodeClassRef"]);
+            let Some(expected) = self.expected.get(&class) else { continue };
+            let (Some(image), Some(node)) =
+                (text(claim, &["status", "imageID"]), text(claim, &["status", "nodeName"]))
+            else {
+                continue;
+            };
+            let under_way = world.replacements.get(read::uid(claim)).is_some_and(|it| open(it));
+            if !expected.contains(image) && !self.waiting.contains_key(node) && !under_way {
+                let what = format!("node {node} runs {image}, and nothing is said of it");
+                found.broken(Law::Settling, now, what);
+            }
+        }
+    }
+}
+
+fn open(record: &Value) -> bool {
+    text(record, &["status", "phase"]).is_none_or(|it| OPEN.contains(&it))
+}
+
+/// A drain that waits for people, as people asked: it may last.
+fn held(world: &World, record: &Value, now: Timestamp) -> bool {
+    let status = |key: &str| text(record, &["status", key]);
+    let waits = status("drainLimitAction") == Some("Wait")
+        || matches!(status("cause"), Some("Delete" | "Interruption"))
+        || world.ledger.paused_since.is_some();
+    let claim = text(record, &["spec", "nodeClaim", "uid"]).and_then(|it| world.claims.get(it));
+    let deleted = claim.is_some_and(|it| it.deleting_since.is_some());
+    let node = text(record, &["spec", "nodeName"]).unwrap_or_default();
+    let pods = world.pods_on(node).any(|it| must_move(&it.object, now));
+    status("phase") == Some("Draining") && (waits || deleted) && pods
+}

@@ -1,0 +1,517 @@
+//! What does the world look like, by the trace alone?
+//!
+//! Kept up with each step, and only where the step changed it. Objects stay as they came, shared with the
+//! trace; beside them stands what time has to be kept of.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_cluster::transport::Resource;
+use serde_json::Value;
+
+use super::KNOWN_AFTER;
+use super::read::{self, at, items, text};
+use crate::trace::{Actor, Fact, Image, Machine, Step};
+
+pub(super) const DISRUPTED_TAINT: &str = "karpenter.sh/disrupted";
+pub(super) const UNREGISTERED_TAINT: &str = "karpenter.sh/unregistered";
+pub(super) const CORDONED_BY: &str = "nodemolt.dev/cordoned-by";
+pub(super) const POOL_LABEL: &str = "karpenter.sh/nodepool";
+
+/// A pod that should be gone for so long is not waited for.
+const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(1);
+
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) now: Timestamp,
+    /// Before the first replica began nothing was news to anybody.
+    begun: bool,
+    pub(super) nodes: BTreeMap<String, Node>,
+    /// Nodes that are gone, as they were last, and since when.
+    pub(super) gone: BTreeMap<String, (Timestamp, Rc<Value>)>,
+    /// By namespace and name.
+    pub(super) pods: BTreeMap<String, BTreeMap<String, Pod>>,
+    on: BTreeMap<String, BTreeSet<(String, String)>>,
+    /// Pods that others than we ended lately.
+    pub(super) lost: VecDeque<Lost>,
+    /// By UID.
+    pub(super) claims: BTreeMap<String, Claim>,
+    /// By the name of the node, the UID of the claim.
+    claim_of: BTreeMap<String, String>,
+    /// Every UID that a claim ever had.
+    pub(super) claims_ever: BTreeSet<String>,
+    pub(super) machines: BTreeMap<String, Rc<Machine>>,
+    pub(super) ledger: Ledger,
+    pub(super) replacements: BTreeMap<String, Rc<Value>>,
+    /// All other kinds that some law reads, by kind and name.
+    pub(super) others: BTreeMap<&'static str, BTreeMap<String, Kept>>,
+    /// When something was last written that says how many nodes may go and when.
+    pub(super) limits_changed_at: Timestamp,
+    pub(super) images: BTreeMap<String, Image>,
+    /// By class and image: until when some claim ran it.
+    pub(super) in_use: BTreeMap<(String, String), Timestamp>,
+}
+
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) object: Rc<Value>,
+    pub(super) ready: bool,
+    /// Since when it is ready, or is not.
+    pub(super) since: Timestamp,
+    /// Who never was is not missed.
+    pub(super) ever_ready: bool,
+    /// Since when it is away for any cause: not ready, cordoned, going.
+    pub(super) away_since: Option<Timestamp>,
+    /// Our own cordon, by the name of the Replacement.
+    pub(super) cordoned: Option<(String, Timestamp)>,
+    /// When our cordon was last taken back.
+    pub(super) uncordoned_at: Option<Timestamp>,
+}
+
+#[derive(Debug)]
+pub(super) struct Pod {
+    pub(super) object: Rc<Value>,
+    pub(super) node: Option<String>,
+    /// Since when it is on that node.
+    pub(super) bound_at: Timestamp,
+    /// Ready, and nobody has asked it to go.
+    pub(super) healthy: bool,
+    pub(super) healthy_changed_at: Timestamp,
+    /// We have asked it to go.
+    pub(super) evicted: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Lost {
+    pub(super) at: Timestamp,
+    pub(super) object: Rc<Value>,
+}
+
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) object: Rc<Value>,
+    pub(super) deleting_since: Option<Timestamp>,
+    /// The first to ask for its end.
+    pub(super) deleted_by: Option<Actor>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    pub(super) object: Option<Rc<Value>>,
+    pub(super) epoch: i64,
+    /// By holder.
+    pub(super) grants: BTreeMap<String, Grant>,
+    /// Holders whose grant was given back, and when.
+    pub(super) ended: BTreeMap<String, Timestamp>,
+    pub(super) paused_since: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Grant {
+    pub(super) node: String,
+    pub(super) kind: String,
+    pub(super) epoch: i64,
+}
+
+impl Grant {
+    /// For drift, expiry or because a person asked: what takes a slot.
+    pub(super) fn takes_slot(&self) -> bool {
+        matches!(self.kind.as_str(), "Replacement" | "Drift" | "Expiry" | "Upgrade")
+    }
+
+    /// It may go over the budget.
+    pub(super) fn passes(&self) -> bool {
+        matches!(self.kind.as_str(), "Delete" | "Interruption")
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) object: Rc<Value>,
+    /// Since when it says what it says.
+    pub(super) since: Timestamp,
+}
+
+/// Whose changes change how many nodes may go, and when.
+const LIMITS: [&str; 4] = ["NodeDisruptionBudget", "ImagePolicy", "NodePool", "EC2NodeClass"];
+
+/// What nobody decides anything by.
+pub(super) const NOISE: [&str; 3] = ["Lease", "Event", "CSINode"];
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self {
+            now: Timestamp::MIN,
+            begun: false,
+            nodes: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            on: BTreeMap::new(),
+            lost: VecDeque::new(),
+            claims: BTreeMap::new(),
+            claim_of: BTreeMap::new(),
+            claims_ever: BTreeSet::new(),
+            machines: BTreeMap::new(),
+            ledger: Ledger::default(),
+            replacements: BTreeMap::new(),
+            others: BTreeMap::new(),
+            limits_changed_at: Timestamp::MIN,
+            images: BTreeMap::new(),
+            in_use: BTreeMap::new(),
+        }
+    }
+
+    /// Returns whether anything changed that somebody may decide by.
+    pub(super) fn apply(&mut self, step: &Step) -> bool {
+        self.now = self.now.max(step.at);
+        match &step.fact {
+            Fact::Stored { resource, object, old: _ } => self.store(*resource, object, step),
+            Fact::Removed { resource, last } => self.remove(*resource, last, step),
+            Fact::Evicted { namespace, pod, code, .. } => {
+                if *code == 201 {
+                    self.mark_evicted(namespace, pod, step.by);
+                }
+                false
+            }
+            Fact::PodDeleted { namespace, pod, .. } => {
+                self.mark_evicted(namespace, pod, step.by);
+                false
+            }
+            Fact::Machine(machine) => {
+                let seen = self.machines.get(&machine.id);
+                let changed = seen.is_none_or(|it| **it != *machine);
+                if changed {
+                    self.machines.insert(machine.id.clone(), Rc::new(machine.clone()));
+                }
+                changed
+            }
+            Fact::Image(image) => {
+                self.images.insert(image.id.clone(), image.clone());
+                true
+            }
+            Fact::Replica { .. } => {
+                self.begun = true;
+                true
+            }
+            Fact::Published { .. } | Fact::Fault { .. } | Fact::FaultsEnd | Fact::Act { .. } => {
+                true
+            }
+            Fact::LaunchAsked { .. } | Fact::TerminateAsked { .. } | Fact::Turned(_) => false,
+        }
+    }
+
+    fn store(&mut self, resource: Resource, object: &Rc<Value>, step: &Step) -> bool {
+        match resource.kind {
+            "Node" => self.store_node(object, step.at),
+            "Pod" => self.store_pod(object, step),
+            "NodeClaim" => self.store_claim(object, step),
+            "Replacement" => {
+                self.replacements.insert(read::name(object).to_owned(), Rc::clone(object));
+                true
+            }
+            "DisruptionLedger" => self.store_ledger(object, step.at),
+            kind if NOISE.contains(&kind) => false,
+            kind => {
+                let key = key(resource, object);
+                let objects = self.others.entry(kind).or_default();
+                let before = objects.get(&key);
+                let same = before.is_some_and(|it| same_words(&it.object, object));
+                let since = match before {
+                    Some(it) if same => it.since,
+                    Some(_) | None if self.begun => step.at,
+                    Some(_) | None => Timestamp::MIN,
+                };
+                if !same && self.begun && LIMITS.contains(&kind) {
+                    self.limits_changed_at = step.at;
+                }
+                objects.insert(key, Kept { object: Rc::clone(object), since });
+                true
+            }
+        }
+    }
+
+    fn store_node(&mut self, object: &Rc<Value>, now: Timestamp) -> bool {
+        let name = read::name(object);
+        self.gone.remove(name);
+        let ready = read::condition(object, "Ready");
+        let before = self.nodes.get(name);
+        let unchanged = before.is_some_and(|it| {
+            it.ready == ready
+                && same_words(&it.object, object)
+                && read::deleting(&it.object) == read::deleting(object)
+        });
+        let ever_ready = ready || before.is_some_and(|it| it.ever_ready);
+        let since = before.filter(|it| it.ready == ready).map_or(now, |it| it.since);
+        let disrupted = has_taint(object, DISRUPTED_TAINT);
+        let away = (ever_ready && !ready)
+            || disrupted
+            || read::flag(object, &["spec", "unschedulable"])
+            || read::deleting(object).is_some();
+        let away_since = away.then(|| before.and_then(|it| it.away_since).unwrap_or(now));
+        let by = read::annotation(object, CORDONED_BY).filter(|_| disrupted);
+        let was = before.and_then(|it| it.cordoned.clone());
+        let cordoned = by.map(|by| match was.as_ref() {
+            Some((other, since)) if other == by => (by.to_owned(), *since),
+            Some(_) | None => (by.to_owned(), now),
+        });
+        let taken_back = was.is_some() && cordoned.is_none();
+        let uncordoned_at =
+            if taken_back { Some(now) } else { before.and_then(|it| it.uncordoned_at) };
+        let node = Node {
+            object: Rc::clone(object),
+            ready,
+            since,
+            ever_ready,
+            away_since,
+            cordoned,
+            uncordoned_at,
+        };
+        self.nodes.insert(name.to_owned(), node);
+        !unchanged
+    }
+
+    fn store_pod(&mut self, object: &Rc<Value>, step: &Step) -> bool {
+        let (namespace, name) = (read::namespace(object), read::name(object));
+        let node = text(object, &["spec", "nodeName"]).map(str::to_owned);
+        let healthy = read::condition(object, "Ready") && read::deleting(object).is_none();
+        let before = self.pods.get(namespace).and_then(|it| it.get(name));
+        let before = before.filter(|it| read::uid(&it.object) == read::uid(object));
+        let phase = |it: &Value| text(it, &["status", "phase"]).map(str::to_owned);
+        let unchanged = before.is_some_and(|it| {
+            it.node == node
+                && it.healthy == healthy
+                && phase(&it.object) == phase(object)
+                && same_words(&it.object, object)
+        });
+        let bound_at = before.filter(|it| it.node == node).map_or(step.at, |it| it.bound_at);
+        let healthy_changed_at =
+            before.filter(|it| it.healthy == healthy).map_or(step.at, |it| it.healthy_changed_at);
+        let evicted = before.is_some_and(|it| it.evicted);
+        if before.is_none_or(|it| it.node != node) {
+            self.leave_node(namespace, name);
+            if let Some(node) = &node {
+                let there = self.on.entry(node.clone()).or_default();
+                there.insert((namespace.to_owned(), name.to_owned()));
+            }
+        }
+        let pod =
+            Pod { object: Rc::clone(object), node, bound_at, healthy, healthy_changed_at, evicted };
+        self.pods.entry(namespace.to_owned()).or_default().insert(name.to_owned(), pod);
+        !unchanged
+    }
+
+    fn leave_node(&mut self, namespace: &str, name: &str) {
+        let Some(pod) = self.pods.get(namespace).and_then(|it| it.get(name)) else { return };
+        if let Some(there) = pod.node.as_ref().and_then(|it| self.on.get_mut(it)) {
+            there.remove(&(namespace.to_owned(), name.to_owned()));
+        }
+    }
+
+    fn store_claim(&mut self, object: &Rc<Value>, step: &Step) -> bool {
+        let uid = read::uid(object);
+        self.claims_ever.insert(uid.to_owned());
+        let before = self.claims.get(uid);
+        let deleting = read::deleting(object).is_some();
+        let deleting_since =
+            before.and_then(|it| it.deleting_since).or_else(|| deleting.then_some(step.at));
+        let deleted_by =
+            before.and_then(|it| it.deleted_by).or_else(|| deleting.then_some(step.by));
+        if let Some(node) = text(object, &["status", "nodeName"]) {
+            self.claim_of.insert(node.to_owned(), uid.to_owned());
+        }
+        if let Some(image) = text(object, &["status", "imageID"]) {
+            let class = class_key(object, &["spec", "nodeClassRef"]);
+            self.in_use.insert((class, image.to_owned()), Timestamp::MAX);
+        }
+        let claim = Claim { object: Rc::clone(object), deleting_since, deleted_by };
+        self.claims.insert(uid.to_owned(), claim);
+        true
+    }
+
+    fn store_ledger(&mut self, object: &Rc<Value>, now: Timestamp) -> bool {
+        let grants = grants(object);
+        for holder in self.ledger.grants.keys().filter(|it| !grants.contains_key(*it)) {
+            self.ledger.ended.insert(holder.clone(), now);
+        }
+        let paused = at(object, &["spec", "pause"]).is_some();
+        self.ledger.paused_since = paused.then(|| self.ledger.paused_since.unwrap_or(now));
+        self.ledger.epoch =
+            self.ledger.epoch.max(read::number(object, &["status", "epoch"]).unwrap_or(0));
+        self.ledger.grants = grants;
+        self.ledger.object = Some(Rc::clone(object));
+        true
+    }
+
+    fn remove(&mut self, resource: Resource, last: &Rc<Value>, step: &Step) -> bool {
+        let name = read::name(last);
+        match resource.kind {
+            "Node" => {
+                self.nodes.remove(name);
+                self.gone.insert(name.to_owned(), (step.at, Rc::clone(last)));
+            }
+            "Pod" => {
+                let namespace = read::namespace(last);
+                self.leave_node(namespace, name);
+                let pod = self.pods.get_mut(namespace).and_then(|it| it.remove(name));
+                if pod.is_some_and(|it| !it.evicted) {
+                    self.lost.push_back(Lost { at: step.at, object: Rc::clone(last) });
+                }
+                let early = |it: &Lost| step.at.duration_since(it.at) > KNOWN_AFTER;
+                while self.lost.front().is_some_and(early) {
+                    self.lost.pop_front();
+                }
+            }
+            "NodeClaim" => {
+                if let Some(claim) = self.claims.remove(read::uid(last))
+                    && let Some(image) = text(&claim.object, &["status", "imageID"])
+                {
+                    self.no_longer_used(&claim, image, step.at);
+                }
+            }
+            "Replacement" => {
+                self.replacements.remove(name);
+            }
+            "DisruptionLedger" => {
+                let ended = std::mem::take(&mut self.ledger.ended);
+                self.ledger = Ledger { ended, epoch: self.ledger.epoch, ..Ledger::default() };
+            }
+            kind if NOISE.contains(&kind) => return false,
+            kind => {
+                if LIMITS.contains(&kind) {
+                    self.limits_changed_at = step.at;
+                }
+                self.others.entry(kind).or_default().remove(&key(resource, last));
+            }
+        }
+        true
+    }
+
+    fn no_longer_used(&mut self, gone: &Claim, image: &str, now: Timestamp) {
+        let class = class_key(&gone.object, &["spec", "nodeClassRef"]);
+        let another = self.claims.values().any(|it| {
+            text(&it.object, &["status", "imageID"]) == Some(image)
+                && class_key(&it.object, &["spec", "nodeClassRef"]) == class
+        });
+        if !another {
+            self.in_use.insert((class, image.to_owned()), now);
+        }
+    }
+
+    fn mark_evicted(&mut self, namespace: &str, pod: &str, by: Actor) {
+        if matches!(by, Actor::Operator(_))
+            && let Some(pod) = self.pods.get_mut(namespace).and_then(|it| it.get_mut(pod))
+        {
+            pod.evicted = true;
+        }
+    }
+
+    pub(super) fn pod(&self, namespace: &str, name: &str) -> Option<&Pod> {
+        self.pods.get(namespace)?.get(name)
+    }
+
+    pub(super) fn pods_on(&self, node: &str) -> impl Iterator<Item = &Pod> {
+        let there = self.on.get(node).into_iter().flatten();
+        there.filter_map(|(namespace, name)| self.pod(namespace, name))
+    }
+
+    pub(super) fn claim_of(&self, node: &str) -> Option<&Claim> {
+        self.claims.get(self.claim_of.get(node)?)
+    }
+
+    /// The claim that a machine was launched for, if it is still there.
+    pub(super) fn claim_of_machine(&self, machine: &Machine) -> Option<&Claim> {
+        self.claims.get(self.claim_uid_of(machine)?)
+    }
+
+    /// Some tag of a machine is the UID of its claim.
+    pub(super) fn claim_uid_of<'a>(&self, machine: &'a Machine) -> Option<&'a str> {
+        machine.tags.values().map(String::as_str).find(|it| self.claims_ever.contains(*it))
+    }
+
+    pub(super) fn all(&self, kind: &str) -> impl Iterator<Item = (&str, &Kept)> {
+        self.others.get(kind).into_iter().flatten().map(|(name, it)| (name.as_str(), it))
+    }
+
+    /// `group/name` of a node's class.
+    pub(super) fn class_of(&self, node: &str) -> Option<String> {
+        Some(class_key(&self.claim_of(node)?.object, &["spec", "nodeClassRef"]))
+    }
+
+    /// The policies that select a class, by name.
+    pub(super) fn policies_of(&self, class: &str) -> impl Iterator<Item = (&str, &Kept)> {
+        let class = self.others.get("EC2NodeClass").and_then(|it| it.get(class));
+        self.all("ImagePolicy").filter(move |(_, policy)| {
+            let selector = at(&policy.object, &["spec", "classSelector"]);
+            let labels = class.and_then(|it| read::labels(&it.object));
+            selector.is_none() || read::selects(selector, labels)
+        })
+    }
+
+    /// How the nodes of a class are replaced: the first policy by name that says so.
+    pub(super) fn rollout_of(&self, class: &str) -> Option<&Value> {
+        self.policies_of(class).find_map(|(_, it)| at(&it.object, &["spec", "rollout"]))
+    }
+}
+
+/// Whether it has been so for long enough that everybody must know.
+pub(super) fn known(since: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(since) > KNOWN_AFTER
+}
+
+/// Whether a pod has to leave before its node may go.
+pub(super) fn must_move(pod: &Value, now: Timestamp) -> bool {
+    let daemon =
+        read::controller(pod).is_some_and(|(kind, _, _)| matches!(kind, "DaemonSet" | "Node"));
+    let mirror = read::annotation(pod, "kubernetes.io/config.mirror").is_some();
+    let finished = matches!(text(pod, &["status", "phase"]), Some("Succeeded" | "Failed"));
+    let stuck = read::deleting(pod).is_some_and(|it| now.duration_since(it) > STUCK_AFTER);
+    !daemon
+        && !mirror
+        && !finished
+        && !stuck
+        && !read::tolerates(pod, DISRUPTED_TAINT, "", "NoSchedule")
+}
+
+pub(super) fn has_taint(node: &Value, key: &str) -> bool {
+    items(node, &["spec", "taints"]).any(|it| text(it, &["key"]) == Some(key))
+}
+
+pub(super) fn class_key(object: &Value, path: &[&str]) -> String {
+    let reference = at(object, path).unwrap_or(&Value::Null);
+    let word = |key| text(reference, &[key]).unwrap_or_default();
+    format!("{}/{}", word("group"), word("name"))
+}
+
+pub(super) fn grants(ledger: &Value) -> BTreeMap<String, Grant> {
+    items(ledger, &["status", "grants"])
+        .map(|it| {
+            let word = |key| text(it, &[key]).unwrap_or_default().to_owned();
+            let epoch = read::number(it, &["epoch"]).unwrap_or(0);
+            (word("holder"), Grant { node: word("nodeName"), kind: word("kind"), epoch })
+        })
+        .collect()
+}
+
+/// One name in two groups is two classes; namespaces keep names apart.
+fn key(resource: Resource, object: &Value) -> String {
+    let name = read::name(object);
+    if resource.kind == "EC2NodeClass" {
+        format!("{}/{name}", resource.group)
+    } else if resource.namespaced {
+        format!("{}/{name}", read::namespace(object))
+    } else {
+        name.to_owned()
+    }
+}
+
+/// Whether two versions of an object say the same, whatever became of it.
+fn same_words(one: &Value, other: &Value) -> bool {
+    const WORDS: [&[&str]; 4] = [
+        &["spec"],
+        &["metadata", "labels"],
+        &["metadata", "annotations"],
+        &["metadata", "deletionTimestamp"],
+    ];
+    WORDS.iter().all(|it| at(one, it) == at(other, it))
+}

@@ -1,0 +1,71 @@
+//! How long?
+//!
+//! People write `90s`, `1h30m`, `8d` or `2w`; a day has 24 hours here, because simulated days do.
+
+use std::fmt::Write as _;
+
+use jiff::{SignedDuration, Span, SpanRelativeTo};
+
+/// Longer than anybody simulates, short enough that no sum of a few overflows.
+const LONGEST: SignedDuration = SignedDuration::from_hours(100 * 366 * 24);
+
+pub fn read(text: &str) -> Result<SignedDuration, String> {
+    let wrong = || format!("`{text}` is no length of time; write it like `90s`, `1h30m` or `8d`");
+    let span: Span = text.parse().map_err(|_| wrong())?;
+    let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
+    if length.is_negative() {
+        return Err(format!("`{text}` is negative; write a length of time like `90s`"));
+    }
+    if length > LONGEST {
+        return Err(format!("`{text}` is more than a hundred years; write less"));
+    }
+    Ok(length)
+}
+
+/// The shortest form that reads back as the same.
+pub fn write(length: SignedDuration) -> String {
+    let mut rest = length.as_secs();
+    let mut text = String::new();
+    for (unit, seconds) in [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)] {
+        let count = rest / seconds;
+        rest %= seconds;
+        if count > 0 {
+            // Nothing fails to be written into a text.
+            let _ = write!(text, "{count}{unit}");
+        }
+    }
+    let milliseconds = length.subsec_millis();
+    if milliseconds > 0 {
+        let _ = write!(text, "{milliseconds}ms");
+    }
+    if text.is_empty() { "0s".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for (text, written) in [
+            ("90s", "1m30s"),
+            ("1h30m", "1h30m"),
+            ("8d", "8d"),
+            ("2w", "14d"),
+            ("0s", "0s"),
+            ("1s500ms", "1s500ms"),
+        ] {
+            let length = read(text).unwrap();
+            assert_eq!(write(length), written, "{text}");
+            assert_eq!(read(written).unwrap(), length, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_length_says_what_to_write() {
+        for text in ["", "soon", "1", "-5m", "1y", "200000d"] {
+            let told = read(text).unwrap_err();
+            assert!(told.contains("write"), "{text}: {told}");
+        }
+    }
+}

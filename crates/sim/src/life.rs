@@ -1,0 +1,237 @@
+//! What becomes of a cluster to which anything may happen?
+//!
+//! `seed → scenario, acts and faults → report`
+//!
+//! Each seed draws a world of its own: nodes of unequal sizes, workloads with and without budgets, people
+//! who write limits and change their minds, and a swarm of faults: not all kinds in every life, since some
+//! hide others. First everything goes wrong while the laws are checked at every step; then nothing more does,
+//! and the world has to settle; then it has to be quiet for an hour.
+
+mod scenario;
+mod script;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use jiff::SignedDuration;
+
+use crate::act::Act;
+use crate::dice::Dice;
+use crate::faults::Fault;
+use crate::laws::{Law, Violation};
+use crate::scenario::Scenario;
+use crate::world::{World, line};
+
+pub use scenario::Drawn;
+
+/// Faults and people are at work for so long.
+const UNREST: SignedDuration = SignedDuration::from_mins(50);
+
+/// When everything must have settled after that. A node that fails twice waits three hours in all.
+const SETTLES_WITHIN: SignedDuration = SignedDuration::from_hours(12);
+
+/// How often it is looked at whether it has.
+const LOOK_EVERY: SignedDuration = SignedDuration::from_mins(10);
+
+const QUIET_FOR: SignedDuration = SignedDuration::from_hours(1);
+
+/// What is printed of the end of a life that broke a law.
+const LAST_STEPS: usize = 20;
+
+/// One life, before it is lived.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Life {
+    pub seed: u64,
+    pub world: Drawn,
+    /// By the time since the start; sorted.
+    pub script: Vec<(SignedDuration, Act)>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    pub seed: u64,
+    pub nodes: usize,
+    pub faults: usize,
+    /// Replacements that came to a good end.
+    pub completed: u64,
+    pub premises: BTreeMap<Law, u64>,
+    pub violations: Vec<Violation>,
+    pub steps: u64,
+    pub hash: u64,
+    /// How long it took to settle, if it did.
+    pub settled_after: Option<SignedDuration>,
+    /// The last lines before the first violation.
+    pub tail: Vec<String>,
+}
+
+impl Life {
+    pub fn draw(seed: u64) -> Self {
+        let dice = Dice::new(seed);
+        let world = scenario::draw(&mut dice.fork("scenario"));
+        let script = script::draw(&world, UNREST, &mut dice.fork("script"));
+        Self { seed, world, script }
+    }
+
+    pub fn faults(&self) -> usize {
+        self.script.iter().filter(|(_, it)| matches!(it, Act::Fault(_))).count()
+    }
+
+    /// Lives it. An error is a scenario that the API server does not take, or that cannot be read.
+    pub fn run(seed: u64) -> Result<Report, String> {
+        Self::draw(seed).live()
+    }
+
+    pub fn live(&self) -> Result<Report, String> {
+        let scenario = Scenario::read("life", &self.world.text).map_err(|problems| {
+            problems.iter().fold(String::new(), |mut all, it| {
+                let _ = writeln!(all, "{it}");
+                all
+            })
+        })?;
+        let mut world = World::new(&scenario, self.seed).map_err(|it| it.to_string())?;
+        world.check_laws();
+        if let Some(laws) = world.laws() {
+            for (class, images) in &self.world.expected {
+                laws.expect(class, images.clone());
+            }
+        }
+        let start = world.now();
+        let since = |world: &World| world.now().duration_since(start);
+        for (at, act) in &self.script {
+            let wait = at.saturating_sub(since(&world));
+            world.run(wait);
+            // What cannot be done any more, since the node is gone, is not done.
+            let _ = world.act(act);
+        }
+        world.run(UNREST.saturating_sub(since(&world)));
+        for act in script::healing(&self.script) {
+            let _ = world.act(&act);
+        }
+        let healed = world.now();
+        let mut settled_after = None;
+        let mut before = false;
+        while world.now().duration_since(healed) < SETTLES_WITHIN {
+            world.run(LOOK_EVERY);
+            let now = world.now();
+            let settled = world.laws().is_some_and(|it| it.settled(now));
+            // Between two replacements there is a moment in which all seems done.
+            if settled && before {
+                settled_after = Some(now.duration_since(healed));
+                break;
+            }
+            before = settled;
+        }
+        world.run(QUIET_FOR);
+        world.at_rest();
+        Ok(self.report(&mut world, settled_after))
+    }
+
+    fn report(&self, world: &mut World, settled_after: Option<SignedDuration>) -> Report {
+        let first = world.violations().first().map(|it| it.step);
+        let tail = first.map_or_else(Vec::new, |it| {
+            let steps = world.trace().get(..=it).unwrap_or_default();
+            steps.iter().rev().take(LAST_STEPS).rev().map(line).collect()
+        });
+        let violations = world.violations().iter().map(|it| it.violation.clone()).collect();
+        let (steps, hash) = (world.steps(), world.hash());
+        let laws = world.laws();
+        Report {
+            seed: self.seed,
+            nodes: self.world.nodes.len(),
+            faults: self.faults(),
+            completed: laws.as_ref().map_or(0, |it| it.completed()),
+            premises: laws.map(|it| it.premises()).unwrap_or_default(),
+            violations,
+            steps,
+            hash,
+            settled_after,
+            tail,
+        }
+    }
+}
+
+/// Many lives, in figures.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub lives: usize,
+    pub nodes: Vec<usize>,
+    pub faults: Vec<usize>,
+    /// Lives that completed a replacement.
+    pub completed: usize,
+    pub replacements: u64,
+    pub steps: u64,
+    /// In how many lives each law could have been broken.
+    pub premises: BTreeMap<Law, usize>,
+    pub broken: BTreeSet<u64>,
+}
+
+impl Tally {
+    pub fn add(&mut self, report: &Report) {
+        self.lives += 1;
+        self.nodes.push(report.nodes);
+        self.faults.push(report.faults);
+        self.completed += usize::from(report.completed > 0);
+        self.replacements += report.completed;
+        self.steps += report.steps;
+        for (law, times) in &report.premises {
+            if *times > 0 {
+                *self.premises.entry(*law).or_default() += 1;
+            }
+        }
+        if !report.violations.is_empty() {
+            self.broken.insert(report.seed);
+        }
+    }
+
+    pub fn median_nodes(&self) -> usize {
+        median(&self.nodes)
+    }
+
+    pub fn median_faults(&self) -> usize {
+        median(&self.faults)
+    }
+}
+
+fn median(of: &[usize]) -> usize {
+    let mut sorted = of.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0)
+}
+
+/// For people, as lines.
+impl std::fmt::Display for Tally {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let share = if self.lives == 0 { 0 } else { self.completed * 100 / self.lives };
+        writeln!(out, "{} lives, {} steps", self.lives, self.steps)?;
+        writeln!(out, "nodes in a life, median: {}", self.median_nodes())?;
+        writeln!(out, "faults in a life, median: {}", self.median_faults())?;
+        writeln!(out, "lives that completed a replacement: {} ({share} %)", self.completed)?;
+        writeln!(out, "replacements completed: {}", self.replacements)?;
+        writeln!(out, "lives in which a law could have been broken:")?;
+        for law in Law::CHECKED.into_iter().filter(|it| *it != Law::Determinism) {
+            writeln!(out, "  {law:<24} {}", self.premises.get(&law).copied().unwrap_or(0))?;
+        }
+        writeln!(out, "lives that broke a law: {}", self.broken.len())
+    }
+}
+
+impl Report {
+    /// What a person needs who wants to see it again.
+    pub fn complaint(&self) -> String {
+        let mut told =
+            format!("seed {}: see it with `nodemolt sim replay --seed {}`\n", self.seed, self.seed);
+        for it in &self.violations {
+            let _ = writeln!(told, "  {it}");
+        }
+        for it in &self.tail {
+            let _ = writeln!(told, "    {it}");
+        }
+        told
+    }
+}
+
+/// The end of all faults.
+fn end() -> Act {
+    Act::Fault(Fault::End)
+}

@@ -1,0 +1,98 @@
+//! What does a process get to see, and when?
+//!
+//! A watch per kind, each with its own lag: kinds are told in an order in which nothing happened.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use nodemolt_cluster::resources::WATCHED;
+use nodemolt_cluster::transport::{Heard, Resource};
+use nodemolt_engine::Clock as _;
+use serde_json::Value;
+
+use super::{BOOKMARKS_APART, Process, ProcessEvent, after};
+use crate::api_server::{ApiServer, What};
+
+/// How far one watch has come.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    /// Told up to here. `None`: everything has to be listed.
+    told: Option<u64>,
+    /// What is on its way: up to this revision.
+    coming: Option<u64>,
+}
+
+pub(super) fn all() -> BTreeMap<Resource, Watch> {
+    WATCHED.iter().map(|(it, _)| (*it, Watch::default())).collect()
+}
+
+impl Process {
+    /// Something of this kind has changed. True if a delivery has to be put on the calendar.
+    pub(crate) fn hears_of(&mut self, resource: Resource, revision: u64) -> bool {
+        let Some(watch) = self.watches.get_mut(&resource) else { return false };
+        if watch.coming.is_some() {
+            return false;
+        }
+        watch.coming = Some(revision);
+        true
+    }
+
+    /// The watch is lost; whatever was on its way never arrives.
+    pub(crate) fn lose_watch(&mut self, resource: Resource) {
+        if let Some(watch) = self.watches.get_mut(&resource) {
+            watch.told = None;
+        }
+    }
+
+    /// What was on its way arrives. True if more has happened since.
+    pub(crate) fn deliver(&mut self, resource: Resource, server: &ApiServer) -> bool {
+        let now = self.clock.now();
+        let Some(watch) = self.watches.get_mut(&resource) else { return false };
+        let Some(coming) = watch.coming.take() else { return false };
+        let owned = |it: &std::rc::Rc<Value>| Value::clone(it);
+        let mut heard = Vec::new();
+        let changes = watch.told.map(|since| server.changes(resource, since));
+        if let Some(Ok(changes)) = changes {
+            let mut told = coming;
+            for change in changes {
+                if change.revision > coming {
+                    break;
+                }
+                told = told.max(change.revision);
+                heard.push(match change.what {
+                    What::Added | What::Modified => Heard::Applied(owned(&change.object)),
+                    What::Deleted => Heard::Deleted(owned(&change.object)),
+                });
+            }
+            watch.told = Some(told);
+        } else {
+            heard.push(Heard::Listed(server.all(resource).map(|(_, it)| owned(it)).collect()));
+            watch.told = Some(server.revision());
+        }
+        let told = watch.told.unwrap_or_default();
+        for it in &heard {
+            self.adapter.hear(resource, it, now);
+        }
+        self.stirred |= !heard.is_empty();
+        let more = server.changes(resource, told).is_ok_and(|mut it| it.next().is_some());
+        more && self.hears_of(resource, server.revision())
+    }
+
+    /// Every watch that has nothing on its way says so.
+    pub(crate) fn bookmarks(&mut self, now: Timestamp) -> (Timestamp, ProcessEvent) {
+        let local = self.clock.now();
+        for (resource, watch) in &self.watches {
+            if watch.told.is_some() && watch.coming.is_none() {
+                self.adapter.hear(*resource, &Heard::Current, local);
+            }
+        }
+        (after(now, BOOKMARKS_APART), ProcessEvent::Bookmarks)
+    }
+
+    /// For the driver: something may be due after what was delivered.
+    pub(crate) fn stir(&mut self, now: Timestamp) -> super::Due {
+        let mut due = Vec::new();
+        self.next_turn(now, &mut due);
+        due
+    }
+}

@@ -1,0 +1,197 @@
+//! How does a simulated world begin?
+//!
+//! `YAML → scenario`
+//!
+//! The objects are what people write: classes, pools, policies, budgets, workloads. One document more,
+//! of kind `Simulation`, says what no cluster knows of itself: the time, the images there are, and the
+//! nodes that run already. Nothing is read that is not understood.
+
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_api::file::{self, Source, raw};
+use nodemolt_api::problem::{Finding, Problem, Severity};
+use nodemolt_core::image::AccountId;
+use nodemolt_core::lookup::Minor;
+use serde_json::Value;
+
+use crate::act::{ImageName, Publication};
+
+pub const API_VERSION: &str = "nodemolt.dev/sim";
+pub const KIND: &str = "Simulation";
+
+/// How a world begins. Holding one means that it was checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// As it was written; a world file keeps it.
+    pub text: String,
+    /// In the order of the text, without the simulation itself.
+    pub objects: Vec<Value>,
+    pub simulation: Simulation,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Simulation {
+    pub start: Timestamp,
+    pub kubernetes: Minor,
+    pub region: String,
+    pub account: AccountId,
+    /// The cluster's name.
+    pub cluster: String,
+    pub zones: Vec<String>,
+    /// Instance types that EC2 offers here.
+    pub types: BTreeSet<String>,
+    pub images: Vec<Publication>,
+    pub fleet: Vec<Group>,
+    pub subnets: Vec<Subnet>,
+    pub security_groups: Vec<SecurityGroup>,
+    pub reservations: Vec<Reservation>,
+    /// How many of us there are, one of which leads.
+    pub replicas: u8,
+    pub boot: Boot,
+}
+
+/// Nodes that run already when it begins, as if we had launched them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    pub pool: String,
+    pub nodes: u32,
+    pub instance_type: String,
+    /// In turns. Never empty.
+    pub zones: Vec<String>,
+    pub image: ImageName,
+    pub age: SignedDuration,
+    /// Of the first nodes; the others are called by their addresses.
+    pub names: Vec<String>,
+    pub capacity_type: String,
+    pub reservation: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subnet {
+    pub id: String,
+    pub zone: String,
+    pub tags: BTreeMap<String, String>,
+    pub free_addresses: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecurityGroup {
+    pub id: String,
+    pub name: String,
+    pub tags: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reservation {
+    pub id: String,
+    pub instance_type: String,
+    pub zone: String,
+    pub count: u32,
+    pub tags: BTreeMap<String, String>,
+}
+
+/// How long the steps of a machine's youth take, more or less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Boot {
+    /// From the launch until EC2 says `running`.
+    pub runs: SignedDuration,
+    /// From then until there is a node. `None`: as in an ordinary cluster.
+    pub joins: Option<SignedDuration>,
+    /// From then until it is ready.
+    pub ready: Option<SignedDuration>,
+}
+
+/// A small machine with a plain image, on a good day.
+impl Default for Boot {
+    fn default() -> Self {
+        Self { runs: SignedDuration::from_secs(12), joins: None, ready: None }
+    }
+}
+
+impl Scenario {
+    /// Everything that is wrong with the text, or what it says. `name` is what problems call it.
+    pub fn read(name: &str, text: &str) -> Result<Self, Vec<Problem>> {
+        let source = Source { name: name.to_owned(), text: text.to_owned() };
+        let mut problems = raw::problems(&source);
+        let (_, of_ours) = file::read_as_applied(&source);
+        let known = problems.clone();
+        problems.extend(
+            of_ours.into_iter().filter(|it| it.severity == Severity::Error && !known.contains(it)),
+        );
+        let mut objects = Vec::new();
+        let mut simulations = Vec::new();
+        for object in raw::objects(&source) {
+            let text = |key: &str| object.value.get(key).and_then(Value::as_str);
+            match (text("apiVersion"), text("kind")) {
+                (Some(API_VERSION), Some(KIND)) => simulations.push(object),
+                (Some(version), Some(KIND)) => {
+                    let message = format!("`{version}` is no version of a {KIND}");
+                    let hint = format!("write `apiVersion: {API_VERSION}`");
+                    problems.push(object.problem(Finding::error("apiVersion", message).hint(hint)));
+                }
+                (Some(_), Some(_)) => {
+                    if object.value.pointer("/metadata/name").and_then(Value::as_str).is_none() {
+                        let finding = Finding::error("metadata.name", "is missing");
+                        problems.push(object.problem(finding.hint("give it a name")));
+                    }
+                    objects.push(object);
+                }
+                (version, _) => {
+                    let field = if version.is_none() { "apiVersion" } else { "kind" };
+                    let finding = Finding::error(field, "is missing");
+                    problems.push(object.problem(finding.hint("write `apiVersion` and `kind`")));
+                }
+            }
+        }
+        let pools: BTreeSet<String> = objects
+            .iter()
+            .filter(|it| it.value.get("kind").and_then(Value::as_str) == Some("NodePool"))
+            .filter_map(|it| it.value.pointer("/metadata/name").and_then(Value::as_str))
+            .map(str::to_owned)
+            .collect();
+        let simulation = match simulations.as_slice() {
+            [] => {
+                problems.push(Problem {
+                    severity: Severity::Error,
+                    file: name.to_owned(),
+                    line: 1,
+                    column: 1,
+                    span: None,
+                    field: String::new(),
+                    message: format!("there is no document of kind {KIND}"),
+                    hint: Some(format!(
+                        "add one with `apiVersion: {API_VERSION}`, `start`, `images` and `fleet`"
+                    )),
+                });
+                None
+            }
+            [one] => match wire::read(&one.value, &pools) {
+                Ok(simulation) => Some(simulation),
+                Err(findings) => {
+                    problems.extend(findings.into_iter().map(|it| one.problem(it)));
+                    None
+                }
+            },
+            [_, second, ..] => {
+                let finding = Finding::error("kind", format!("is a second {KIND}"));
+                problems.push(second.problem(finding.hint("keep one of them")));
+                None
+            }
+        };
+        match simulation {
+            Some(simulation) if problems.is_empty() => Ok(Self {
+                text: text.to_owned(),
+                objects: objects.into_iter().map(|it| it.value).collect(),
+                simulation,
+            }),
+            Some(_) | None => {
+                problems.sort_by_key(|it| (it.line, it.column));
+                problems.dedup();
+                Err(problems)
+            }
+        }
+    }
+}

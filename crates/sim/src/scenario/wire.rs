@@ -1,0 +1,386 @@
+//! What does the document of kind `Simulation` say?
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nodemolt_api::problem::Finding;
+use nodemolt_fit::Types;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Boot, Group, Reservation, SecurityGroup, Simulation, Subnet};
+use crate::act::{Behaviour, ImageName, Publication, read_architecture, read_time};
+use crate::length;
+
+/// Small and middling machines of both processors: what EC2 offers here where nobody says.
+const USUAL_TYPES: [&str; 14] = [
+    "m7g.medium",
+    "m7g.large",
+    "m7g.xlarge",
+    "m7g.2xlarge",
+    "c7g.large",
+    "r7g.large",
+    "m7i.large",
+    "m7i.xlarge",
+    "m7i.2xlarge",
+    "c7i.large",
+    "r7i.large",
+    "m6i.large",
+    "t3.medium",
+    "t4g.medium",
+];
+
+const REPLICAS_MAX: u8 = 3;
+/// What the engine's own benchmark goes up to.
+const NODES_MAX: u32 = 10_000;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Wire {
+    #[serde(rename = "apiVersion")]
+    _api_version: String,
+    #[serde(rename = "kind")]
+    _kind: String,
+    #[serde(default, rename = "metadata")]
+    _metadata: Metadata,
+    start: String,
+    kubernetes: Option<String>,
+    region: Option<String>,
+    account: Option<String>,
+    cluster: Option<String>,
+    #[serde(default)]
+    zones: Vec<String>,
+    #[serde(default)]
+    types: Vec<String>,
+    #[serde(default)]
+    images: Vec<WireImage>,
+    #[serde(default)]
+    fleet: Vec<WireGroup>,
+    #[serde(default)]
+    subnets: Vec<WireSubnet>,
+    #[serde(default)]
+    security_groups: Vec<WireSecurityGroup>,
+    #[serde(default)]
+    reservations: Vec<WireReservation>,
+    replicas: Option<u8>,
+    #[serde(default)]
+    boot: WireBoot,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Metadata {
+    #[serde(rename = "name")]
+    _name: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WireImage {
+    name: String,
+    id: Option<String>,
+    created: String,
+    architecture: Option<String>,
+    owner: Option<String>,
+    #[serde(default)]
+    parameters: Vec<String>,
+    #[serde(default)]
+    tags: BTreeMap<String, String>,
+    behaviour: Option<WireBehaviour>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum WireBehaviour {
+    Good,
+    Stillborn,
+    NeverReady,
+    Flapping,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WireGroup {
+    pool: String,
+    nodes: u32,
+    instance_type: String,
+    #[serde(default)]
+    zones: Vec<String>,
+    image: String,
+    age: Option<String>,
+    #[serde(default)]
+    names: Vec<String>,
+    capacity_type: Option<String>,
+    reservation: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WireSubnet {
+    id: String,
+    zone: String,
+    #[serde(default)]
+    tags: BTreeMap<String, String>,
+    free_addresses: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WireSecurityGroup {
+    id: String,
+    name: Option<String>,
+    #[serde(default)]
+    tags: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WireReservation {
+    id: String,
+    instance_type: String,
+    zone: String,
+    count: u32,
+    #[serde(default)]
+    tags: BTreeMap<String, String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WireBoot {
+    runs: Option<String>,
+    joins: Option<String>,
+    ready: Option<String>,
+}
+
+pub(super) fn read(value: &Value, pools: &BTreeSet<String>) -> Result<Simulation, Vec<Finding>> {
+    let wire: Wire = serde_path_to_error::deserialize(value).map_err(|error| {
+        let field = error.path().to_string();
+        let field = if field == "." { String::new() } else { field };
+        let told = error.into_inner().to_string();
+        vec![
+            Finding::error(field, told).hint("the fields of a Simulation are in docs/simulator.md"),
+        ]
+    })?;
+    let mut found = Vec::new();
+    let simulation = check(wire, pools, &mut found);
+    if found.is_empty() { Ok(simulation) } else { Err(found) }
+}
+
+fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simulation {
+    let start = or_tell(read_time(&wire.start), "start", found).unwrap_or_default();
+    let kubernetes = wire.kubernetes.as_deref().unwrap_or("1.35");
+    let kubernetes =
+        or_tell(kubernetes.parse().map_err(|it: ParseMinor| it.to_string()), "kubernetes", found);
+    let account = wire.account.as_deref().unwrap_or("111122223333");
+    let account =
+        or_tell(account.parse().map_err(|it: ParseAccount| it.to_string()), "account", found);
+    let region = wire.region.unwrap_or_else(|| "eu-central-1".to_owned());
+    let zones = if wire.zones.is_empty() {
+        ["a", "b", "c"].map(|it| format!("{region}{it}")).to_vec()
+    } else {
+        wire.zones
+    };
+    let types = types(&wire.types, found);
+    let images: Vec<Publication> = wire
+        .images
+        .into_iter()
+        .enumerate()
+        .filter_map(|(at, it)| image(it, &format!("images[{at}]"), found))
+        .collect();
+    let mut known = Known { pools, zones: &zones, types: &types, images: &images, found };
+    let fleet: Vec<Group> = wire
+        .fleet
+        .into_iter()
+        .enumerate()
+        .filter_map(|(at, it)| known.group(it, &format!("fleet[{at}]")))
+        .collect();
+    let subnets = wire.subnets.into_iter().enumerate().map(|(at, it)| {
+        known.zone(&it.zone, &format!("subnets[{at}].zone"));
+        let free_addresses = it.free_addresses.unwrap_or(4_000);
+        Subnet { id: it.id, zone: it.zone, tags: it.tags, free_addresses }
+    });
+    let subnets = subnets.collect();
+    let security_groups = wire.security_groups.into_iter().map(|it| {
+        let name = it.name.unwrap_or_else(|| it.id.clone());
+        SecurityGroup { id: it.id, name, tags: it.tags }
+    });
+    let security_groups = security_groups.collect();
+    let reservations = wire.reservations.into_iter().enumerate().map(|(at, it)| {
+        known.zone(&it.zone, &format!("reservations[{at}].zone"));
+        known.instance_type(&it.instance_type, &format!("reservations[{at}].instanceType"));
+        let WireReservation { id, instance_type, zone, count, tags } = it;
+        Reservation { id, instance_type, zone, count, tags }
+    });
+    let reservations = reservations.collect();
+    let replicas = wire.replicas.unwrap_or(1);
+    if !(1..=REPLICAS_MAX).contains(&replicas) {
+        let message = format!("`{replicas}` is no number of replicas");
+        let hint = format!("write a number from 1 to {REPLICAS_MAX}");
+        found.push(Finding::error("replicas", message).hint(hint));
+    }
+    let mut length = |field: &str, text: Option<String>| {
+        text.and_then(|it| or_tell(length::read(&it), &format!("boot.{field}"), found))
+    };
+    let boot = Boot {
+        runs: length("runs", wire.boot.runs).unwrap_or(Boot::default().runs),
+        joins: length("joins", wire.boot.joins),
+        ready: length("ready", wire.boot.ready),
+    };
+    // Where something was unreadable the findings tell, and nobody sees these.
+    let nobody = "000000000000".parse().expect("twelve digits");
+    Simulation {
+        start,
+        kubernetes: kubernetes.unwrap_or(nodemolt_core::lookup::Minor { major: 1, minor: 35 }),
+        region,
+        account: account.unwrap_or(nobody),
+        cluster: wire.cluster.unwrap_or_else(|| "simulated".to_owned()),
+        zones,
+        types,
+        images,
+        fleet,
+        subnets,
+        security_groups,
+        reservations,
+        replicas,
+        boot,
+    }
+}
+
+type ParseMinor = nodemolt_core::lookup::ParseMinorError;
+type ParseAccount = nodemolt_core::image::ParseAccountIdError;
+type ParseImage = nodemolt_core::image::ParseImageIdError;
+
+fn or_tell<T>(read: Result<T, String>, field: &str, found: &mut Vec<Finding>) -> Option<T> {
+    match read {
+        Ok(it) => Some(it),
+        Err(told) => {
+            found.push(Finding::error(field, told));
+            None
+        }
+    }
+}
+
+fn types(written: &[String], found: &mut Vec<Finding>) -> BTreeSet<String> {
+    let shipped = Types::shipped();
+    if written.is_empty() {
+        let there = |it: &&&str| shipped.find(it).is_ok();
+        return USUAL_TYPES.iter().filter(there).map(|it| (*it).to_owned()).collect();
+    }
+    for (at, name) in written.iter().enumerate() {
+        if let Err(unknown) = shipped.find(name) {
+            found.push(Finding::error(format!("types[{at}]"), unknown.to_string()));
+        }
+    }
+    written.iter().cloned().collect()
+}
+
+fn image(wire: WireImage, field: &str, found: &mut Vec<Finding>) -> Option<Publication> {
+    let before = found.len();
+    let under = |it: &str| format!("{field}.{it}");
+    let id = wire.id.map(|it| it.parse().map_err(|it: ParseImage| it.to_string()));
+    let id = id.and_then(|it| or_tell(it, &under("id"), found));
+    let created = or_tell(read_time(&wire.created), &under("created"), found);
+    let architecture = wire.architecture.map(|it| read_architecture(&it));
+    let architecture = architecture.and_then(|it| or_tell(it, &under("architecture"), found));
+    let owner = wire.owner.map(|it| it.parse().map_err(|it: ParseAccount| it.to_string()));
+    let owner = owner.and_then(|it| or_tell(it, &under("owner"), found));
+    if wire.name.is_empty() || wire.name.contains(char::is_whitespace) {
+        let message = format!("`{}` is no name of an image", wire.name);
+        found.push(Finding::error(under("name"), message).hint("write it without spaces"));
+    }
+    let behaviour = match wire.behaviour {
+        None | Some(WireBehaviour::Good) => Behaviour::Good,
+        Some(WireBehaviour::Stillborn) => Behaviour::Stillborn,
+        Some(WireBehaviour::NeverReady) => Behaviour::NeverReady,
+        Some(WireBehaviour::Flapping) => Behaviour::Flapping,
+    };
+    (found.len() == before).then_some(Publication {
+        name: wire.name,
+        id,
+        architecture,
+        owner,
+        created,
+        parameters: wire.parameters,
+        tags: wire.tags,
+        behaviour,
+    })
+}
+
+struct Known<'a> {
+    pools: &'a BTreeSet<String>,
+    zones: &'a [String],
+    types: &'a BTreeSet<String>,
+    images: &'a [Publication],
+    found: &'a mut Vec<Finding>,
+}
+
+impl Known<'_> {
+    fn zone(&mut self, zone: &str, field: &str) {
+        if !self.zones.iter().any(|it| it == zone) {
+            let message = format!("there is no zone `{zone}`");
+            let hint = format!("write one of {}", self.zones.join(", "));
+            self.found.push(Finding::error(field, message).hint(hint));
+        }
+    }
+
+    fn instance_type(&mut self, name: &str, field: &str) {
+        if !self.types.contains(name) {
+            let all: Vec<&str> = self.types.iter().map(String::as_str).collect();
+            let message = format!("EC2 does not offer `{name}` here");
+            let hint = format!("add it to `types`, or write one of {}", all.join(", "));
+            self.found.push(Finding::error(field, message).hint(hint));
+        }
+    }
+
+    fn group(&mut self, wire: WireGroup, field: &str) -> Option<Group> {
+        let before = self.found.len();
+        let under = |it: &str| format!("{field}.{it}");
+        if !self.pools.contains(&wire.pool) {
+            let message = format!("there is no NodePool `{}`", wire.pool);
+            self.found.push(
+                Finding::error(under("pool"), message).hint("write the NodePool into this file"),
+            );
+        }
+        if wire.nodes > NODES_MAX {
+            let message = format!("`{}` nodes are more than {NODES_MAX}", wire.nodes);
+            self.found.push(Finding::error(under("nodes"), message).hint("write fewer"));
+        }
+        self.instance_type(&wire.instance_type, &under("instanceType"));
+        for zone in &wire.zones {
+            self.zone(zone, &under("zones"));
+        }
+        let image = or_tell(wire.image.parse::<ImageName>(), &under("image"), self.found);
+        let listed = |name: &ImageName| {
+            self.images.iter().any(|it| match name {
+                ImageName::Id(id) => it.id.as_ref() == Some(id),
+                ImageName::Name(name) => it.name == *name,
+            })
+        };
+        if let Some(image) = image.as_ref().filter(|it| !listed(it)) {
+            let message = format!("there is no image `{image}`");
+            let hint = "write an id or a name of one of `images`";
+            self.found.push(Finding::error(under("image"), message).hint(hint));
+        }
+        let age = wire.age.as_deref().unwrap_or("30d");
+        let age = or_tell(length::read(age), &under("age"), self.found);
+        let capacity_type = wire.capacity_type.unwrap_or_else(|| "on-demand".to_owned());
+        if !["on-demand", "spot", "reserved"].contains(&capacity_type.as_str()) {
+            let message = format!("`{capacity_type}` is no capacity type");
+            let hint = "write on-demand, spot or reserved";
+            self.found.push(Finding::error(under("capacityType"), message).hint(hint));
+        }
+        if self.found.len() > before {
+            return None;
+        }
+        Some(Group {
+            pool: wire.pool,
+            nodes: wire.nodes,
+            instance_type: wire.instance_type,
+            zones: if wire.zones.is_empty() { self.zones.to_vec() } else { wire.zones },
+            image: image?,
+            age: age?,
+            names: wire.names,
+            capacity_type,
+            reservation: wire.reservation,
+        })
+    }
+}

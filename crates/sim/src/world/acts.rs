@@ -1,0 +1,296 @@
+//! What do people do, and publishers?
+
+use nodemolt_api::disruptionledger;
+use nodemolt_api::file::{Source, raw};
+use nodemolt_cluster::transport::{Answer, Refusal, Request, Resource, Verb};
+use nodemolt_core::seen::UPGRADE_ANNOTATION;
+use serde_json::{Value, json};
+
+use super::{ActError, World};
+use crate::act::{Act, Target};
+use crate::kinds;
+use crate::trace::{Actor, Fact};
+
+impl World {
+    /// Does it now. What came of it, in a sentence for people.
+    pub fn act(&mut self, act: &Act) -> Result<String, ActError> {
+        let told = self.done(act).map_err(ActError)?;
+        self.settle();
+        Ok(told)
+    }
+
+    fn done(&mut self, act: &Act) -> Result<String, String> {
+        let now = self.now();
+        match act {
+            Act::Run(length) => {
+                self.run(*length);
+                Ok(format!("it is {}", self.now()))
+            }
+            Act::Fault(fault) => self.fault(fault),
+            Act::Publish(it) => {
+                let id = self.region.publish(it, now)?;
+                Ok(format!("{} is published as {id}", it.name))
+            }
+            Act::Move { parameter, to } => {
+                let id = self.region.move_parameter(parameter, to, now)?;
+                Ok(format!("{parameter} names {id}"))
+            }
+            Act::Put { parameter, value } => {
+                self.region.put(parameter, value, now, now);
+                Ok(format!("{parameter} says {value}"))
+            }
+            Act::Deprecate(image) => {
+                self.region.deprecate(image, now).map(|it| format!("{it} is deprecated"))
+            }
+            Act::Disable(image) => {
+                self.region.disable(image, now).map(|it| format!("{it} is disabled"))
+            }
+            Act::Enable(image) => {
+                self.region.enable(image, now).map(|it| format!("{it} is enabled"))
+            }
+            Act::Deregister(image) => {
+                self.region.deregister(image, now).map(|it| format!("{it} is deregistered"))
+            }
+            Act::Unshare(image) => {
+                self.region.unshare(image, now).map(|it| format!("{it} is not shared any more"))
+            }
+            Act::Upgrade(target) => self.upgrade(act, target),
+            Act::Pause { reason } => {
+                let pause = json!({"reason": reason, "by": "person", "since": now.to_string()});
+                self.write_ledger(act, json!({"pause": pause}))?;
+                Ok("paused".to_owned())
+            }
+            Act::Resume => {
+                self.write_ledger(act, json!({"pause": null}))?;
+                Ok("resumed".to_owned())
+            }
+            Act::Unlock => self.unlock(act),
+            Act::Apply { manifest } => self.apply(act, manifest),
+            Act::Delete { kind, namespace, name } => {
+                self.delete(act, kind, namespace.as_deref(), name)
+            }
+            Act::Cordon { node } | Act::Uncordon { node } => {
+                let closed = matches!(act, Act::Cordon { .. });
+                let patch = json!({"spec": {"unschedulable": closed.then_some(true)}});
+                self.tell_act(act);
+                self.patch(Actor::Person, kinds::NODE, None, node, patch)
+                    .map_err(|it| told(&it))?;
+                Ok(format!("node {node} is {}", if closed { "cordoned" } else { "uncordoned" }))
+            }
+        }
+    }
+
+    fn tell_act(&mut self, act: &Act) {
+        self.tell(Actor::Person, Fact::Act { what: act.to_string() });
+    }
+
+    fn upgrade(&mut self, act: &Act, target: &Target) -> Result<String, String> {
+        let now = self.now();
+        let (resource, name) = match target {
+            Target::Pool(name) => (kinds::POOL, name.clone()),
+            Target::Node(node) => {
+                let kube = self.kube.borrow();
+                let claim = kube
+                    .server
+                    .all(kinds::CLAIM)
+                    .find(|(_, it)| it["status"]["nodeName"].as_str() == Some(node));
+                let claim = claim.map(|(key, _)| key.name.clone());
+                (kinds::CLAIM, claim.ok_or_else(|| format!("no NodeClaim is of node `{node}`"))?)
+            }
+        };
+        self.tell_act(act);
+        let patch = json!({"metadata": {"annotations": {UPGRADE_ANNOTATION: now.to_string()}}});
+        self.patch(Actor::Person, resource, None, &name, patch).map_err(|it| told(&it))?;
+        Ok(format!("{} {name} is asked to be replaced", resource.kind))
+    }
+
+    /// Writes into the spec of the ledger, and makes the ledger if there is none.
+    fn write_ledger(&mut self, act: &Act, spec: Value) -> Result<(), String> {
+        self.tell_act(act);
+        let name = disruptionledger::NAME;
+        let there = self.kube.borrow().server.get(kinds::LEDGER, "", name).is_some();
+        let answer = if there {
+            self.patch(Actor::Person, kinds::LEDGER, None, name, json!({"spec": spec}))
+        } else {
+            let body = json!({
+                "apiVersion": disruptionledger::NODEMOLT_V1ALPHA1,
+                "kind": disruptionledger::KIND,
+                "metadata": {"name": name},
+                "spec": without_nulls(spec),
+            });
+            self.create(Actor::Person, kinds::LEDGER, None, body)
+        };
+        answer.map(|_| ()).map_err(|it| told(&it))
+    }
+
+    fn unlock(&mut self, act: &Act) -> Result<String, String> {
+        let name = disruptionledger::NAME;
+        let ledger = self.kube.borrow().server.get(kinds::LEDGER, "", name).cloned();
+        let lock = ledger.as_ref().and_then(|it| it.pointer("/status/lock/id")?.as_str());
+        let Some(lock) = lock.map(str::to_owned) else {
+            return Ok("nothing is locked".to_owned());
+        };
+        self.write_ledger(act, json!({"releasedLock": lock}))?;
+        Ok(format!("lock {lock} is released"))
+    }
+
+    fn apply(&mut self, act: &Act, manifest: &str) -> Result<String, String> {
+        let source = Source { name: "manifest".to_owned(), text: manifest.to_owned() };
+        let problems = raw::problems(&source);
+        if let Some(first) = problems.first() {
+            return Err(first.to_string());
+        }
+        self.tell_act(act);
+        let mut names = Vec::new();
+        for object in raw::objects(&source) {
+            names.push(self.apply_object(Actor::Person, object.value)?);
+        }
+        if names.is_empty() {
+            return Err("there is no object in it; write apiVersion, kind and metadata".to_owned());
+        }
+        Ok(format!("applied {}", names.join(", ")))
+    }
+
+    /// As `kubectl apply` does: made, or changed where it is there.
+    pub(super) fn apply_object(&mut self, by: Actor, object: Value) -> Result<String, String> {
+        let text = |at: &str| object.pointer(at).and_then(Value::as_str).map(str::to_owned);
+        let (Some(version), Some(kind)) = (text("/apiVersion"), text("/kind")) else {
+            return Err("apiVersion or kind is missing; write both".to_owned());
+        };
+        let Some(resource) = kinds::of_object(&version, &kind) else {
+            return Err(format!("{kind} of {version} is not served here"));
+        };
+        let name = text("/metadata/name").ok_or_else(|| format!("{kind} has no name"))?;
+        let namespace = resource
+            .namespaced
+            .then(|| text("/metadata/namespace").unwrap_or_else(|| "default".to_owned()));
+        if let Some(namespace) = &namespace {
+            self.ensure_namespace(by, namespace);
+        }
+        let there = {
+            let kube = self.kube.borrow();
+            kube.server.get(resource, namespace.as_deref().unwrap_or_default(), &name).cloned()
+        };
+        let answer = match there {
+            None => {
+                let mut object = object;
+                if let Some(namespace) = &namespace {
+                    object["metadata"]["namespace"] = namespace.clone().into();
+                }
+                self.create(by, resource, namespace.as_deref(), object)
+            }
+            Some(there) => {
+                let mut whole = Value::clone(&there);
+                for (key, value) in object.as_object().into_iter().flatten() {
+                    match key.as_str() {
+                        "metadata" => merge_metadata(&mut whole["metadata"], value),
+                        "status" => {}
+                        _ => whole[key] = value.clone(),
+                    }
+                }
+                let request = Request {
+                    verb: Verb::Replace,
+                    resource,
+                    subresource: None,
+                    namespace: namespace.clone(),
+                    name: Some(name.clone()),
+                    body: Some(whole),
+                };
+                self.kubernetes(by, &request)
+            }
+        };
+        let called = match &namespace {
+            Some(namespace) => format!("{kind} {namespace}/{name}"),
+            None => format!("{kind} {name}"),
+        };
+        answer.map_err(|it| format!("{called}: {}", told(&it)))?;
+        Ok(called)
+    }
+
+    fn ensure_namespace(&mut self, by: Actor, namespace: &str) {
+        if self.kube.borrow().server.get(kinds::NAMESPACE, "", namespace).is_some() {
+            return;
+        }
+        let body = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
+        });
+        // If it cannot be made, what should go into it says why.
+        let _ = self.create(by, kinds::NAMESPACE, None, body);
+    }
+
+    fn create(
+        &mut self,
+        by: Actor,
+        resource: Resource,
+        namespace: Option<&str>,
+        body: Value,
+    ) -> Result<Answer, Refusal> {
+        let request = Request {
+            verb: Verb::Create,
+            resource,
+            subresource: None,
+            namespace: namespace.map(str::to_owned),
+            name: None,
+            body: Some(body),
+        };
+        self.kubernetes(by, &request)
+    }
+
+    fn delete(
+        &mut self,
+        act: &Act,
+        kind: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<String, String> {
+        let meant = |it: &&Resource| {
+            it.kind.eq_ignore_ascii_case(kind) || it.plural.eq_ignore_ascii_case(kind)
+        };
+        let found: Vec<&Resource> = kinds::ALL.iter().filter(meant).collect();
+        let there = |it: &&&Resource| {
+            let namespace = if it.namespaced { namespace.unwrap_or("default") } else { "" };
+            self.kube.borrow().server.get(***it, namespace, name).is_some()
+        };
+        let resource = match (found.iter().find(there), found.first()) {
+            (Some(resource), _) | (None, Some(resource)) => **resource,
+            (None, None) => return Err(format!("`{kind}` is no kind that is served here")),
+        };
+        self.tell_act(act);
+        let request = Request {
+            verb: Verb::Delete,
+            resource,
+            subresource: None,
+            namespace: resource.namespaced.then(|| namespace.unwrap_or("default").to_owned()),
+            name: Some(name.to_owned()),
+            body: None,
+        };
+        self.kubernetes(Actor::Person, &request).map_err(|it| told(&it))?;
+        Ok(format!("{} {name} is deleted", resource.kind))
+    }
+}
+
+fn merge_metadata(there: &mut Value, written: &Value) {
+    for (key, value) in written.as_object().into_iter().flatten() {
+        match (key.as_str(), value.as_object()) {
+            ("labels" | "annotations", Some(members)) => {
+                for (name, value) in members {
+                    there[key][name] = value.clone();
+                }
+            }
+            _ => there[key] = value.clone(),
+        }
+    }
+}
+
+fn without_nulls(value: Value) -> Value {
+    let Value::Object(members) = value else { return value };
+    Value::Object(members.into_iter().filter(|(_, it)| !it.is_null()).collect())
+}
+
+/// Why the API server refused, for people.
+pub(super) fn told(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Status { message, .. } => message.clone(),
+        Refusal::NoAnswer(why) => format!("no answer: {why}"),
+    }
+}

@@ -1,0 +1,218 @@
+//! What do people read of a life?
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use nodemolt_core::budget::BudgetId;
+use nodemolt_core::drain::{PodId, Refused};
+use nodemolt_core::drift::Drift;
+use nodemolt_core::plan::WaitFor;
+use nodemolt_engine::Turn;
+use serde_json::Value;
+
+use crate::replica::commands;
+use crate::trace::{Actor, Fact, ReplicaState, Step, Turned, WaitsFor};
+
+/// What a turn decided about whom.
+pub(super) fn turned(turn: &Turn) -> Turned {
+    let picture = &turn.picture;
+    let wished = picture.fleet.nodes.iter().filter(|(_, it)| it.wish.is_some());
+    let unknown = picture.drifts.iter().filter(|(_, it)| matches!(it, Drift::Unknown(_)));
+    let acts = turn.acts.iter().filter(|it| commands(it)).count();
+    Turned {
+        wished: wished.map(|(name, _)| name.clone()).collect(),
+        starts: picture.plan.start.iter().map(|it| it.node.clone()).collect(),
+        under_way: picture.plan.under_way.iter().cloned().collect(),
+        waits: picture
+            .plan
+            .waiting
+            .iter()
+            .map(|(name, it)| (name.clone(), it.all().map(waits_for).collect()))
+            .collect(),
+        unknown: unknown.map(|(name, _)| name.clone()).collect(),
+        writes: turn.writes,
+        commands: u32::try_from(acts).unwrap_or(u32::MAX),
+    }
+}
+
+/// What a node waits for, by what people would have to look at.
+fn waits_for(it: &WaitFor) -> WaitsFor {
+    let pod = |pod: &PodId| ("Pod", Some(pod.namespace.clone()), Some(pod.name.clone()));
+    let named = |kind: &'static str, name: &str| (kind, None, Some(name.to_owned()));
+    let nobody = |kind: &'static str| (kind, None, None);
+    let (kind, namespace, name) = match it {
+        WaitFor::Unlock { .. } => nobody("Lock"),
+        WaitFor::Resume { .. } => nobody("Pause"),
+        WaitFor::OtherHand { by } => named("Controller", by),
+        WaitFor::Image { .. } => nobody("Image"),
+        WaitFor::ProtectedNode { .. } => nobody("Node"),
+        WaitFor::ProtectedPod { pod: it, .. }
+        | WaitFor::BarePod { pod: it }
+        | WaitFor::HomelessPod { pod: it, .. }
+        | WaitFor::Place { pod: it, .. } => pod(it),
+        WaitFor::Pdb { pod: it, refused } => match budget_of(refused) {
+            Some(pdb) => {
+                let name = pdb.rsplit_once('/').map_or(pdb, |(_, name)| name);
+                ("PodDisruptionBudget", Some(it.namespace.clone()), Some(name.to_owned()))
+            }
+            None => named("Namespace", &it.namespace),
+        },
+        WaitFor::NextTry { .. } => nobody("NextTry"),
+        WaitFor::Capacity { .. } => nobody("Capacity"),
+        WaitFor::Lifetime { .. } => nobody("Lifetime"),
+        WaitFor::Window { policy, .. } => named("ImagePolicy", policy),
+        WaitFor::Reach { .. } => nobody("Rollout"),
+        WaitFor::SharedBudget { pdb, pod, .. } => {
+            let name = pdb.rsplit_once('/').map_or(pdb.as_str(), |(_, name)| name);
+            ("PodDisruptionBudget", Some(pod.namespace.clone()), Some(name.to_owned()))
+        }
+        WaitFor::SharedWorkload { workload, .. } => named("Workload", workload),
+        WaitFor::Budget(shortage) => match &shortage.id {
+            BudgetId::Serial => nobody("Budget"),
+            BudgetId::Disruption { name } => named("NodeDisruptionBudget", name),
+            BudgetId::Class { policy, .. } => named("ImagePolicy", policy),
+            BudgetId::Pool { name } => named("NodePool", name),
+        },
+        WaitFor::Limit { pool, .. } => named("NodePool", pool),
+        WaitFor::Consideration => nobody("Consideration"),
+    };
+    WaitsFor { kind: kind.to_owned(), namespace, name, sentence: it.to_string() }
+}
+
+fn budget_of(refused: &Refused) -> Option<&str> {
+    match refused {
+        Refused::NamespaceTerminating => None,
+        Refused::SeveralBudgets { pdbs } => pdbs.first().map(String::as_str),
+        Refused::Stale { pdb }
+        | Refused::NoneAllowed { pdb }
+        | Refused::Negative { pdb }
+        | Refused::TooManyDisrupted { pdb } => Some(pdb),
+    }
+}
+
+pub(super) fn who(by: Actor) -> Cow<'static, str> {
+    match by {
+        Actor::Operator(number) => Cow::Owned(format!("operator-{number}")),
+        Actor::Person => Cow::Borrowed("a person"),
+        Actor::Kubelet => Cow::Borrowed("kubelet"),
+        Actor::Scheduler => Cow::Borrowed("scheduler"),
+        Actor::Controllers => Cow::Borrowed("controllers"),
+        Actor::Cloud => Cow::Borrowed("EC2"),
+        Actor::Publisher => Cow::Borrowed("publisher"),
+        Actor::Fate => Cow::Borrowed("fate"),
+    }
+}
+
+/// One step as one line.
+pub fn line(step: &Step) -> String {
+    let what = match &step.fact {
+        Fact::Stored { resource, object, old } => {
+            let verb = if old.is_some() { "changes" } else { "makes" };
+            let told = told(object, old.as_deref());
+            format!("{verb} {} {}{told}", resource.kind, name(object))
+        }
+        Fact::Removed { resource, last } => format!("{} {} is gone", resource.kind, name(last)),
+        Fact::Evicted { namespace, pod, code, .. } => format!("evicts {namespace}/{pod}: {code}"),
+        Fact::PodDeleted { namespace, pod, .. } => format!("deletes pod {namespace}/{pod}"),
+        Fact::LaunchAsked { token, machine, made, error } => match (machine, error) {
+            (Some(machine), _) if *made => format!("launches {machine} with token {token}"),
+            (Some(machine), _) => format!("asks again with token {token}: {machine}"),
+            (None, Some(error)) => format!("asks with token {token} for a machine: {error}"),
+            (None, None) => format!("asks with token {token} for a machine: none"),
+        },
+        Fact::TerminateAsked { machine } => format!("terminates {machine}"),
+        Fact::Machine(it) => format!(
+            "machine {} is {}: {} in {} with {}",
+            it.id, it.state, it.instance_type, it.zone, it.image
+        ),
+        Fact::Image(it) => format!(
+            "image {} ({}) {}{}",
+            it.id,
+            it.name,
+            if it.launchable { "can be launched" } else { "cannot be launched" },
+            if it.deprecated { ", deprecated" } else { "" }
+        ),
+        Fact::Turned(it) => format!(
+            "turns: {} wished, {} start, {} under way, {} wait, {} unknown, {} writes, {} commands",
+            it.wished.len(),
+            it.starts.len(),
+            it.under_way.len(),
+            it.waits.len(),
+            it.unknown.len(),
+            it.writes,
+            it.commands
+        ),
+        Fact::Replica { number, state } => {
+            let state = match state {
+                ReplicaState::Started => "starts",
+                ReplicaState::Leads => "leads",
+                ReplicaState::Follows => "does not lead any more",
+                ReplicaState::Crashed => "crashes",
+            };
+            format!("operator-{number} {state}")
+        }
+        Fact::Fault { what } => format!("fault: {what}"),
+        Fact::FaultsEnd => "nothing more goes wrong".to_owned(),
+        Fact::Act { what } | Fact::Published { what } => what.clone(),
+    };
+    format!("{}  {:<12} {what}", step.at, who(step.by))
+}
+
+fn name(object: &Value) -> String {
+    let text = |at: &str| object.pointer(at).and_then(Value::as_str);
+    let name = text("/metadata/name").unwrap_or("?");
+    match text("/metadata/namespace") {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None => name.to_owned(),
+    }
+}
+
+/// What changed, where that is one word.
+fn told(object: &Value, old: Option<&Value>) -> String {
+    let changed = |at: &str| {
+        let new = object.pointer(at);
+        let same = old.is_some_and(|old| old.pointer(at) == new);
+        if same { None } else { new.and_then(Value::as_str).map(str::to_owned) }
+    };
+    let mut told = Vec::new();
+    for (word, at) in [
+        ("is being deleted since", "/metadata/deletionTimestamp"),
+        ("phase", "/status/phase"),
+        ("on", "/spec/nodeName"),
+        ("held by", "/spec/holderIdentity"),
+    ] {
+        if let Some(value) = changed(at) {
+            told.push(format!("{word} {value}"));
+        }
+    }
+    if told.is_empty() { String::new() } else { format!(": {}", told.join(", ")) }
+}
+
+/// The last steps before now, each in a line: what a life that failed prints.
+pub fn last_lines(world: &super::World, count: usize) -> String {
+    lines_before(world, world.trace().len(), count)
+}
+
+/// The last steps up to one, each in a line.
+fn lines_before(world: &super::World, end: usize, count: usize) -> String {
+    let steps = &world.trace()[..end.min(world.trace().len())];
+    let first = steps.len().saturating_sub(count);
+    steps[first..].iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// So many events are told of a life in which a law was broken.
+const EVENTS_TOLD: usize = 20;
+
+/// What is printed when a seed breaks a law: which, the last events up to then, and how to see it again.
+pub fn failure(world: &super::World, replay: &str) -> Option<String> {
+    let first = world.violations().first()?;
+    let mut text = String::new();
+    for it in world.violations() {
+        // Nothing fails to be written into a text.
+        let _ = writeln!(text, "broken: {}", it.violation);
+    }
+    let events = lines_before(world, first.step + 1, EVENTS_TOLD);
+    let _ = writeln!(text, "the last {EVENTS_TOLD} events before the first:\n{events}");
+    let _ = writeln!(text, "to see it again: {replay}");
+    Some(text)
+}

@@ -1,0 +1,357 @@
+//! What goes wrong now?
+//!
+//! Faults that last, and how they bend what is sent, answered and told. Without any, calls take
+//! milliseconds and watches lag a little: that is good weather, and not no weather.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_cluster::resources;
+use nodemolt_cluster::transport::Resource;
+use nodemolt_core::seen::Kind;
+use serde_json::{Value, json};
+
+use super::{Event, World};
+use crate::act::Behaviour;
+use crate::dice::Dice;
+use crate::faults::{Fault, Moment, Service, Whom};
+use crate::kinds;
+use crate::kube::{Fate, KubeFault};
+use crate::replica::{ProcessEvent, after};
+use crate::trace::{Actor, Fact};
+
+#[derive(Debug, Default)]
+pub(super) struct Weather {
+    next: u64,
+    active: BTreeMap<u64, Active>,
+    /// Crashes that wait for their moment.
+    armed: Vec<(Whom, Moment, SignedDuration)>,
+}
+
+#[derive(Debug)]
+struct Active {
+    fault: Fault,
+    /// What it replaced, to be put back.
+    before: Option<Value>,
+}
+
+/// From the API server to a watch that does not lag, in milliseconds.
+const LAG: (i64, i64) = (2, 150);
+
+impl Weather {
+    fn faults(&self) -> impl Iterator<Item = &Fault> {
+        self.active.values().map(|it| &it.fault)
+    }
+
+    /// The worst of those that are on.
+    fn percent(&self, of: impl Fn(&Fault) -> Option<u8>) -> u64 {
+        u64::from(self.faults().filter_map(of).max().unwrap_or(0))
+    }
+
+    pub(super) fn loses_request(&self, dice: &mut Dice) -> bool {
+        let percent = self.percent(|it| {
+            if let Fault::LoseRequests { percent, .. } = it { Some(*percent) } else { None }
+        });
+        percent > 0 && dice.chance(percent * 10)
+    }
+
+    pub(super) fn loses_answer(&self, dice: &mut Dice) -> bool {
+        let percent = self.percent(|it| {
+            if let Fault::LoseAnswers { percent, .. } = it { Some(*percent) } else { None }
+        });
+        percent > 0 && dice.chance(percent * 10)
+    }
+
+    pub(super) fn conflicts(&self, dice: &mut Dice) -> bool {
+        let percent = self.percent(|it| {
+            if let Fault::Conflicts { percent, .. } = it { Some(*percent) } else { None }
+        });
+        percent > 0 && dice.chance(percent * 10)
+    }
+
+    pub(super) fn late_by(&self, dice: &mut Dice) -> Option<SignedDuration> {
+        let (percent, by) = self
+            .faults()
+            .filter_map(|it| {
+                let Fault::LateAnswers { percent, by, .. } = it else { return None };
+                Some((*percent, *by))
+            })
+            .max()?;
+        dice.chance(u64::from(percent) * 10).then_some(by)
+    }
+
+    pub(super) fn throttles(&self, service: Service) -> bool {
+        self.faults().any(|it| matches!(it, Fault::Throttle { whom, .. } if *whom == service))
+    }
+
+    /// What becomes of a machine that runs now.
+    pub(super) fn fate(&self, image: Behaviour) -> Fate {
+        let any = |of: fn(&Fault) -> bool| self.faults().any(of);
+        match image {
+            Behaviour::Stillborn => Fate::NeverJoins,
+            _ if any(|it| matches!(it, Fault::NeverJoins { .. })) => Fate::NeverJoins,
+            Behaviour::NeverReady => Fate::NeverReady,
+            _ if any(|it| matches!(it, Fault::NeverReady { .. })) => Fate::NeverReady,
+            Behaviour::Flapping => Fate::Flaps,
+            Behaviour::Good => Fate::Well,
+        }
+    }
+
+    /// When a watch tells of what has just happened.
+    pub(super) fn hears_at(
+        &self,
+        resource: Resource,
+        now: Timestamp,
+        dice: &mut Dice,
+    ) -> Timestamp {
+        let usual =
+            dice.span(SignedDuration::from_millis(LAG.0), SignedDuration::from_millis(LAG.1));
+        let kind = resources::watched(resource).map(nodemolt_api::eyes::Watched::kind);
+        let lags = self.faults().filter_map(|it| {
+            let Fault::WatchLag { kind: of, by, .. } = it else { return None };
+            concerns(*of, kind).then_some(*by)
+        });
+        after(now, usual + lags.max().unwrap_or(SignedDuration::ZERO))
+    }
+
+    /// The crash that waits for this moment of this replica, if one does.
+    pub(super) fn strikes(
+        &mut self,
+        number: u8,
+        leads: bool,
+        moment: Moment,
+    ) -> Option<SignedDuration> {
+        let meant = |whom: Whom| match whom {
+            Whom::Replica(it) => it == number,
+            Whom::Leader => leads,
+        };
+        let at = self.armed.iter().position(|(whom, when, _)| meant(*whom) && *when == moment)?;
+        Some(self.armed.remove(at).2)
+    }
+}
+
+fn concerns(of: Option<Kind>, kind: Option<Kind>) -> bool {
+    of.is_none() || of == kind
+}
+
+impl World {
+    /// Something goes wrong from now on.
+    pub(super) fn fault(&mut self, fault: &Fault) -> Result<String, String> {
+        let now = self.now();
+        if *fault == Fault::End {
+            self.end_faults();
+            return Ok("nothing more goes wrong".to_owned());
+        }
+        let whom = self.check(fault)?;
+        self.tell(Actor::Fate, Fact::Fault { what: fault.to_string() });
+        let mut before = None;
+        match fault {
+            Fault::Crash { whom: meant, when, down } => {
+                match (when, whom) {
+                    (Moment::Now, Some(number)) => self.crash(number, *down),
+                    (Moment::Now, None) => {}
+                    (Moment::BeforeSend | Moment::AfterSend | Moment::AfterAnswer, _) => {
+                        self.weather.armed.push((*meant, *when, *down));
+                    }
+                }
+                return Ok(String::new());
+            }
+            Fault::Freeze { lasts, .. } => {
+                let until = after(now, *lasts);
+                if let Some(number) = whom {
+                    self.replicas[usize::from(number)].frozen_until = Some(until);
+                    self.put(until, Event::Thaws(number));
+                }
+                return Ok(String::new());
+            }
+            Fault::Skew { seconds, .. } => {
+                if let Some(number) = whom {
+                    self.skew(number, SignedDuration::from_secs(*seconds));
+                }
+                return Ok(String::new());
+            }
+            Fault::NodeDies { node } => {
+                let id = self.region.machine_of_node(node).map(|it| it.id.0.clone());
+                if let Some(id) = id {
+                    let due = self.region.end(&id, now, &mut self.dice.region);
+                    self.put_region(due);
+                }
+                return Ok(String::new());
+            }
+            Fault::WatchDrop { kind } => {
+                self.drop_watches(*kind);
+                return Ok(String::new());
+            }
+            Fault::Throttle { whom, .. } => {
+                self.region.throttled.insert(*whom);
+            }
+            Fault::NoCapacity { instance_type, zone, .. } => {
+                self.region.no_capacity.push((instance_type.clone(), zone.clone()));
+            }
+            Fault::NodeFlaps { node, .. } => self.change_fate(node, Fate::Flaps),
+            Fault::PdbNever { namespace, name, .. } => {
+                let none = json!({"maxUnavailable": 0, "minAvailable": null});
+                before = self.change_pdb(namespace, name, &none);
+            }
+            Fault::LoseRequests { .. }
+            | Fault::LoseAnswers { .. }
+            | Fault::LateAnswers { .. }
+            | Fault::Conflicts { .. }
+            | Fault::NeverJoins { .. }
+            | Fault::NeverReady { .. }
+            | Fault::WatchLag { .. }
+            | Fault::End => {}
+        }
+        self.weather.next += 1;
+        let number = self.weather.next;
+        self.weather.active.insert(number, Active { fault: fault.clone(), before });
+        if let Some(lasts) = fault.lasts() {
+            self.put(after(now, lasts), Event::FaultEnds(number));
+        }
+        Ok(String::new())
+    }
+
+    /// Whom it strikes, or why it cannot.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others name nobody")]
+    fn check(&self, fault: &Fault) -> Result<Option<u8>, String> {
+        match fault {
+            Fault::Crash { whom, .. } | Fault::Freeze { whom, .. } | Fault::Skew { whom, .. } => {
+                match whom {
+                    Whom::Replica(number) if usize::from(*number) < self.replicas.len() => {
+                        Ok(Some(*number))
+                    }
+                    Whom::Replica(number) => Err(format!(
+                        "there is no operator-{number}; there are {} of us, from operator-0 on",
+                        self.replicas.len()
+                    )),
+                    Whom::Leader => Ok(self.leader()),
+                }
+            }
+            Fault::NodeDies { node } | Fault::NodeFlaps { node, .. } => {
+                match self.region.machine_of_node(node) {
+                    Some(_) => Ok(None),
+                    None => Err(format!("no machine that runs is node `{node}`")),
+                }
+            }
+            Fault::PdbNever { namespace, name, .. } => {
+                match self.kube.borrow().server.get(kinds::PDB, namespace, name) {
+                    Some(_) => Ok(None),
+                    None => Err(format!("there is no PodDisruptionBudget {namespace}/{name}")),
+                }
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Who leads, by their own belief: the one whose lease runs longest.
+    pub(super) fn leader(&self) -> Option<u8> {
+        let processes = self.replicas.iter().filter_map(|it| it.process.as_ref());
+        processes.filter(|it| it.leads()).map(|it| it.number).next()
+    }
+
+    pub(super) fn skew(&mut self, number: u8, wrong_by: SignedDuration) {
+        let Some(replica) = self.replicas.get_mut(usize::from(number)) else { return };
+        replica.wrong_by = wrong_by;
+        if let Some(process) = &replica.process {
+            process.clock.set_wrong_by(wrong_by);
+        }
+    }
+
+    fn drop_watches(&mut self, kind: Option<Kind>) {
+        let now = self.now();
+        let revision = self.kube.borrow().server.revision();
+        let mut due = Vec::new();
+        for process in self.replicas.iter_mut().filter_map(|it| it.process.as_mut()) {
+            for (resource, watched) in resources::WATCHED {
+                if !concerns(kind, Some(watched.kind())) {
+                    continue;
+                }
+                process.lose_watch(resource);
+                if process.hears_of(resource, revision) {
+                    let at = self.weather.hears_at(resource, now, &mut self.dice.watch);
+                    due.push((at, Event::Process(process.id, ProcessEvent::Deliver(resource))));
+                }
+            }
+        }
+        for (at, event) in due {
+            self.put(at, event);
+        }
+    }
+
+    fn change_fate(&mut self, node: &str, fate: Fate) {
+        let Some(id) = self.region.machine_of_node(node).map(|it| it.id.0.clone()) else { return };
+        let fault = KubeFault::Machine { id, fate };
+        let now = self.now();
+        let due = self.kube.borrow_mut().fault(&fault, now, &mut self.dice.kube);
+        self.put_kube(due);
+    }
+
+    /// What it said before.
+    fn change_pdb(&mut self, namespace: &str, name: &str, spec: &Value) -> Option<Value> {
+        let found = self.kube.borrow().server.get(kinds::PDB, namespace, name).cloned()?;
+        let old = json!({
+            "maxUnavailable": found["spec"].get("maxUnavailable").cloned(),
+            "minAvailable": found["spec"].get("minAvailable").cloned(),
+        });
+        self.patch(Actor::Fate, kinds::PDB, Some(namespace), name, json!({"spec": spec})).ok()?;
+        Some(old)
+    }
+
+    /// One fault is over.
+    pub(super) fn lift(&mut self, number: u64) {
+        let Some(Active { fault, before }) = self.weather.active.remove(&number) else { return };
+        match &fault {
+            Fault::Throttle { whom, .. } => {
+                if !self.weather.throttles(*whom) {
+                    self.region.throttled.remove(whom);
+                }
+            }
+            Fault::NoCapacity { instance_type, zone, .. } => {
+                let lack = (instance_type.clone(), zone.clone());
+                if let Some(at) = self.region.no_capacity.iter().position(|it| *it == lack) {
+                    self.region.no_capacity.remove(at);
+                }
+            }
+            Fault::NodeFlaps { node, .. } => self.change_fate(node, Fate::Well),
+            Fault::PdbNever { namespace, name, .. } => {
+                if let Some(before) = &before {
+                    self.change_pdb(namespace, name, before);
+                }
+            }
+            Fault::Crash { .. }
+            | Fault::Freeze { .. }
+            | Fault::Skew { .. }
+            | Fault::LoseRequests { .. }
+            | Fault::LoseAnswers { .. }
+            | Fault::LateAnswers { .. }
+            | Fault::Conflicts { .. }
+            | Fault::NeverJoins { .. }
+            | Fault::NeverReady { .. }
+            | Fault::NodeDies { .. }
+            | Fault::WatchLag { .. }
+            | Fault::WatchDrop { .. }
+            | Fault::End => {}
+        }
+    }
+
+    /// From here on nothing more goes wrong.
+    fn end_faults(&mut self) {
+        let now = self.now();
+        let numbers: Vec<u64> = self.weather.active.keys().copied().collect();
+        for number in numbers {
+            self.lift(number);
+        }
+        self.weather.armed.clear();
+        for number in 0..self.replicas.len() {
+            let number = u8::try_from(number).unwrap_or(u8::MAX);
+            self.skew(number, SignedDuration::ZERO);
+            if self.replicas[usize::from(number)].frozen_until.is_some() {
+                self.replicas[usize::from(number)].frozen_until = Some(now);
+                self.put(now, Event::Thaws(number));
+            }
+        }
+        let due = self.kube.borrow_mut().fault(&KubeFault::Over, now, &mut self.dice.kube);
+        self.put_kube(due);
+        self.tell(Actor::Fate, Fact::FaultsEnd);
+    }
+}
