@@ -216,6 +216,11 @@ const CASES: &[(&str, &[Act], &str)] = &[
         "Ok(Forbidden { namespace_terminating: false",
     ),
     (
+        "a budget's status is never negative",
+        &[Act::MakePdb(0, false), Act::JudgePdb(0, -1, 1, 1)],
+        "422 Invalid",
+    ),
+    (
         "evict: a namespace that goes",
         &[Act::EvictInGoing(0)],
         "Ok(Forbidden { namespace_terminating: true",

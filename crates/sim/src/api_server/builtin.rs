@@ -138,7 +138,18 @@ pub(super) fn settle_status(resource: Resource, old: &Value, new: &mut Value) ->
             remove(new, &["spec"]);
         }
     }
-    check_change(resource, old, new)
+    let mut wrong = check_change(resource, old, new);
+    if resource == kinds::PDB {
+        for field in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
+            let count = whole(new, &["status", field]).unwrap_or(0);
+            if count < 0 {
+                let detail = "must be greater than or equal to 0";
+                let field = format!("status.{field}");
+                wrong.push(Wrong::invalid(&field, &count.to_string(), detail));
+            }
+        }
+    }
+    wrong
 }
 
 /// What Go would leave out when it writes an object.
