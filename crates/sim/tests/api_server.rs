@@ -640,6 +640,7 @@ fn every_change_leaves_a_fact_and_nothing_else_does() {
         "stored nodes true",
         "stored pods false",
         "deleted p",
+        "stored pods true",
         "removed pods",
     ];
     assert_eq!(facts, expected);

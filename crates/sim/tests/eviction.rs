@@ -235,7 +235,6 @@ fn a_budget_gives_places_until_there_are_none() {
         ("the last place", with(status(1, 2, 1)), Answer::Done, 0, Gone::Leaves),
         ("no place", with(status(0, 1, 1)), NOT_NOW, 0, Gone::Stays),
         ("its controller lags", with(stale), WAIT, 2, Gone::Stays),
-        ("nonsense", with(status(-1, 1, 1)), Answer::No(403, &[], None), -1, Gone::Stays),
         ("too many at once", with(full), Answer::No(403, &[], None), 1, Gone::Stays),
     ] {
         let allowed = Some(allowed);
