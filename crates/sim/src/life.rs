@@ -83,6 +83,11 @@ impl Life {
     }
 
     pub fn live(&self) -> Result<Report, String> {
+        self.watched().map(|(_, report)| report)
+    }
+
+    /// The same, with the world at its end: whoever wants to see every step.
+    pub fn watched(&self) -> Result<(World, Report), String> {
         let scenario = Scenario::read("life", &self.world.text).map_err(|problems| {
             problems.iter().fold(String::new(), |mut all, it| {
                 let _ = writeln!(all, "{it}");
@@ -124,7 +129,8 @@ impl Life {
         }
         world.run(QUIET_FOR);
         world.at_rest();
-        Ok(self.report(&mut world, settled_after))
+        let report = self.report(&mut world, settled_after);
+        Ok((world, report))
     }
 
     fn report(&self, world: &mut World, settled_after: Option<SignedDuration>) -> Report {
@@ -219,7 +225,8 @@ impl std::fmt::Display for Tally {
 impl Report {
     /// What a person needs who wants to see it again.
     pub fn complaint(&self) -> String {
-        let mut told = format!("seed {}: see it with `nodemolt sim replay --seed {}`\n", self.seed, self.seed);
+        let mut told =
+            format!("seed {}: see it with `nodemolt sim replay --seed {}`\n", self.seed, self.seed);
         for it in &self.violations {
             let _ = writeln!(told, "  {it}");
         }

@@ -262,13 +262,19 @@ impl Drawing {
     /// The nodes of a pool, of one type or of two.
     fn group(&mut self, pool: &str, processor: &Processor, nodes: u64, expires: bool) {
         let old = format!("amazon-eks-node-al2023-{}-standard-1.35-v20260901", processor.in_names);
-        let first = if nodes > 2 && self.dice.chance(600) { self.dice.between(1, nodes - 1) } else { nodes };
+        let first = if nodes > 2 && self.dice.chance(600) {
+            self.dice.between(1, nodes - 1)
+        } else {
+            nodes
+        };
         let mut at = 0;
         for count in [first, nodes - first].into_iter().filter(|it| *it > 0) {
-            let Some((instance_type, cpu, memory)) = self.dice.pick(processor.types).copied() else {
+            let Some((instance_type, cpu, memory)) = self.dice.pick(processor.types).copied()
+            else {
                 continue;
             };
-            let names: Vec<String> = (at..at + count).map(|it| format!("{pool}-node-{it}")).collect();
+            let names: Vec<String> =
+                (at..at + count).map(|it| format!("{pool}-node-{it}")).collect();
             let claims = (at..at + count).map(|it| format!("{pool}-{it}"));
             self.drawn.nodes.extend(names.iter().cloned().zip(claims));
             at += count;
@@ -290,21 +296,25 @@ impl Drawing {
         let name = |version: &str| {
             format!("amazon-eks-node-al2023-{}-standard-1.35-{version}", processor.in_names)
         };
-        let id = |digit: char| format!("ami-{}{digit}", if processor.word == "arm64" { "0000000" } else { "1000000" });
-        let days = |count: i64| SignedDuration::from_hours(24 * count);
-        let before = |age: SignedDuration| {
-            self.start.saturating_sub(age).unwrap_or(self.start).to_string()
+        let id = |digit: char| {
+            format!("ami-{}{digit}", if processor.word == "arm64" { "0000000" } else { "1000000" })
         };
-        self.images.push(json!({"name": name("v20260901"), "id": id('a'), "created": before(days(60))}));
+        let days = |count: i64| SignedDuration::from_hours(24 * count);
+        let before =
+            |age: SignedDuration| self.start.saturating_sub(age).unwrap_or(self.start).to_string();
+        self.images
+            .push(json!({"name": name("v20260901"), "id": id('a'), "created": before(days(60))}));
         let class = "nodemolt.dev/general".to_owned();
         match self.arrival {
             Arrival::There => {
                 let created = before(days(10));
-                self.images.push(json!({"name": name("v20261101"), "id": id('b'), "created": created}));
+                self.images
+                    .push(json!({"name": name("v20261101"), "id": id('b'), "created": created}));
             }
             Arrival::Ripens => {
                 let created = before(days(7) - SignedDuration::from_mins(7));
-                self.images.push(json!({"name": name("v20261101"), "id": id('b'), "created": created}));
+                self.images
+                    .push(json!({"name": name("v20261101"), "id": id('b'), "created": created}));
             }
             Arrival::Published => {
                 self.drawn.to_publish.push(format!("{} --id {}", name("v20261101"), id('b')));
@@ -403,9 +413,8 @@ impl Drawing {
     }
 
     fn document(&mut self, version: &str, kind: &str, metadata: Value, spec: Value) {
-        self.documents.push(
-            json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}),
-        );
+        self.documents
+            .push(json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}));
     }
 
     /// JSON is YAML.

@@ -23,7 +23,9 @@ type Draws = fn(&Drawn, &mut Dice) -> Option<Fault>;
 /// Every kind of fault.
 const KINDS: [Draws; 19] = [
     |_, dice| Some(Fault::Crash { whom: whom(dice), when: moment(dice), down: DOWN }),
-    |_, dice| Some(Fault::Crash { whom: Whom::Leader, when: moment(dice), down: seconds(dice, 5, 300) }),
+    |_, dice| {
+        Some(Fault::Crash { whom: Whom::Leader, when: moment(dice), down: seconds(dice, 5, 300) })
+    },
     |_, dice| Some(Fault::Freeze { whom: Whom::Leader, lasts: seconds(dice, 10, 120) }),
     |drawn, dice| {
         let whom = Whom::Replica(u8::try_from(dice.below(u64::from(drawn.replicas))).ok()?);
@@ -61,7 +63,11 @@ const KINDS: [Draws; 19] = [
     |_, dice| Some(Fault::WatchDrop { kind: kind(dice) }),
 ];
 
-pub(super) fn draw(drawn: &Drawn, unrest: SignedDuration, dice: &mut Dice) -> Vec<(SignedDuration, Act)> {
+pub(super) fn draw(
+    drawn: &Drawn,
+    unrest: SignedDuration,
+    dice: &mut Dice,
+) -> Vec<(SignedDuration, Act)> {
     let mut script = faults(drawn, unrest, &mut dice.fork("faults"));
     script.extend(people(drawn, unrest, &mut dice.fork("people")));
     for image in &drawn.to_publish {
