@@ -23,7 +23,7 @@ use nodemolt_core::image::AccountId;
 pub use act::{Act, Done, Errand, Intent, Question};
 pub use hands::{Hands, perform};
 pub use memory::Memory;
-pub use picture::{Picture, look};
+pub use picture::{Picture, lacks, look};
 pub use turn::{ObserveError, Turn, turn};
 
 /// What a process is told when it starts.

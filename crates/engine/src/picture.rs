@@ -17,6 +17,7 @@ use nodemolt_core::replace::{Replacement, Step};
 use nodemolt_core::seen::View;
 
 use crate::Config;
+use crate::act::Question;
 use crate::decide::fleet::Readings;
 use crate::decide::going::Going;
 use crate::decide::{Sight, decide};
@@ -106,4 +107,16 @@ pub fn look(
     now: Timestamp,
 ) -> Picture {
     decide(memory, &Sight::new(config, view, records, now)).picture
+}
+
+/// What the picture lacks now. Whoever only looks asks these, tells the memory ([`Memory::done`]) and
+/// looks again: an answer may lead to another question.
+pub fn lacks(
+    memory: &mut Memory,
+    config: &Config,
+    view: &View,
+    records: &Records,
+    now: Timestamp,
+) -> Vec<Question> {
+    decide(memory, &Sight::new(config, view, records, now)).questions.into_iter().collect()
 }

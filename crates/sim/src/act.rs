@@ -273,7 +273,7 @@ pub(crate) fn read_architecture(text: &str) -> Result<Architecture, String> {
             Architecture::Other(_) => {
                 Err(format!("`{other}` is no architecture that we boot: x86_64 or arm64"))
             }
-            known => Ok(known),
+            known @ (Architecture::X86_64 | Architecture::Arm64) => Ok(known),
         },
     }
 }

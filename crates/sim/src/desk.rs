@@ -121,13 +121,11 @@ impl Future for Waiting {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Reply> {
         let mut inner = self.desk.0.borrow_mut();
         let Some(slot) = inner.waiting.get_mut(&self.call) else { return Poll::Pending };
-        match slot.reply.take() {
-            Some(reply) => Poll::Ready(reply),
-            None => {
-                slot.waker = Some(context.waker().clone());
-                Poll::Pending
-            }
+        if let Some(reply) = slot.reply.take() {
+            return Poll::Ready(reply);
         }
+        slot.waker = Some(context.waker().clone());
+        Poll::Pending
     }
 }
 
@@ -150,22 +148,21 @@ const ANOTHER_KIND: &str = "the answer was of another kind";
 impl Transport for Wire {
     async fn send(&self, request: &Request) -> Result<Answer, Refusal> {
         let call = Call::Kubernetes(Box::new(request.clone()));
-        match self.desk.send(self.process, call).await {
-            Reply::Kubernetes(answer) => answer,
-            Reply::Lost(why) => Err(Refusal::NoAnswer(why.to_owned())),
-            Reply::Ask(_)
-            | Reply::Offered(_)
-            | Reply::Network(_)
-            | Reply::Done(_)
-            | Reply::Launch(_)
-            | Reply::Machines(_) => Err(Refusal::NoAnswer(ANOTHER_KIND.to_owned())),
+        let reply = self.desk.send(self.process, call).await;
+        if let Reply::Kubernetes(answer) = reply {
+            answer
+        } else {
+            Err(Refusal::NoAnswer(why_none(&reply).to_owned()))
         }
     }
 }
 
+fn why_none(reply: &Reply) -> &'static str {
+    if let Reply::Lost(why) = reply { why } else { ANOTHER_KIND }
+}
+
 fn unreachable_cloud<T>(reply: &Reply) -> Result<T, CloudError> {
-    let why = if let Reply::Lost(why) = reply { *why } else { ANOTHER_KIND };
-    Err(CloudError::Unreachable(why.to_owned()))
+    Err(CloudError::Unreachable(why_none(reply).to_owned()))
 }
 
 impl Cloud for Wire {
@@ -185,50 +182,41 @@ impl Cloud for Wire {
     }
 
     async fn offered(&self) -> Result<Offered, CloudError> {
-        match self.desk.send(self.process, Call::Offered).await {
-            Reply::Offered(answer) => answer.map(|it| *it),
-            other => unreachable_cloud(&other),
+        let reply = self.desk.send(self.process, Call::Offered).await;
+        if let Reply::Offered(answer) = reply {
+            answer.map(|it| *it)
+        } else {
+            unreachable_cloud(&reply)
         }
     }
 
     async fn network(&self, ask: &NetworkAsk) -> Result<Network, CloudError> {
-        match self.desk.send(self.process, Call::Network(ask.clone())).await {
-            Reply::Network(answer) => answer,
-            other => unreachable_cloud(&other),
-        }
+        let reply = self.desk.send(self.process, Call::Network(ask.clone())).await;
+        if let Reply::Network(answer) = reply { answer } else { unreachable_cloud(&reply) }
     }
 
     async fn prepare(&self, template: &Template) -> Result<(), CloudError> {
-        match self.desk.send(self.process, Call::Prepare(Box::new(template.clone()))).await {
-            Reply::Done(answer) => answer,
-            other => unreachable_cloud(&other),
-        }
+        let reply = self.desk.send(self.process, Call::Prepare(Box::new(template.clone()))).await;
+        if let Reply::Done(answer) = reply { answer } else { unreachable_cloud(&reply) }
     }
 
     async fn launch(&self, request: &LaunchRequest) -> Result<Launched, LaunchError> {
-        match self.desk.send(self.process, Call::Launch(Box::new(request.clone()))).await {
-            Reply::Launch(answer) => answer,
-            Reply::Lost(why) => Err(LaunchError::Unanswered(why.to_owned())),
-            Reply::Kubernetes(_)
-            | Reply::Ask(_)
-            | Reply::Offered(_)
-            | Reply::Network(_)
-            | Reply::Done(_)
-            | Reply::Machines(_) => Err(LaunchError::Unanswered(ANOTHER_KIND.to_owned())),
+        let call = Call::Launch(Box::new(request.clone()));
+        let reply = self.desk.send(self.process, call).await;
+        if let Reply::Launch(answer) = reply {
+            answer
+        } else {
+            Err(LaunchError::Unanswered(why_none(&reply).to_owned()))
         }
     }
 
     async fn machines(&self) -> Result<Vec<Machine>, CloudError> {
-        match self.desk.send(self.process, Call::Machines).await {
-            Reply::Machines(answer) => answer,
-            other => unreachable_cloud(&other),
-        }
+        let reply = self.desk.send(self.process, Call::Machines).await;
+        if let Reply::Machines(answer) = reply { answer } else { unreachable_cloud(&reply) }
     }
 
     async fn terminate(&self, machine: &MachineId) -> Result<(), CloudError> {
-        match self.desk.send(self.process, Call::Terminate(machine.clone())).await {
-            Reply::Done(answer) => answer,
-            other => unreachable_cloud(&other),
-        }
+        let reply = self.desk.send(self.process, Call::Terminate(machine.clone())).await;
+        if let Reply::Done(answer) = reply { answer } else { unreachable_cloud(&reply) }
     }
 }

@@ -411,10 +411,7 @@ impl fmt::Display for Fault {
             }
             Self::End => write!(out, "end")?,
         }
-        let lasts = match self {
-            Self::Crash { down, .. } => Some(*down),
-            other => other.lasts(),
-        };
+        let lasts = if let Self::Crash { down, .. } = self { Some(*down) } else { self.lasts() };
         match lasts {
             Some(lasts) => write!(out, " for {}", length::write(lasts)),
             None => Ok(()),

@@ -180,6 +180,21 @@ impl Kube {
         }
     }
 
+    /// How long machines take from running to joining, and from joining to being ready: a third less or
+    /// more. What is `None` stays as it is.
+    pub fn set_boot(&mut self, joins: Option<SignedDuration>, ready: Option<SignedDuration>) {
+        let about = |it: SignedDuration| {
+            let millis = i64::try_from(it.as_millis()).unwrap_or(i64::MAX / 4);
+            (millis / 3 * 2, millis / 3 * 4)
+        };
+        if let Some(joins) = joins {
+            self.pace.joins = about(joins);
+        }
+        if let Some(ready) = ready {
+            self.pace.becomes_ready = about(ready);
+        }
+    }
+
     /// What is due happens.
     pub fn on(&mut self, event: &KubeEvent, now: Timestamp, dice: &mut Dice) -> Due {
         let mut due = match event {
@@ -264,7 +279,7 @@ impl Kube {
                 self.pace.never_ready.insert((namespace.clone(), prefix.clone()));
             }
             KubeFault::Over => {
-                self.pace = Pace::default();
+                self.pace = self.pace.healed();
                 let ids: Vec<String> = self.machines.keys().cloned().collect();
                 for id in ids {
                     due.extend(self.change_fate(&id, Fate::Well, now, dice));

@@ -2,6 +2,8 @@
 //!
 //! People write `90s`, `1h30m`, `8d` or `2w`; a day has 24 hours here, because simulated days do.
 
+use std::fmt::Write as _;
+
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 
 /// Longer than anybody simulates, short enough that no sum of a few overflows.
@@ -28,12 +30,13 @@ pub fn write(length: SignedDuration) -> String {
         let count = rest / seconds;
         rest %= seconds;
         if count > 0 {
-            text.push_str(&format!("{count}{unit}"));
+            // Nothing fails to be written into a text.
+            let _ = write!(text, "{count}{unit}");
         }
     }
     let milliseconds = length.subsec_millis();
     if milliseconds > 0 {
-        text.push_str(&format!("{milliseconds}ms"));
+        let _ = write!(text, "{milliseconds}ms");
     }
     if text.is_empty() { "0s".to_owned() } else { text }
 }

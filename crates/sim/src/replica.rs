@@ -166,7 +166,7 @@ impl Process {
     }
 
     /// What it begins with.
-    pub(crate) fn begins(&self, now: Timestamp) -> Due {
+    pub(crate) fn begins(now: Timestamp) -> Due {
         vec![(now, ProcessEvent::Renew), (after(now, BOOKMARKS_APART), ProcessEvent::Bookmarks)]
     }
 

@@ -98,20 +98,16 @@ pub struct Reservation {
 pub struct Boot {
     /// From the launch until EC2 says `running`.
     pub runs: SignedDuration,
-    /// From then until there is a node.
-    pub joins: SignedDuration,
+    /// From then until there is a node. `None`: as in an ordinary cluster.
+    pub joins: Option<SignedDuration>,
     /// From then until it is ready.
-    pub ready: SignedDuration,
+    pub ready: Option<SignedDuration>,
 }
 
 /// A small machine with a plain image, on a good day.
 impl Default for Boot {
     fn default() -> Self {
-        Self {
-            runs: SignedDuration::from_secs(12),
-            joins: SignedDuration::from_secs(35),
-            ready: SignedDuration::from_secs(15),
-        }
+        Self { runs: SignedDuration::from_secs(12), joins: None, ready: None }
     }
 }
 

@@ -340,14 +340,10 @@ impl World {
                 let found = laws.see(&step).into_iter();
                 self.broken.extend(found.map(|violation| Broken { step: number, violation }));
             }
-            let changed = match &step.fact {
-                Fact::Stored { resource, .. } | Fact::Removed { resource, .. } => Some(*resource),
-                _ => None,
-            };
-            self.trace.push(step);
-            if let Some(resource) = changed {
-                self.announce(resource);
+            if let Fact::Stored { resource, .. } | Fact::Removed { resource, .. } = &step.fact {
+                self.announce(*resource);
             }
+            self.trace.push(step);
         }
     }
 
@@ -378,7 +374,7 @@ impl World {
         let clock = LocalClock::new(Rc::clone(&self.clock), replica.wrong_by);
         let config = config(&self.simulation, number);
         let process = Process::new(number, wire, config, self.simulation.kubernetes, clock);
-        let begins = process.begins(now);
+        let begins = Process::begins(now);
         replica.process = Some(process);
         for (at, event) in begins {
             self.put(at, Event::Process(id, event));

@@ -61,9 +61,9 @@ fn a_leader_that_stood_still_believes_that_it_leads_beside_another() {
     let states: Vec<(u8, ReplicaState)> = world
         .trace()
         .iter()
-        .filter_map(|it| match &it.fact {
-            Fact::Replica { number, state } => Some((*number, *state)),
-            _ => None,
+        .filter_map(|it| {
+            let Fact::Replica { number, state } = &it.fact else { return None };
+            Some((*number, *state))
         })
         .filter(|(_, it)| matches!(it, ReplicaState::Leads | ReplicaState::Follows))
         .collect();

@@ -77,11 +77,11 @@ fn written_by_us(world: &World, after: usize) -> Vec<String> {
     world.trace()[after..]
         .iter()
         .filter(|it| matches!(it.by, Actor::Operator(_)))
-        .filter(|it| match &it.fact {
-            Fact::Stored { resource, .. } => *resource != kinds::LEASE,
-            Fact::Turned(turned) => turned.writes > 0,
-            Fact::Replica { .. } => false,
-            _ => true,
+        .filter(|it| {
+            let lease =
+                matches!(&it.fact, Fact::Stored { resource, .. } if *resource == kinds::LEASE);
+            let idle = matches!(&it.fact, Fact::Turned(turned) if turned.writes == 0);
+            !lease && !idle && !matches!(it.fact, Fact::Replica { .. })
         })
         .map(line)
         .collect()

@@ -28,6 +28,15 @@ fn no_life_breaks_a_law() {
         if !report.violations.is_empty() {
             told.push(report.complaint());
         }
+        println!(
+            "seed {seed}: {} nodes, {} faults, {} replaced, settled after {:?}, {} steps, {} violations",
+            report.nodes,
+            report.faults,
+            report.completed,
+            report.settled_after,
+            report.steps,
+            report.violations.len()
+        );
         tally.add(&report);
     }
     println!("{tally}");

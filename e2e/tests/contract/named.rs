@@ -286,7 +286,7 @@ const CASES: &[(&str, &[Act], &str)] = &[
         &[Act::Record(0, Now, 6), Act::Record(0, Now, 7), Act::Forget(0, AsMade)],
         "Err(Conflict(",
     ),
-    ("write_ledger", &[Act::Ledger(0)], "Ok(Revision(\"\")) then Err(Conflict("),
+    ("write_ledger", &[Act::Ledger(0), Act::Ledger(1)], "Ok(Revision(\"\")) then Err(Conflict("),
     ("write_ledger gives back", &[Act::Ledger(0), Act::Ledger(3), Act::Records], "Ok(Records"),
     (
         "write_ledger of a leader of old",

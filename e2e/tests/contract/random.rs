@@ -92,7 +92,7 @@ fn sequence(seed: u32) -> Vec<Act> {
         acts.push(match dice.below(34) {
             0 | 1 => Act::MakeClaim(number),
             2 => Act::Attempt(number, which, 1 + dice.small(3)),
-            3 | 4 => Act::TellClaim(number, which, dice.small(4)),
+            3 | 4 => Act::TellClaim(number, which, dice.small(3)),
             5 => Act::EndClaim(number, which),
             6 => Act::ReleaseClaim(number, which),
             7 => Act::MakeNode(number),

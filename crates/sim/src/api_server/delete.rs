@@ -35,6 +35,8 @@ enum Comes {
     Already,
     /// It is marked, and waits for somebody.
     Marked(Value),
+    /// It is marked, and then it is gone: what has a grace period of none.
+    Ends(Value),
     Gone,
 }
 
@@ -114,6 +116,13 @@ impl ApiServer {
                 let stored = self.put(call.by, call.kind, marked, call.now);
                 Ok(call.shown(&stored))
             }
+            Comes::Ends(marked) if options.dry_run => Ok(call.shown(&marked)),
+            Comes::Ends(marked) => {
+                // Two writes, of which watches tell both.
+                let stored = self.put(call.by, call.kind, marked, call.now);
+                let last = self.take(call.by, call.kind, (*stored).clone(), call.now);
+                Ok(call.shown(&last))
+            }
             Comes::Gone => {
                 let uid = text(&object, &["metadata", "uid"]).to_owned();
                 let mut last = (*object).clone();
@@ -173,7 +182,7 @@ fn namespace(call: &Call<'_>, object: &Value) -> Result<Comes, Refusal> {
 /// A pod stops in its own time, which is none where it does not run.
 fn pod(object: &Value, options: &Options, now: Timestamp) -> Comes {
     let held = !finalizers(object).is_empty();
-    let end = |it: Value| if held { Comes::Marked(it) } else { Comes::Gone };
+    let end = |it: Value| if held { Comes::Marked(it) } else { Comes::Ends(it) };
     if at(object, &["metadata", "deletionTimestamp"]).is_some() {
         let given = whole(object, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
         if given == 0 {

@@ -153,7 +153,10 @@ impl ApiServer {
         // A namespace waits for what is in it.
         let waits = grace > 0 || kinds::ALL[kind] == kinds::NAMESPACE;
         if deleting && !waits && finalizers(&object).is_empty() {
-            return self.take(by, kind, object, now);
+            // The store takes away what it has: watches see it with the finalizer that was its last.
+            let stored = self.shelves.get(kind).and_then(|it| it.objects.get(&Key::of(&object)));
+            let last = stored.map_or(object, |it| (**it).clone());
+            return self.take(by, kind, last, now);
         }
         self.put(by, kind, object, now)
     }

@@ -15,13 +15,22 @@ use crate::dice::Dice;
 pub(super) struct Pace {
     /// So many times slower than usual.
     pub(super) times: u32,
+    /// From running to joining, and from joining to being ready, in milliseconds.
+    pub(super) joins: (i64, i64),
+    pub(super) becomes_ready: (i64, i64),
     pub(super) stops_slowly: BTreeMap<Whom, SignedDuration>,
     pub(super) never_ready: Names,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { times: 1, stops_slowly: BTreeMap::new(), never_ready: Names::new() }
+        Self {
+            times: 1,
+            joins: (20_000, 70_000),
+            becomes_ready: (5_000, 20_000),
+            stops_slowly: BTreeMap::new(),
+            never_ready: Names::new(),
+        }
     }
 }
 
@@ -42,12 +51,17 @@ impl Pace {
     }
 
     pub(super) fn boot(&self, now: Timestamp, dice: &mut Dice) -> Timestamp {
-        self.later(now, dice, 20_000, 70_000)
+        self.later(now, dice, self.joins.0, self.joins.1)
     }
 
     /// From joining to being ready: the network plugin comes up.
     pub(super) fn readiness(&self, now: Timestamp, dice: &mut Dice) -> Timestamp {
-        self.later(now, dice, 5_000, 20_000)
+        self.later(now, dice, self.becomes_ready.0, self.becomes_ready.1)
+    }
+
+    /// Faults are over; how long machines take is no fault.
+    pub(super) fn healed(&self) -> Self {
+        Self { joins: self.joins, becomes_ready: self.becomes_ready, ..Self::default() }
     }
 
     pub(super) fn set_up(&self, now: Timestamp, dice: &mut Dice) -> Timestamp {

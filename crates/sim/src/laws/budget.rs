@@ -256,8 +256,9 @@ fn overdrawn(
     granted: &BTreeMap<String, Grant>,
     now: Timestamp,
 ) -> Option<String> {
-    let holders: BTreeSet<&str> = granted.values().map(|it| it.node.as_str()).collect();
-    let mut used: BTreeSet<&str> = holders.iter().copied().filter(|it| (room.member)(it)).collect();
+    let held = granted.iter().filter(|(holder, _)| !given_back(world, holder));
+    let mut used: BTreeSet<&str> =
+        held.map(|(_, it)| it.node.as_str()).filter(|it| (room.member)(it)).collect();
     for (name, node) in &world.nodes {
         let claim = world.claim_of(name);
         let going = claim.and_then(|it| it.deleting_since);
@@ -296,6 +297,21 @@ fn overdrawn(
         room.name,
         names.join(", ")
     ))
+}
+
+/// A slot is free again when the old machine is gone, also before somebody has written that down; where the
+/// old one goes first, when the successor is there.
+fn given_back(world: &World, holder: &str) -> bool {
+    let record = world.replacements.get(holder);
+    if record.and_then(|it| text(it, &["status", "order"])) == Some("DeleteFirst") {
+        return false;
+    }
+    let mut own = world
+        .machines
+        .values()
+        .filter(|it| it.tags.values().any(|it| it == holder))
+        .peekable();
+    own.peek().is_some() && own.all(|it| it.state == "terminated")
 }
 
 fn closed_window(

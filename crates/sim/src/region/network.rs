@@ -78,11 +78,13 @@ impl Region {
                 continue;
             }
             let tags = tags(term);
+            // An id is one subnet, in one zone; tags may be on one in each.
             let zones = match &term.id {
-                Some(_) => self.zones.iter().skip(at % self.zones.len().max(1)).take(1),
-                None => self.zones.iter().skip(0).take(self.zones.len()),
+                Some(_) => self.zones.get(at % self.zones.len().max(1)).into_iter().collect(),
+                None => self.zones.iter().collect::<Vec<_>>(),
             };
             let made: Vec<scenario::Subnet> = zones
+                .into_iter()
                 .enumerate()
                 .map(|(number, zone)| scenario::Subnet {
                     id: term.id.clone().unwrap_or_else(|| {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::SignedDuration;
 use nodemolt_api::problem::Finding;
 use nodemolt_fit::Types;
 use serde::Deserialize;
@@ -218,17 +217,13 @@ fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simu
         let hint = format!("write a number from 1 to {REPLICAS_MAX}");
         found.push(Finding::error("replicas", message).hint(hint));
     }
-    let usual = Boot::default();
-    let mut boot = |field: &str, text: Option<String>, usual: SignedDuration| match text {
-        None => usual,
-        Some(text) => {
-            or_tell(length::read(&text), &format!("boot.{field}"), found).unwrap_or(usual)
-        }
+    let mut length = |field: &str, text: Option<String>| {
+        text.and_then(|it| or_tell(length::read(&it), &format!("boot.{field}"), found))
     };
     let boot = Boot {
-        runs: boot("runs", wire.boot.runs, usual.runs),
-        joins: boot("joins", wire.boot.joins, usual.joins),
-        ready: boot("ready", wire.boot.ready, usual.ready),
+        runs: length("runs", wire.boot.runs).unwrap_or(Boot::default().runs),
+        joins: length("joins", wire.boot.joins),
+        ready: length("ready", wire.boot.ready),
     };
     // Where something was unreadable the findings tell, and nobody sees these.
     let nobody = "000000000000".parse().expect("twelve digits");

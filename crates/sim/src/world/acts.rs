@@ -283,12 +283,8 @@ fn merge_metadata(there: &mut Value, written: &Value) {
 }
 
 fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            Value::Object(members.into_iter().filter(|(_, it)| !it.is_null()).collect())
-        }
-        other => other,
-    }
+    let Value::Object(members) = value else { return value };
+    Value::Object(members.into_iter().filter(|(_, it)| !it.is_null()).collect())
 }
 
 /// Why the API server refused, for people.

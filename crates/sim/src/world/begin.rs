@@ -48,6 +48,7 @@ pub(super) fn begin(scenario: &Scenario, seed: u64) -> Result<World, LoadError> 
     let oldest = simulation.fleet.iter().map(|it| it.age).max().unwrap_or(SignedDuration::ZERO);
     let dawn = after(simulation.start, -(oldest + WARM_UP + SignedDuration::from_hours(1)));
     let mut world = empty(simulation, seed, dawn);
+    world.kube.borrow_mut().set_boot(simulation.boot.joins, simulation.boot.ready);
     let mut problems = Vec::new();
 
     let mut images: Vec<&Publication> = simulation.images.iter().collect();

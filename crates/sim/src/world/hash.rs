@@ -48,7 +48,18 @@ impl StepHash {
                 last.hash(self);
             }
             // The rest is short, and says all of itself when it is printed.
-            other => self.text(&format!("{other:?}")),
+            Fact::Evicted { .. }
+            | Fact::PodDeleted { .. }
+            | Fact::LaunchAsked { .. }
+            | Fact::TerminateAsked { .. }
+            | Fact::Machine(_)
+            | Fact::Published { .. }
+            | Fact::Image(_)
+            | Fact::Turned(_)
+            | Fact::Replica { .. }
+            | Fact::Fault { .. }
+            | Fact::FaultsEnd
+            | Fact::Act { .. } => self.text(&format!("{:?}", step.fact)),
         }
     }
 }

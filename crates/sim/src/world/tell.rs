@@ -1,6 +1,7 @@
 //! What do people read of a life?
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use nodemolt_core::budget::BudgetId;
 use nodemolt_core::drain::{PodId, Refused};
@@ -124,7 +125,6 @@ pub fn line(step: &Step) -> String {
             "machine {} is {}: {} in {} with {}",
             it.id, it.state, it.instance_type, it.zone, it.image
         ),
-        Fact::Published { what } => what.clone(),
         Fact::Image(it) => format!(
             "image {} ({}) {}{}",
             it.id,
@@ -153,7 +153,7 @@ pub fn line(step: &Step) -> String {
         }
         Fact::Fault { what } => format!("fault: {what}"),
         Fact::FaultsEnd => "nothing more goes wrong".to_owned(),
-        Fact::Act { what } => what.clone(),
+        Fact::Act { what } | Fact::Published { what } => what.clone(),
     };
     format!("{}  {:<12} {what}", step.at, who(step.by))
 }
@@ -208,10 +208,11 @@ pub fn failure(world: &super::World, replay: &str) -> Option<String> {
     let first = world.violations().first()?;
     let mut text = String::new();
     for it in world.violations() {
-        text.push_str(&format!("broken: {}\n", it.violation));
+        // Nothing fails to be written into a text.
+        let _ = writeln!(text, "broken: {}", it.violation);
     }
     let events = lines_before(world, first.step + 1, EVENTS_TOLD);
-    text.push_str(&format!("the last {EVENTS_TOLD} events before the first:\n{events}\n"));
-    text.push_str(&format!("to see it again: {replay}\n"));
+    let _ = writeln!(text, "the last {EVENTS_TOLD} events before the first:\n{events}");
+    let _ = writeln!(text, "to see it again: {replay}");
     Some(text)
 }

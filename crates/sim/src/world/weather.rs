@@ -48,40 +48,33 @@ impl Weather {
         u64::from(self.faults().filter_map(of).max().unwrap_or(0))
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "each of these asks for one fault")]
     pub(super) fn loses_request(&self, dice: &mut Dice) -> bool {
-        let percent = self.percent(|it| match it {
-            Fault::LoseRequests { percent, .. } => Some(*percent),
-            _ => None,
+        let percent = self.percent(|it| {
+            if let Fault::LoseRequests { percent, .. } = it { Some(*percent) } else { None }
         });
         percent > 0 && dice.chance(percent * 10)
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "each of these asks for one fault")]
     pub(super) fn loses_answer(&self, dice: &mut Dice) -> bool {
-        let percent = self.percent(|it| match it {
-            Fault::LoseAnswers { percent, .. } => Some(*percent),
-            _ => None,
+        let percent = self.percent(|it| {
+            if let Fault::LoseAnswers { percent, .. } = it { Some(*percent) } else { None }
         });
         percent > 0 && dice.chance(percent * 10)
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "each of these asks for one fault")]
     pub(super) fn conflicts(&self, dice: &mut Dice) -> bool {
-        let percent = self.percent(|it| match it {
-            Fault::Conflicts { percent, .. } => Some(*percent),
-            _ => None,
+        let percent = self.percent(|it| {
+            if let Fault::Conflicts { percent, .. } = it { Some(*percent) } else { None }
         });
         percent > 0 && dice.chance(percent * 10)
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "each of these asks for one fault")]
     pub(super) fn late_by(&self, dice: &mut Dice) -> Option<SignedDuration> {
         let (percent, by) = self
             .faults()
-            .filter_map(|it| match it {
-                Fault::LateAnswers { percent, by, .. } => Some((*percent, *by)),
-                _ => None,
+            .filter_map(|it| {
+                let Fault::LateAnswers { percent, by, .. } = it else { return None };
+                Some((*percent, *by))
             })
             .max()?;
         dice.chance(u64::from(percent) * 10).then_some(by)
@@ -114,9 +107,9 @@ impl Weather {
         let usual =
             dice.span(SignedDuration::from_millis(LAG.0), SignedDuration::from_millis(LAG.1));
         let kind = resources::watched(resource).map(nodemolt_api::eyes::Watched::kind);
-        let lags = self.faults().filter_map(|it| match it {
-            Fault::WatchLag { kind: of, by, .. } if concerns(*of, kind) => Some(*by),
-            _ => None,
+        let lags = self.faults().filter_map(|it| {
+            let Fault::WatchLag { kind: of, by, .. } = it else { return None };
+            concerns(*of, kind).then_some(*by)
         });
         after(now, usual + lags.max().unwrap_or(SignedDuration::ZERO))
     }
