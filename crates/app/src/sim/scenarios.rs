@@ -25,4 +25,21 @@ macro_rules! built_in {
     };
 }
 
-pub(crate) const ALL: &[BuiltIn] = built_in!["two-nodes-budget-one", "demo",];
+pub(crate) const ALL: &[BuiltIn] = built_in![
+    "two-nodes-budget-one",
+    "pdb-never-allows",
+    "do-not-evict",
+    "user-deletes-the-node",
+    "never-joins",
+    "successor-dies",
+    "two-leaders",
+    "throttled-ssm",
+    "limits-reached",
+    "unequal-nodes-count",
+    "unequal-nodes-cpu",
+    "expiry",
+    "crash-and-resume",
+    "scheduling-mishap",
+    "full-reservation",
+    "demo",
+];
