@@ -24,14 +24,14 @@ const SCRIPT: [(SignedDuration, &str, &str); 4] = [
         "AWS publishes a new image: all nodes have drifted now",
     ),
     (
-        SignedDuration::from_mins(8),
+        SignedDuration::from_mins(6),
         "fault crash leader after-send for 10s",
         "nodemolt is killed just after it has sent something, and starts again",
     ),
     (
-        SignedDuration::from_mins(16),
-        "fault never-joins for 6m",
-        "for six minutes new machines do not become nodes",
+        SignedDuration::from_mins(7),
+        "fault never-joins for 2m",
+        "for two minutes new machines start and never become nodes",
     ),
     (
         SignedDuration::from_mins(60),
@@ -40,18 +40,20 @@ const SCRIPT: [(SignedDuration, &str, &str); 4] = [
     ),
 ];
 
-/// How much simulated time one picture is, and how long it stands: 90 minutes in about 75 seconds.
-const PICTURE: SignedDuration = SignedDuration::from_secs(18);
-const STANDS: Duration = Duration::from_millis(240);
-const LASTS: SignedDuration = SignedDuration::from_mins(90);
-const NEWS_SHOWN: usize = 8;
+/// How much simulated time one picture is.
+const PICTURE: SignedDuration = SignedDuration::from_secs(6);
+/// How long a picture with news stands, and one without: about a minute in all.
+const STANDS: Duration = Duration::from_millis(500);
+const STANDS_QUIET: Duration = Duration::from_millis(20);
+const LASTS: SignedDuration = SignedDuration::from_mins(100);
+const NEWS_SHOWN: usize = 7;
 
 const NEXT: &str = "\
 What to try next:
   nodemolt sim list                      the scenarios: budgets, PodDisruptionBudgets, crashes, two leaders, …
   nodemolt sim load demo                 this one, step by step; then `nodemolt sim run 5m`
   nodemolt status, plan, drift           what is going on in it
-  nodemolt explain node-5                why is this node not replaced yet?
+  nodemolt explain node-4                why is this node not replaced yet?
   nodemolt sim fault --help              what can go wrong
   cargo demo --images                    which image would the example classes boot, and why not the newer one?
 ";
@@ -59,7 +61,8 @@ What to try next:
 pub(crate) fn run(verb: &cli::Demo, look: Look) -> Result<Answer, Failure> {
     let (name, scenario) = sim::scenario(SCENARIO)?;
     let mut world = WorldFile::new(&name, scenario, verb.seed).replay().map_err(Failure::new)?;
-    let live = !verb.lines && std::io::stdout().is_terminal();
+    let moves = look.choice() != anstream::ColorChoice::Never;
+    let live = !verb.lines && moves && std::io::stdout().is_terminal();
     let data = if live { draw(&mut world, look)? } else { lines(&mut world)? };
     Ok(Answer {
         data: look.plain(&format!("{data}\n{NEXT}")),
@@ -117,34 +120,29 @@ fn draw(world: &mut World, look: Look) -> Result<String, Failure> {
     let mut news = News::default();
     let mut told: Vec<String> = Vec::new();
     let mut seen = world.trace().len();
-    let (mut done, mut drawn) = (0, 0);
+    let mut done = 0;
     let end = world.now() + LASTS;
     let mut out = anstream::AutoStream::new(std::io::stdout(), look.choice());
+    let mut frame = "\x1b[2J".to_owned();
     while world.now() < end {
+        let before = told.len();
         told.extend(go_on(world, &mut done, PICTURE)?.into_iter().map(|it| format!("# {it}")));
-        let steps = &world.trace()[seen..];
-        told.extend(
-            steps
-                .iter()
-                .filter_map(|it| news.line(it))
-                .flat_map(|it| it.lines().map(str::to_owned).collect::<Vec<_>>()),
-        );
+        for line in world.trace()[seen..].iter().filter_map(|it| news.line(it)) {
+            told.extend(line.lines().map(str::to_owned));
+        }
         seen = world.trace().len();
-        let picture = look.plain(&picture(world, &told, look)?);
-        let mut frame = String::new();
-        if drawn > 0 {
-            frame.push_str(&format!("\x1b[{drawn}A"));
+        // From the top, without wrapping: each line over the one that was there.
+        frame.push_str("\x1b[?7l\x1b[H");
+        for line in look.plain(&picture(world, &told, look)?).lines() {
+            frame.push_str(&format!("{line}\x1b[K\n"));
         }
-        for line in picture.lines() {
-            frame.push_str(&format!("\x1b[2K{line}\n"));
-        }
-        frame.push_str("\x1b[J");
-        drawn = picture.lines().count();
+        frame.push_str("\x1b[J\x1b[?7h");
         // Who has closed the terminal does not want to see more.
         if out.write_all(frame.as_bytes()).and_then(|()| out.flush()).is_err() {
             break;
         }
-        std::thread::sleep(STANDS);
+        frame.clear();
+        std::thread::sleep(if told.len() > before { STANDS } else { STANDS_QUIET });
     }
     Ok(String::new())
 }
@@ -164,31 +162,5 @@ fn picture(world: &mut World, told: &[String], look: Look) -> Result<String, Fai
         text.push_str(line);
         text.push('\n');
     }
-    let width = terminal_width();
-    let cut: Vec<String> = text.lines().map(|it| cut(it, width)).collect();
-    Ok(cut.join("\n") + "\n")
-}
-
-/// What the shell says, or what every terminal has had since there are terminals.
-fn terminal_width() -> usize {
-    std::env::var("COLUMNS").ok().and_then(|it| it.parse().ok()).unwrap_or(100)
-}
-
-/// Not longer than the terminal is wide: a line that wraps would be drawn over. Escapes take no room.
-fn cut(line: &str, width: usize) -> String {
-    let mut shown = String::new();
-    let (mut room, mut in_escape) = (width.max(20), false);
-    for character in line.chars() {
-        if character == '\x1b' {
-            in_escape = true;
-        }
-        if in_escape {
-            shown.push(character);
-            in_escape = character != 'm';
-        } else if room > 0 {
-            room -= 1;
-            shown.push(character);
-        }
-    }
-    shown
+    Ok(text)
 }

@@ -114,3 +114,13 @@ fn talk(text: &str) {
     let mut stderr = anstream::AutoStream::auto(std::io::stderr());
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        cli::Arguments::command().debug_assert();
+    }
+}

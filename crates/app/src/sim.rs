@@ -123,7 +123,10 @@ fn path(asked: &cli::WorldPath) -> Result<PathBuf, Failure> {
 
 pub(crate) fn do_act(asked: &cli::WorldPath, act: &Act) -> Result<Answer, Failure> {
     let mut opened = Opened::open(asked)?;
-    let told_of_it = opened.act(act)?;
+    let mut told_of_it = opened.act(act)?;
+    if told_of_it.is_empty() {
+        told_of_it = act.to_string();
+    }
     let talk = "time stands still until `nodemolt sim run LENGTH`\n".to_owned();
     Ok(Answer { data: format!("{told_of_it}\n"), talk, exit: Exit::Done })
 }

@@ -12,6 +12,7 @@ pub(crate) struct WorldPath {
     /// The file of the simulated world; without FILE the one in your state folder,
     /// $XDG_STATE_HOME/nodemolt/sim.json, which is also meant where `--sim` is left out
     #[arg(
+        id = "sim",
         long = "sim",
         value_name = "FILE",
         num_args = 0..=1,

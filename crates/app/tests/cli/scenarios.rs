@@ -39,9 +39,7 @@ fn every_scenario_goes_as_its_page_tells() {
 
 #[test]
 fn every_scenario_has_its_page() {
-    let there = |page: &Path| {
-        page.with_extension("md").is_file()
-    };
+    let there = |page: &Path| page.with_extension("md").is_file();
     // The demo tells itself.
     let without: Vec<PathBuf> = files("yaml")
         .into_iter()
@@ -53,7 +51,10 @@ fn every_scenario_has_its_page() {
     let listed = String::from_utf8(listed.stdout).unwrap();
     for file in files("yaml") {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
-        assert!(listed.lines().any(|it| it.starts_with(&format!("{name} "))), "{name} is not listed");
+        assert!(
+            listed.lines().any(|it| it.starts_with(&format!("{name} "))),
+            "{name} is not listed"
+        );
     }
 }
 

@@ -306,11 +306,8 @@ fn given_back(world: &World, holder: &str) -> bool {
     if record.and_then(|it| text(it, &["status", "order"])) == Some("DeleteFirst") {
         return false;
     }
-    let mut own = world
-        .machines
-        .values()
-        .filter(|it| it.tags.values().any(|it| it == holder))
-        .peekable();
+    let mut own =
+        world.machines.values().filter(|it| it.tags.values().any(|it| it == holder)).peekable();
     own.peek().is_some() && own.all(|it| it.state == "terminated")
 }
 
