@@ -81,6 +81,31 @@ struct Term {
 }
 
 impl Memory {
+    /// For whoever looks and must leave no mark: what was learned, without what was worked out from it.
+    #[must_use]
+    pub fn copied(&self) -> Self {
+        Self {
+            term: self.term,
+            images: self.images.clone(),
+            offered: self.offered.clone(),
+            networks: self.networks.clone(),
+            machines: self.machines.clone(),
+            claims: self.claims.clone(),
+            pace: self.pace.clone(),
+            classes: BTreeMap::new(),
+            types: TypesByFamily::new(),
+            shelves: BTreeMap::new(),
+            readings: Readings::default(),
+            verdicts: self.verdicts.clone(),
+            drifted_since: self.drifted_since.clone(),
+            drafts: self.drafts.clone(),
+            made: self.made.clone(),
+            evicted: self.evicted.clone(),
+            moved: self.moved.clone(),
+            told: self.told.clone(),
+        }
+    }
+
     /// What the lease says. Who does not lead decides nothing and has no acts.
     pub fn lead(&mut self, leadership: &Leadership) {
         self.term = match leadership {

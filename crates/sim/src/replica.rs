@@ -174,8 +174,9 @@ impl Process {
         self.leads_until.is_some_and(|until| self.clock.now() < until)
     }
 
-    pub(crate) fn memory(&mut self) -> Option<&mut Memory> {
-        self.memory.as_deref_mut()
+    /// What it knows, unless it is turning.
+    pub(crate) fn memory(&self) -> Option<&Memory> {
+        self.memory.as_deref()
     }
 
     pub(crate) fn on(

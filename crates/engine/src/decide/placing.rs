@@ -27,7 +27,7 @@ const ROUNDS_MAX: usize = 6;
 const BELIEVED_FOR: SignedDuration = SignedDuration::from_mins(1);
 
 /// Nodes whose pods had no place, and until when that is believed.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Verdicts(BTreeMap<String, (Placement, Timestamp)>);
 
 /// What there is to place pods on.

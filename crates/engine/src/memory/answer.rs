@@ -22,7 +22,7 @@ pub(crate) fn wait_after(
     first.checked_mul(1 << failures.min(16)).unwrap_or(longest).min(longest)
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Answer<T> {
     last: Option<(Arc<T>, Timestamp)>,
     /// The one before: what is missing from two lists is missing.

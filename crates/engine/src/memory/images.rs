@@ -14,7 +14,7 @@ use super::{after, wait_after};
 
 const RETRY_FIRST: SignedDuration = SignedDuration::from_secs(10);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Images {
     pub(crate) catalog: Catalog,
     /// Counts what has changed in it, so that whoever has read it knows when to read again.

@@ -8,7 +8,7 @@ use nodemolt_core::replace::Phase;
 /// A new measurement weighs one in so many.
 const WEIGHT: i32 = 4;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Pace {
     phases: BTreeMap<Phase, SignedDuration>,
 }

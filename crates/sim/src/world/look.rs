@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use nodemolt_cluster::Adapter;
 use nodemolt_cluster::resources::WATCHED;
 use nodemolt_cluster::transport::{Answer, Heard, Refusal, Request, Resource, Transport, Verb};
@@ -11,10 +11,10 @@ use nodemolt_core::catalog::{Observation, Query};
 use nodemolt_core::launch::Template;
 use nodemolt_core::seen::{MachineId, NetworkAsk};
 use nodemolt_engine::port::{
-    Cloud, CloudError, Cluster as _, LaunchError, LaunchRequest, Launched, Leadership, Machine,
-    Network, Offered,
+    Cloud, CloudError, Cluster as _, LaunchError, LaunchRequest, Launched, Machine, Network,
+    Offered,
 };
-use nodemolt_engine::{Errand, Memory, Picture};
+use nodemolt_engine::{Act, Errand, Intent, Picture};
 use serde_json::Value;
 
 use super::{World, config};
@@ -109,32 +109,37 @@ impl World {
 
     /// What an engine would see now, were its watches complete: whoever leads and what it remembers, or
     /// somebody new who has asked all questions.
-    pub fn picture(&mut self) -> Result<Picture, String> {
+    pub fn picture(&self) -> Result<Picture, String> {
         let now = self.now();
         let adapter = self.onlooker();
         let records = at_once(adapter.records()).ok_or("the API server did not answer")?;
         let records = records.map_err(|it| it.to_string())?;
         let config = config(&self.simulation, 0);
-        let leader = self.leader().and_then(|it| self.replicas.get_mut(usize::from(it)));
-        if let Some(memory) = leader.and_then(|it| it.process.as_mut()?.memory()) {
-            return Ok(nodemolt_engine::look(memory, &config, &adapter.view(), &records, now));
-        }
-        let mut memory = Memory::default();
-        memory.lead(&Leadership::Leads { until: now, transitions: 0 });
+        // A copy: looking must leave no mark on whoever leads.
+        let leader = self.leader().and_then(|it| self.replicas.get(usize::from(it)));
+        let remembered = leader.and_then(|it| it.process.as_ref()?.memory());
+        let mut memory = remembered.map(nodemolt_engine::Memory::copied).unwrap_or_default();
         let cloud = Window { region: &self.region, cluster: &self.simulation.cluster, now };
-        let clock = LocalClock::new(Rc::clone(&self.clock), jiff::SignedDuration::ZERO);
+        let clock = LocalClock::new(Rc::clone(&self.clock), SignedDuration::ZERO);
         for _ in 0..ROUNDS {
-            let turn = nodemolt_engine::turn(&mut memory, &config, &adapter, now);
-            let Some(Ok(turn)) = at_once(turn) else { break };
-            let questions: Vec<_> =
-                turn.acts.iter().filter(|it| matches!(it.errand, Errand::Ask(_))).collect();
+            let questions =
+                nodemolt_engine::lacks(&mut memory, &config, &adapter.view(), &records, now);
             if questions.is_empty() {
                 break;
             }
-            for act in questions {
-                let done = nodemolt_engine::perform(act, &config, &cloud, &adapter, &clock);
+            for question in questions {
+                let act = Act {
+                    intent: Intent::Ask(question.clone()),
+                    errand: Errand::Ask(question),
+                    epoch: records.ledger.epoch,
+                    decided_at: now,
+                    leads_until: Timestamp::MAX,
+                    voluntary: false,
+                    allowed: SignedDuration::from_secs(1),
+                };
+                let done = nodemolt_engine::perform(&act, &config, &cloud, &adapter, &clock);
                 if let Some(done) = at_once(done) {
-                    memory.done(act, done, now);
+                    memory.done(&act, done, now);
                 }
             }
         }

@@ -1,0 +1,92 @@
+//! Is what people wrote understood, and what is not refused?
+
+#![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
+
+mod support;
+
+use nodemolt_sim::{Scenario, World};
+use support::{scenario, text};
+
+#[test]
+fn every_mistake_is_named_with_its_line_and_what_to_write() {
+    let good = text();
+    scenario(&good);
+    for (from, to, field, told) in [
+        ("start: 2026-08-01T00:00:00Z", "start: soon", "start", "`soon`"),
+        ("start: 2026-08-01T00:00:00Z", "begin: 2026-08-01", "begin", "begin"),
+        ("kubernetes: \"1.33\"", "kubernetes: \"one\"", "kubernetes", "`one`"),
+        ("kubernetes: \"1.33\"", "replicas: 4", "replicas", "1 to 3"),
+        ("kubernetes: \"1.33\"", "replicas: many", "replicas", "many"),
+        ("kubernetes: \"1.33\"", "zones: []\nboot: {joins: never}", "boot.joins", "`never`"),
+        ("kubernetes: \"1.33\"", "types: [m7g.huge]", "types[0]", "m7g.huge"),
+        ("    created: 2026-06-10", "    created: 10 June", "images[0].created", "10 June"),
+        ("    created: 2026-06-10", "    createt: 2026-06-10", "images[0].createt", "createt"),
+        ("  - pool: web", "  - pool: web2", "fleet[0].pool", "web2"),
+        ("    nodes: 2", "    nodes: 20000", "fleet[0].nodes", "20000"),
+        (
+            "    instanceType: m7g.large",
+            "    instanceType: m7g.big",
+            "fleet[0].instanceType",
+            "m7g.big",
+        ),
+        ("    age: 20d", "    age: old", "fleet[0].age", "`old`"),
+        ("    age: 20d", "    zones: [mars]", "fleet[0].zones", "mars"),
+        ("    image: amazon", "    image: umazon", "fleet[0].image", "umazon"),
+        ("    age: 20d", "    capacityType: free", "fleet[0].capacityType", "`free`"),
+        ("apiVersion: nodemolt.dev/sim", "apiVersion: nodemolt.dev/v9", "apiVersion", "v9"),
+        ("  role: nodemolt-node", "  rolle: nodemolt-node", "spec.rolle", "rolle"),
+    ] {
+        let bad = good.replacen(from, to, 1);
+        assert_ne!(bad, good, "{from}");
+        let problems = Scenario::read("bad.yaml", &bad).unwrap_err();
+        let found = problems.iter().find(|it| {
+            let whole = format!("{it} {}", it.hint.as_deref().unwrap_or_default());
+            it.field == field && whole.contains(told)
+        });
+        let all: Vec<String> = problems.iter().map(|it| format!("{it} ({:?})", it.hint)).collect();
+        assert!(found.is_some_and(|it| it.line > 0), "{to}:\n{}", all.join("\n"));
+    }
+}
+
+#[test]
+fn a_text_that_is_none_is_refused() {
+    for (text, told) in [
+        ("", "no document of kind Simulation"),
+        ("kind: [", ""),
+        ("- 1", "expected an object"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {}", "metadata.name"),
+        ("kind: Pod", "apiVersion"),
+        (
+            "apiVersion: nodemolt.dev/sim\nkind: Simulation\nstart: 2026-08-01\n---\n\
+             apiVersion: nodemolt.dev/sim\nkind: Simulation\nstart: 2026-08-01\n",
+            "second",
+        ),
+    ] {
+        let problems = Scenario::read("bad.yaml", text).unwrap_err();
+        let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert!(all.iter().any(|it| it.contains(told)), "{text}: {all:?}");
+    }
+}
+
+/// What the API server would refuse is told by the object's name.
+#[test]
+fn what_the_api_server_refuses_does_not_begin() {
+    for (from, to, told) in [
+        ("consolidateAfter: Never", "consolidateAfter: tomorrow", "web"),
+        ("kind: Deployment", "kind: Deplyment", "Deplyment"),
+        (
+            "        name: general\n      requirements",
+            "        name: special\n      requirements",
+            "special",
+        ),
+    ] {
+        let bad = text().replacen(from, to, 1);
+        let refused = match Scenario::read("bad.yaml", &bad) {
+            Err(problems) => {
+                problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+            }
+            Ok(scenario) => World::new(&scenario, 1).unwrap_err().to_string(),
+        };
+        assert!(refused.contains(told), "{to}: {refused}");
+    }
+}
