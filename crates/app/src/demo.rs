@@ -147,7 +147,7 @@ fn draw(world: &mut World, look: Look) -> Result<String, Failure> {
     Ok(String::new())
 }
 
-fn picture(world: &mut World, told: &[String], look: Look) -> Result<String, Failure> {
+fn picture(world: &World, told: &[String], look: Look) -> Result<String, Failure> {
     let picture = world.picture().map_err(Failure::new)?;
     let rows = rows::rows(&picture);
     let pools = rows::pools(&rows);

@@ -171,7 +171,7 @@ pub(crate) fn unlock(verb: &cli::Unlock) -> Result<Answer, Failure> {
 }
 
 fn look_at(asked: &cli::WorldPath) -> Result<(Opened, Picture), Failure> {
-    let mut opened = Opened::open(asked)?;
+    let opened = Opened::open(asked)?;
     let picture = opened.world.picture().map_err(Failure::new)?;
     Ok((opened, picture))
 }
