@@ -1,7 +1,7 @@
 //! What does nodemolt look like at work?
 //!
-//! Until the simulator exists the demo asks the shipped examples: a list of command lines, one
-//! after the other, as a user would type them.
+//! `nodemolt demo` shows a fleet being replaced on the simulator. With `--images` the shipped examples
+//! are asked: a list of command lines, one after the other, as a user would type them.
 
 use std::{path::Path, process::ExitCode};
 
@@ -45,15 +45,31 @@ const CATALOG: &str =
 const NO_MATCH: i32 = 1;
 const HELD: i32 = 3;
 
-pub(crate) fn demo(root: &Path) -> Result<ExitCode> {
+pub(crate) fn demo(root: &Path, images: bool) -> Result<ExitCode> {
+    if images { ask(root) } else { live(root) }
+}
+
+fn live(root: &Path) -> Result<ExitCode> {
+    let status = nodemolt(root).arg("demo").status().context("could not start cargo")?;
+    match status.code() {
+        Some(0) => Ok(ExitCode::SUCCESS),
+        Some(code) => bail!("`nodemolt demo` ended with exit code {code}"),
+        None => bail!("`nodemolt demo` was killed"),
+    }
+}
+
+fn nodemolt(root: &Path) -> std::process::Command {
+    let mut command = cargo::cargo(root);
+    command.args(["run", "--quiet", "--locked", "-p", "nodemolt-app", "--bin", "nodemolt", "--"]);
+    command
+}
+
+fn ask(root: &Path) -> Result<ExitCode> {
     for (question, line) in COMMANDS {
         let line = line.replace("CATALOG", CATALOG);
         eprintln!("\n# {question}\n$ nodemolt {line}\n");
-        let status = cargo::cargo(root)
-            .args(["run", "--quiet", "--locked", "-p", "nodemolt-app", "--bin", "nodemolt", "--"])
-            .args(line.split(' '))
-            .status()
-            .context("could not start cargo")?;
+        let status =
+            nodemolt(root).args(line.split(' ')).status().context("could not start cargo")?;
         match status.code() {
             Some(0 | NO_MATCH | HELD) => {}
             Some(code) => bail!("`nodemolt {line}` ended with exit code {code}"),

@@ -1,6 +1,6 @@
 //! What do developers run besides the compiler?
 //!
-//! `cargo verify` (everything CI runs), `cargo demo` (the product on the shipped examples),
+//! `cargo verify` (everything CI runs), `cargo demo` (the product on the simulator),
 //! `cargo xtask generate` (the files that are generated, never written) and `cargo xtask rig` (a real
 //! control plane to try things on).
 
@@ -42,8 +42,12 @@ enum Task {
     },
     /// Fetch what the tests run beside us, and tell what cannot be had
     Tools,
-    /// Run nodemolt on the shipped examples
-    Demo,
+    /// Watch a fleet being replaced on the simulator
+    Demo {
+        /// Ask the shipped examples instead: which image would these classes boot, and why not the newer one?
+        #[arg(long)]
+        images: bool,
+    },
     /// Measure, and compare with who does the same elsewhere
     Bench {
         /// What to measure
@@ -70,7 +74,7 @@ fn main() -> Result<ExitCode> {
     match Arguments::parse().task {
         Task::Verify { quick } => Ok(verify::verify(&root, quick)),
         Task::Tools => Ok(verify::tools()),
-        Task::Demo => demo::demo(&root),
+        Task::Demo { images } => demo::demo(&root, images),
         Task::Bench { what } => bench::bench(&root, what).map(|()| ExitCode::SUCCESS),
         Task::Generate { what } => generate::generate(&root, what).map(|()| ExitCode::SUCCESS),
         Task::Rig { arguments } => rig::rig(&root, &arguments),

@@ -1,5 +1,7 @@
 //! What can be typed?
 
+mod world;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -12,10 +14,13 @@ use nodemolt_core::launch::{CapacityType, ReservationId, SecurityGroupId, Tenanc
 use nodemolt_core::lookup::Minor;
 use nodemolt_fit::Family;
 
+pub(crate) use world::*;
+
 /// Keeps every Kubernetes node on AWS on the right machine image.
 ///
-/// This version answers from plain files, with no cluster, no AWS account and no network: which images
-/// there are, which one a class would boot, on which instance types, and why not the others.
+/// This version needs no cluster, no AWS account and no network. It answers from plain files: which images
+/// there are, which one a class would boot, on which instance types, and why not the others. And it replaces
+/// nodes in a simulated world: `nodemolt demo` shows it, `nodemolt sim` lets you play.
 #[derive(Debug, Parser)]
 #[command(name = "nodemolt", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
@@ -42,8 +47,9 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0   done; for `resolve`: every instance type that was asked for has an image
   1   failed; for `resolve`: no image matches; for `userdata lint` and `validate`: something was found; for
-      `pack`: a pod has no place
-  2   for `userdata diff --detailed-exitcode`: there are differences
+      `pack`: a pod has no place; for `sim replay`: a law was broken
+  2   with --detailed-exitcode, for `userdata diff`: there are differences; for `drift`: something has
+      drifted; for `plan`: there is something to replace
   3   held back by policy, quarantine, age or withdrawal
   64  mistyped
 ";
@@ -58,6 +64,16 @@ pub(crate) enum Verb {
     Crds(Crds),
     Validate(Validate),
     Pack(Pack),
+    Demo(Demo),
+    Sim(Sim),
+    Status(Status),
+    Drift(Drift),
+    Plan(Plan),
+    Explain(Explain),
+    Upgrade(Upgrade),
+    Pause(Pause),
+    Resume(Resume),
+    Unlock(Unlock),
     Completion(Completion),
 }
 

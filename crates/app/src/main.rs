@@ -1,7 +1,7 @@
 //! The one binary.
 //!
 //! stdout is data, stderr is talk. A command collects what it prints and says how it ended; only this
-//! file writes and exits.
+//! file writes and exits; the demo alone draws while it goes on.
 
 mod cli;
 mod input;
@@ -12,6 +12,9 @@ mod types;
 mod launch;
 mod userdata;
 mod pack;
+mod sim;
+mod fleet;
+mod demo;
 mod crds;
 mod validate;
 mod completion;
@@ -43,6 +46,16 @@ fn main() -> ExitCode {
         cli::Verb::Crds(verb) => crds::run(verb),
         cli::Verb::Validate(verb) => validate::run(verb, look),
         cli::Verb::Pack(verb) => pack::run(verb, look),
+        cli::Verb::Demo(verb) => demo::run(verb, look),
+        cli::Verb::Sim(verb) => sim::run(verb, look),
+        cli::Verb::Status(verb) => fleet::status(verb, look),
+        cli::Verb::Drift(verb) => fleet::drift(verb, look),
+        cli::Verb::Plan(verb) => fleet::plan(verb, look),
+        cli::Verb::Explain(verb) => fleet::explain(verb, look),
+        cli::Verb::Upgrade(verb) => fleet::upgrade(verb),
+        cli::Verb::Pause(verb) => fleet::pause(verb),
+        cli::Verb::Resume(verb) => fleet::resume(verb),
+        cli::Verb::Unlock(verb) => fleet::unlock(verb),
         cli::Verb::Completion(verb) => Ok(completion::run(verb)),
     };
     match result {
@@ -100,4 +113,14 @@ fn arguments() -> Result<cli::Arguments, clap::Error> {
 fn talk(text: &str) {
     let mut stderr = anstream::AutoStream::auto(std::io::stderr());
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        cli::Arguments::command().debug_assert();
+    }
 }

@@ -84,11 +84,11 @@ impl Life {
     }
 
     pub fn live(&self) -> Result<Report, String> {
-        self.show(|_| ())
+        self.watched().map(|(_, report)| report)
     }
 
-    /// The same, and every step of it is shown in the end.
-    pub fn show(&self, mut show: impl FnMut(&Step)) -> Result<Report, String> {
+    /// The same, with the world at its end: whoever wants to see every step.
+    pub fn watched(&self) -> Result<(World, Report), String> {
         let scenario = Scenario::read("life", &self.world.text).map_err(|problems| {
             problems.iter().fold(String::new(), |mut all, it| {
                 let _ = writeln!(all, "{it}");
@@ -130,8 +130,8 @@ impl Life {
         }
         world.run(QUIET_FOR);
         world.at_rest();
-        world.trace().iter().for_each(&mut show);
-        Ok(self.report(&mut world, settled_after))
+        let report = self.report(&mut world, settled_after);
+        Ok((world, report))
     }
 
     fn report(&self, world: &mut World, settled_after: Option<SignedDuration>) -> Report {

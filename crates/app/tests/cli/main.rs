@@ -8,6 +8,7 @@
 
 mod crds;
 mod images;
+mod scenarios;
 mod seed_examples;
 mod types;
 

@@ -1,0 +1,166 @@
+//! What does it look like?
+//!
+//! A scenario on the simulator: on a terminal a picture that goes on at a speed a person can follow,
+//! elsewhere lines. Nothing is written to disk.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use nodemolt_sim::{Act, World, WorldFile};
+
+use crate::cli;
+use crate::fleet::{node_table, pool_table, rows};
+use crate::output::{Answer, Exit, Failure, Look};
+use crate::sim::{self, news::News};
+
+const SCENARIO: &str = "demo";
+
+/// What others do in it, and when.
+const SCRIPT: [(SignedDuration, &str, &str); 4] = [
+    (
+        SignedDuration::from_secs(60),
+        "publish amazon-eks-node-al2023-arm64-standard-1.33-v20260730",
+        "AWS publishes a new image: all nodes have drifted now",
+    ),
+    (
+        SignedDuration::from_mins(6),
+        "fault crash leader after-send for 10s",
+        "nodemolt is killed just after it has sent something, and starts again",
+    ),
+    (
+        SignedDuration::from_mins(7),
+        "fault never-joins for 2m",
+        "for two minutes new machines start and never become nodes",
+    ),
+    (
+        SignedDuration::from_mins(60),
+        "delete pod default/import",
+        "the import is done, and its pod is gone: its node may be replaced",
+    ),
+];
+
+/// How much simulated time one picture is.
+const PICTURE: SignedDuration = SignedDuration::from_secs(6);
+/// How long a picture with news stands, and one without: about a minute in all.
+const STANDS: Duration = Duration::from_millis(500);
+const STANDS_QUIET: Duration = Duration::from_millis(20);
+const LASTS: SignedDuration = SignedDuration::from_mins(100);
+const NEWS_SHOWN: usize = 7;
+
+const NEXT: &str = "\
+What to try next:
+  nodemolt sim list                      the scenarios: budgets, PodDisruptionBudgets, crashes, two leaders, …
+  nodemolt sim load demo                 this one, step by step; then `nodemolt sim run 5m`
+  nodemolt status, plan, drift           what is going on in it
+  nodemolt explain node-4                why is this node not replaced yet?
+  nodemolt sim fault --help              what can go wrong
+  cargo demo --images                    which image would the example classes boot, and why not the newer one?
+";
+
+pub(crate) fn run(verb: &cli::Demo, look: Look) -> Result<Answer, Failure> {
+    let (name, scenario) = sim::scenario(SCENARIO)?;
+    let mut world = WorldFile::new(&name, scenario, verb.seed).replay().map_err(Failure::new)?;
+    let moves = look.choice() != anstream::ColorChoice::Never;
+    let live = !verb.lines && moves && std::io::stdout().is_terminal();
+    let data = if live { draw(&mut world, look)? } else { lines(&mut world)? };
+    Ok(Answer {
+        data: look.plain(&format!("{data}\n{NEXT}")),
+        talk: String::new(),
+        exit: Exit::Done,
+    })
+}
+
+/// Goes on to the next thing that is done or to `until`, whichever is first; what was done, in words.
+fn go_on(
+    world: &mut World,
+    done: &mut usize,
+    length: SignedDuration,
+) -> Result<Vec<String>, Failure> {
+    let start = world.simulation().start;
+    let until = world.now() + length;
+    let mut told = Vec::new();
+    while let Some((at, act, words)) = SCRIPT.get(*done) {
+        let at = start + *at;
+        if at > until {
+            break;
+        }
+        world.run(at.duration_since(world.now()));
+        let act: Act = act.parse().map_err(Failure::new)?;
+        world.act(&act).map_err(Failure::new)?;
+        told.push((*words).to_owned());
+        *done += 1;
+    }
+    world.run(until.duration_since(world.now()));
+    Ok(told)
+}
+
+fn lines(world: &mut World) -> Result<String, Failure> {
+    let mut news = News::default();
+    let mut text = String::new();
+    let mut seen = world.trace().len();
+    let mut done = 0;
+    let end = world.now() + LASTS;
+    while world.now() < end {
+        for words in go_on(world, &mut done, PICTURE)? {
+            text.push_str(&format!("# {words}\n"));
+        }
+        for step in &world.trace()[seen..] {
+            if let Some(line) = news.line(step) {
+                text.push_str(&line);
+                text.push('\n');
+            }
+        }
+        seen = world.trace().len();
+    }
+    Ok(text)
+}
+
+fn draw(world: &mut World, look: Look) -> Result<String, Failure> {
+    let mut news = News::default();
+    let mut told: Vec<String> = Vec::new();
+    let mut seen = world.trace().len();
+    let mut done = 0;
+    let end = world.now() + LASTS;
+    let mut out = anstream::AutoStream::new(std::io::stdout(), look.choice());
+    let mut frame = "\x1b[2J".to_owned();
+    while world.now() < end {
+        let before = told.len();
+        told.extend(go_on(world, &mut done, PICTURE)?.into_iter().map(|it| format!("# {it}")));
+        for line in world.trace()[seen..].iter().filter_map(|it| news.line(it)) {
+            told.extend(line.lines().map(str::to_owned));
+        }
+        seen = world.trace().len();
+        // From the top, without wrapping: each line over the one that was there.
+        frame.push_str("\x1b[?7l\x1b[H");
+        for line in look.plain(&picture(world, &told, look)?).lines() {
+            frame.push_str(&format!("{line}\x1b[K\n"));
+        }
+        frame.push_str("\x1b[J\x1b[?7h");
+        // Who has closed the terminal does not want to see more.
+        if out.write_all(frame.as_bytes()).and_then(|()| out.flush()).is_err() {
+            break;
+        }
+        frame.clear();
+        std::thread::sleep(if told.len() > before { STANDS } else { STANDS_QUIET });
+    }
+    Ok(String::new())
+}
+
+fn picture(world: &World, told: &[String], look: Look) -> Result<String, Failure> {
+    let picture = world.picture().map_err(Failure::new)?;
+    let rows = rows::rows(&picture);
+    let pools = rows::pools(&rows);
+    let all: Vec<_> = rows.iter().collect();
+    let mut text = format!("{}   (simulated)\n\n", world.now());
+    text.push_str(&pool_table(&pools, look).print(true));
+    text.push('\n');
+    text.push_str(&node_table(&all, look).print(true));
+    text.push('\n');
+    let first = told.len().saturating_sub(NEWS_SHOWN);
+    for line in &told[first..] {
+        text.push_str(line);
+        text.push('\n');
+    }
+    Ok(text)
+}

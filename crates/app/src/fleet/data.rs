@@ -1,0 +1,178 @@
+//! What do programs read about a fleet?
+
+use jiff::Timestamp;
+use nodemolt_core::drift::Drift;
+use nodemolt_core::explain::{self, Cause};
+use nodemolt_engine::Picture;
+use serde::Serialize;
+
+use super::Halt;
+use super::rows::{self, Pool, Row, State};
+use crate::sim::Opened;
+
+const VERSION: &str = "nodemolt.dev/cli/v1";
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Status<'p> {
+    api_version: &'static str,
+    kind: &'static str,
+    at: Timestamp,
+    scenario: &'p str,
+    seed: u64,
+    paused: Option<&'p str>,
+    locked: Option<&'p str>,
+    pools: Vec<PoolStatus<'p>>,
+    nodes: Vec<Node<'p>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PoolStatus<'p> {
+    name: Option<&'p str>,
+    class: Option<&'p str>,
+    nodes: usize,
+    in_sync: usize,
+    drifted: usize,
+    unknown: usize,
+    going: usize,
+    waiting: usize,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Node<'p> {
+    name: &'p str,
+    pool: Option<&'p str>,
+    class: Option<&'p str>,
+    instance_type: Option<&'p str>,
+    zone: Option<&'p str>,
+    image: Option<String>,
+    image_name: Option<&'p str>,
+    /// `InSync`, `Drifted` or `Unknown`.
+    drift: &'static str,
+    divergences: Vec<String>,
+    /// What would have to be known.
+    missing: Vec<String>,
+    cause: Option<&'static str>,
+    /// `Current`, `Unknown`, `Drifted`, `Starts`, `Going` or `Waits`.
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    because: Option<&'p str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    successors: Vec<&'p str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waits_for: Vec<Cause>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NodeList<'p> {
+    api_version: &'static str,
+    kind: &'static str,
+    at: Timestamp,
+    nodes: Vec<Node<'p>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<Expected>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Expected {
+    nodes: usize,
+    at_once: usize,
+    seconds: i64,
+}
+
+pub(super) fn status<'p>(
+    opened: &'p Opened,
+    rows: &'p [Row<'_>],
+    pools: &'p [Pool<'_>],
+    halt: Option<&'p Halt>,
+) -> Status<'p> {
+    Status {
+        api_version: VERSION,
+        kind: "FleetStatus",
+        at: opened.world.now(),
+        scenario: &opened.file.name,
+        seed: opened.file.seed,
+        paused: halt.and_then(|it| it.paused.as_deref()),
+        locked: halt.and_then(|it| it.locked.as_deref()),
+        pools: pools.iter().map(pool).collect(),
+        nodes: rows.iter().map(node).collect(),
+    }
+}
+
+pub(super) fn drift<'p>(picture: &Picture, rows: &'p [Row<'_>]) -> NodeList<'p> {
+    let nodes = rows.iter().map(node).collect();
+    NodeList { api_version: VERSION, kind: "DriftList", at: picture.at, nodes, expected: None }
+}
+
+pub(super) fn plan<'p>(picture: &Picture, rows: &'p [Row<'_>]) -> NodeList<'p> {
+    let nodes = rows.iter().map(node).collect();
+    let expected = picture.plan.expected.map(|it| Expected {
+        nodes: it.nodes,
+        at_once: it.at_once,
+        seconds: it.duration.as_secs(),
+    });
+    NodeList { api_version: VERSION, kind: "Plan", at: picture.at, nodes, expected }
+}
+
+fn pool<'p>(it: &'p Pool<'_>) -> PoolStatus<'p> {
+    let Pool { name, class, nodes, in_sync, drifted, unknown, going, waiting } = it.clone();
+    PoolStatus { name, class, nodes, in_sync, drifted, unknown, going, waiting }
+}
+
+fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
+    let (drift, missing) = match row.drift {
+        Some(Drift::InSync) => ("InSync", Vec::new()),
+        Some(Drift::Drifted { unchecked, .. }) => {
+            ("Drifted", unchecked.iter().map(ToString::to_string).collect())
+        }
+        Some(Drift::Unknown(missing)) => ("Unknown", vec![missing.to_string()]),
+        None => ("Unknown", Vec::new()),
+    };
+    let (state, phase, because, successors) = match &row.state {
+        State::Fine => ("Current", None, None, Vec::new()),
+        State::Unknown(_) => ("Unknown", None, None, Vec::new()),
+        State::Drifted => ("Drifted", None, None, Vec::new()),
+        State::Starts(_) => ("Starts", None, None, Vec::new()),
+        State::Going { phase, because, successors } => {
+            ("Going", Some(*phase), Some(because.as_str()), successors.clone())
+        }
+        State::Waits(_) => ("Waits", None, None, Vec::new()),
+    };
+    let waits_for = match &row.state {
+        State::Waits(waiting) => waiting.all().map(explain::cause).collect(),
+        State::Fine
+        | State::Unknown(_)
+        | State::Drifted
+        | State::Starts(_)
+        | State::Going { .. } => Vec::new(),
+    };
+    Node {
+        name: row.node,
+        pool: row.pool,
+        class: row.class,
+        instance_type: row.instance_type,
+        zone: row.zone,
+        image: row.image.map(|it| it.id.to_string()),
+        image_name: row.image.and_then(|it| it.name.as_deref()),
+        drift,
+        divergences: row
+            .drift
+            .into_iter()
+            .flat_map(Drift::divergences)
+            .map(rows::divergence)
+            .collect(),
+        missing,
+        cause: row.cause,
+        state,
+        phase,
+        because,
+        successors,
+        waits_for,
+    }
+}

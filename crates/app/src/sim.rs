@@ -1,0 +1,339 @@
+//! What happens in a simulated world?
+//!
+//! `world file × verb → world, and what is told`
+//!
+//! Every verb replays the file; who only looks leaves it as it is, who acts appends the act and saves it
+//! whole.
+
+pub(crate) mod news;
+pub(crate) mod scenarios;
+
+use std::path::{Path, PathBuf};
+
+use nodemolt_api::problem::Problem;
+use nodemolt_sim::act::{Behaviour, Publication};
+use nodemolt_sim::file::FileError;
+use nodemolt_sim::life::Life;
+use nodemolt_sim::world::{failure, line};
+use nodemolt_sim::{Act, Fault, Scenario, World, WorldFile, length};
+
+use crate::cli::{self, SimVerb};
+use crate::input;
+use crate::output::{Answer, Exit, Failure, Look, Table};
+use news::News;
+
+pub(crate) fn run(verb: &cli::Sim, look: Look) -> Result<Answer, Failure> {
+    match &verb.verb {
+        SimVerb::Load(verb) => load(verb),
+        SimVerb::List(verb) => list(verb),
+        SimVerb::Run(verb) => let_pass(verb, look),
+        SimVerb::Publish(verb) => do_act(&verb.world, &publication(verb)?),
+        SimVerb::Fault(verb) => do_act(&verb.world, &Act::Fault(fault(&verb.words)?)),
+        SimVerb::Apply(verb) => {
+            let manifest = read_text(&verb.file)?;
+            do_act(&verb.world, &Act::Apply { manifest })
+        }
+        SimVerb::Delete(verb) => {
+            let line = format!("delete {} {}", verb.kind, verb.name);
+            do_act(&verb.world, &line.parse().map_err(|it| Failure::usage(it))?)
+        }
+        SimVerb::Cordon(verb) => do_act(&verb.world, &Act::Cordon { node: verb.node.clone() }),
+        SimVerb::Uncordon(verb) => do_act(&verb.world, &Act::Uncordon { node: verb.node.clone() }),
+        SimVerb::Replay(verb) => match verb.seed {
+            Some(seed) => replay_life(verb, seed, look),
+            None => replay(verb, look),
+        },
+    }
+}
+
+/// A world out of its file, as it is now.
+pub(crate) struct Opened {
+    pub path: PathBuf,
+    pub file: WorldFile,
+    pub world: World,
+}
+
+impl Opened {
+    pub(crate) fn open(asked: &cli::WorldPath) -> Result<Self, Failure> {
+        let (path, file) = kept(asked)?;
+        let world = file.replay().map_err(|it| {
+            told(&it)
+                .hint(format!("{} cannot be lived again; load its scenario anew", path.display()))
+        })?;
+        Ok(Self { path, file, world })
+    }
+
+    /// Does it, remembers it, saves it. What came of it, in a sentence.
+    pub(crate) fn act(&mut self, act: &Act) -> Result<String, Failure> {
+        let at = self.world.now();
+        let told_of_it = self.world.act(act).map_err(Failure::new)?;
+        self.file.note(act, at, &self.world);
+        self.file.save(&self.path).map_err(|it| told(&it))?;
+        Ok(told_of_it)
+    }
+}
+
+/// What was kept of a world.
+fn kept(asked: &cli::WorldPath) -> Result<(PathBuf, WorldFile), Failure> {
+    let path = path(asked)?;
+    if !path.exists() {
+        let example = scenarios::ALL.first().map_or("SCENARIO", |it| it.name);
+        let message = format!("there is no simulated world: {} does not exist", path.display());
+        return Err(Failure::new(message).hint(format!(
+            "`nodemolt sim load {example}` begins one, `nodemolt sim list` shows the others"
+        )));
+    }
+    let file = WorldFile::load(&path).map_err(|it| told(&it))?;
+    Ok((path, file))
+}
+
+fn read_text(path: &Path) -> Result<String, Failure> {
+    String::from_utf8(input::read_bytes(path)?)
+        .map_err(|_| Failure::new(format!("{} is no text in UTF-8", path.display())))
+}
+
+/// An error and all that caused it.
+fn told(error: &dyn std::error::Error) -> Failure {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(it) = cause {
+        text.push_str(": ");
+        text.push_str(&it.to_string());
+        cause = it.source();
+    }
+    Failure::new(text)
+}
+
+/// The file that is meant: the one that was named, or the one in the user's state folder.
+fn path(asked: &cli::WorldPath) -> Result<PathBuf, Failure> {
+    if let Some(Some(file)) = &asked.file {
+        return Ok(file.clone());
+    }
+    let absolute =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
+    let state = absolute("XDG_STATE_HOME")
+        .or_else(|| absolute("HOME").map(|it| it.join(".local").join("state")))
+        .or_else(|| absolute("LOCALAPPDATA"));
+    let state = state.ok_or_else(|| {
+        Failure::usage("there is no state folder: neither XDG_STATE_HOME nor HOME is set")
+            .hint("name a file with `--sim FILE`")
+    })?;
+    Ok(state.join("nodemolt").join("sim.json"))
+}
+
+pub(crate) fn do_act(asked: &cli::WorldPath, act: &Act) -> Result<Answer, Failure> {
+    let mut opened = Opened::open(asked)?;
+    let mut told_of_it = opened.act(act)?;
+    if told_of_it.is_empty() {
+        told_of_it = act.to_string();
+    }
+    let talk = "time stands still until `nodemolt sim run LENGTH`\n".to_owned();
+    Ok(Answer { data: format!("{told_of_it}\n"), talk, exit: Exit::Done })
+}
+
+/// Reads a scenario by its name, or from a file.
+pub(crate) fn scenario(asked: &str) -> Result<(String, Scenario), Failure> {
+    let built_in = scenarios::ALL.iter().find(|it| it.name == asked);
+    let (name, text) = match built_in {
+        Some(it) => (it.name.to_owned(), it.text.to_owned()),
+        None if Path::new(asked).is_file() || asked == "-" => {
+            (asked.to_owned(), read_text(Path::new(asked))?)
+        }
+        None => {
+            let failure = Failure::usage(format!("`{asked}` is neither a scenario nor a file"));
+            return Err(match nearest(asked, scenarios::ALL.iter().map(|it| it.name)) {
+                Some(near) => {
+                    failure.hint(format!("is `{near}` meant? `nodemolt sim list` shows all"))
+                }
+                None => failure.hint("`nodemolt sim list` shows the scenarios"),
+            });
+        }
+    };
+    let scenario = Scenario::read(&name, &text).map_err(|problems| unreadable(&problems, &text))?;
+    Ok((name, scenario))
+}
+
+fn unreadable(problems: &[Problem], text: &str) -> Failure {
+    let mut all = String::new();
+    for problem in problems {
+        all.push_str(&input::show(problem, text));
+    }
+    Failure { talk: all, exit: Exit::Failed }.hint("docs/simulator.md has the fields of a scenario")
+}
+
+/// The name that was probably meant.
+pub(crate) fn nearest<'n>(asked: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let near = names
+        .map(|it| (strsim::damerau_levenshtein(asked, it), it))
+        .filter(|(distance, it)| *distance <= it.len() / 3)
+        .min();
+    near.map(|(_, it)| it)
+}
+
+fn load(verb: &cli::SimLoad) -> Result<Answer, Failure> {
+    let path = path(&verb.world)?;
+    let (name, scenario) = scenario(&verb.scenario)?;
+    let mut talk = String::new();
+    if path.exists() {
+        // What is no world of ours is not overwritten; an older or newer one may be.
+        match WorldFile::load(&path) {
+            Ok(old) => talk = format!("replaces the world of {}, seed {}\n", old.name, old.seed),
+            Err(FileError::Version { .. }) => {
+                talk = "replaces a world of another version\n".to_owned()
+            }
+            Err(
+                error @ (FileError::Read(..) | FileError::Write(..) | FileError::Broken { .. }),
+            ) => {
+                return Err(told(&error));
+            }
+        }
+    }
+    let file = WorldFile::new(&name, scenario, verb.seed);
+    let world = file.replay().map_err(|it| told(&it))?;
+    file.save(&path).map_err(|it| told(&it))?;
+    let simulation = world.simulation();
+    let nodes: u32 = simulation.fleet.iter().map(|it| it.nodes).sum();
+    let nodes = if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
+    let data = format!(
+        "{name}   seed {}   {}   Kubernetes {}   {nodes}\n",
+        verb.seed,
+        world.now(),
+        simulation.kubernetes,
+    );
+    talk.push_str(&format!("the world is kept in {}\n", path.display()));
+    talk.push_str("next: `nodemolt status`, `nodemolt sim run 5m`, `nodemolt sim publish …`, `nodemolt sim fault …`\n");
+    Ok(Answer { data, talk, exit: Exit::Done })
+}
+
+fn list(verb: &cli::SimList) -> Result<Answer, Failure> {
+    let mut table = Table::new(&["SCENARIO", "WHAT IT SHOWS"]);
+    for it in scenarios::ALL {
+        table.row(vec![it.name.to_owned(), it.title().to_owned()]);
+    }
+    let mut data = table.print(!verb.no_headers);
+    let path = path(&verb.world)?;
+    if path.exists() {
+        let file = WorldFile::load(&path).map_err(|it| told(&it))?;
+        data.push_str(&format!(
+            "\nloaded   {}   seed {}   {} after {}\n",
+            file.name,
+            file.seed,
+            file.until,
+            length::write(file.age())
+        ));
+        for (at, act) in &file.acts {
+            data.push_str(&format!("{at}   {act}\n"));
+        }
+    }
+    Ok(Answer { data, talk: String::new(), exit: Exit::Done })
+}
+
+fn let_pass(verb: &cli::SimRun, look: Look) -> Result<Answer, Failure> {
+    let mut opened = Opened::open(&verb.world)?;
+    let before = opened.world.trace().len();
+    let mut news = News::of(&opened.world.trace()[..before]);
+    let told_of_it = opened.act(&Act::Run(verb.duration))?;
+    let mut data = String::new();
+    for step in &opened.world.trace()[before..] {
+        let told_of_step = if verb.all { Some(line(step)) } else { news.line(step) };
+        if let Some(it) = told_of_step {
+            data.push_str(&it);
+            data.push('\n');
+        }
+    }
+    data.push_str(&format!("{told_of_it}\n"));
+    Ok(Answer { data: look.plain(&data), talk: String::new(), exit: Exit::Done })
+}
+
+fn publication(verb: &cli::SimPublish) -> Result<Act, Failure> {
+    const CHANGES: [&str; 7] =
+        ["move", "put", "deprecate", "disable", "enable", "deregister", "unshare"];
+    let first = verb.words.first().map_or("", String::as_str);
+    if CHANGES.contains(&first) {
+        let flagged = verb.id.is_some()
+            || verb.arch.is_some()
+            || verb.owner.is_some()
+            || verb.created.is_some()
+            || !verb.parameter.is_empty()
+            || !verb.tag.is_empty()
+            || verb.stillborn
+            || verb.never_ready
+            || verb.flapping;
+        if flagged {
+            return Err(Failure::usage(format!("`{first}` takes no options"))
+                .hint("options describe a new image: `nodemolt sim publish NAME --arch arm64`"));
+        }
+        return verb.words.join(" ").parse().map_err(Failure::usage);
+    }
+    if let Some(more) = verb.words.get(1) {
+        return Err(Failure::usage(format!("`{more}` is too much"))
+            .hint("write one name, or one of `move`, `put`, `deprecate`, `disable`, `enable`, `deregister`, `unshare` first"));
+    }
+    let mut publication = Publication::of(first);
+    publication.id.clone_from(&verb.id);
+    publication.owner.clone_from(&verb.owner);
+    publication.created = verb.created;
+    publication.parameters.clone_from(&verb.parameter);
+    publication.behaviour = match (verb.stillborn, verb.never_ready, verb.flapping) {
+        (true, _, _) => Behaviour::Stillborn,
+        (_, true, _) => Behaviour::NeverReady,
+        (_, _, true) => Behaviour::Flapping,
+        (false, false, false) => Behaviour::Good,
+    };
+    // What is left is read where every act is read.
+    let mut line = format!("publish {publication}");
+    if let Some(arch) = &verb.arch {
+        line.push_str(&format!(" --arch {arch}"));
+    }
+    for tag in &verb.tag {
+        line.push_str(&format!(" --tag {tag}"));
+    }
+    line.parse().map_err(Failure::usage)
+}
+
+fn fault(words: &[String]) -> Result<Fault, Failure> {
+    words
+        .join(" ")
+        .parse()
+        .map_err(|it| Failure::usage(it).hint("`nodemolt sim fault --help` lists all faults"))
+}
+
+fn replay(verb: &cli::SimReplay, look: Look) -> Result<Answer, Failure> {
+    let (path, mut file) = kept(&verb.world)?;
+    if let Some(until) = verb.until {
+        file.acts.retain(|(at, _)| *at <= until);
+        file.until = file.until.min(until).max(file.scenario.simulation.start);
+    }
+    let mut world = World::new(&file.scenario, file.seed).map_err(|it| told(&it))?;
+    world.check_laws();
+    file.replay_into(&mut world).map_err(|it| told(&it))?;
+    Ok(replayed(verb, &world, &format!("nodemolt sim replay --sim {}", path.display()), look))
+}
+
+fn replay_life(verb: &cli::SimReplay, seed: u64, look: Look) -> Result<Answer, Failure> {
+    let (world, _) = Life::draw(seed).watched().map_err(Failure::new)?;
+    Ok(replayed(verb, &world, &format!("nodemolt sim replay --seed {seed}"), look))
+}
+
+fn replayed(verb: &cli::SimReplay, world: &World, command: &str, look: Look) -> Answer {
+    let mut news = News::default();
+    let mut data = String::new();
+    for step in world.trace().iter().filter(|it| verb.until.is_none_or(|until| it.at <= until)) {
+        let told_of_step = if verb.short { news.line(step) } else { Some(line(step)) };
+        if let Some(it) = told_of_step {
+            data.push_str(&it);
+            data.push('\n');
+        }
+    }
+    data.push_str(&format!(
+        "it is {}   {} steps   hash {:016x}\n",
+        world.now(),
+        world.steps(),
+        world.hash()
+    ));
+    let (talk, exit) = match failure(world, command) {
+        Some(broken) => (broken, Exit::Failed),
+        None => ("no law was broken\n".to_owned(), Exit::Done),
+    };
+    Answer { data: look.plain(&data), talk, exit }
+}

@@ -1,0 +1,45 @@
+//! Which worlds come along?
+//!
+//! Each has a page of its name in `docs/scenarios`, which tells what to see in it.
+
+/// A world to begin with.
+#[derive(Debug)]
+pub(crate) struct BuiltIn {
+    pub name: &'static str,
+    pub text: &'static str,
+}
+
+impl BuiltIn {
+    /// Its first line, which is a comment.
+    pub(crate) fn title(&self) -> &'static str {
+        self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
+    }
+}
+
+macro_rules! built_in {
+    ($($name:literal),+ $(,)?) => {
+        &[$(BuiltIn {
+            name: $name,
+            text: include_str!(concat!("../../../../docs/scenarios/", $name, ".yaml")),
+        }),+]
+    };
+}
+
+pub(crate) const ALL: &[BuiltIn] = built_in![
+    "two-nodes-budget-one",
+    "pdb-never-allows",
+    "do-not-evict",
+    "user-deletes-the-node",
+    "never-joins",
+    "successor-dies",
+    "two-leaders",
+    "throttled-ssm",
+    "limits-reached",
+    "unequal-nodes-count",
+    "unequal-nodes-cpu",
+    "expiry",
+    "crash-and-resume",
+    "scheduling-mishap",
+    "full-reservation",
+    "demo",
+];
