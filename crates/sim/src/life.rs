@@ -20,7 +20,6 @@ use crate::dice::Dice;
 use crate::faults::Fault;
 use crate::laws::{Law, Violation};
 use crate::scenario::Scenario;
-use crate::trace::Step;
 use crate::world::{World, line};
 
 pub use scenario::Drawn;
