@@ -103,7 +103,9 @@ fn lines(world: &mut World) -> Result<String, Failure> {
     let end = world.now() + LASTS;
     while world.now() < end {
         for words in go_on(world, &mut done, PICTURE)? {
-            text.push_str(&format!("# {words}\n"));
+            text.push_str("# ");
+            text.push_str(&words);
+            text.push('\n');
         }
         for step in &world.trace()[seen..] {
             if let Some(line) = news.line(step) {
@@ -134,7 +136,8 @@ fn draw(world: &mut World, look: Look) -> Result<String, Failure> {
         // From the top, without wrapping: each line over the one that was there.
         frame.push_str("\x1b[?7l\x1b[H");
         for line in look.plain(&picture(world, &told, look)?).lines() {
-            frame.push_str(&format!("{line}\x1b[K\n"));
+            frame.push_str(line);
+            frame.push_str("\x1b[K\n");
         }
         frame.push_str("\x1b[J\x1b[?7h");
         // Who has closed the terminal does not want to see more.

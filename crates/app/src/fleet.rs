@@ -370,14 +370,15 @@ fn plan_table(rows: &[Row<'_>], wide: bool, look: Look) -> Table {
             let cause = if place == 0 { it.cause.unwrap_or("-") } else { "" };
             vec![it.node.to_owned(), it.pool.unwrap_or("-").to_owned(), cause.to_owned(), state]
         };
-        match &it.state {
-            State::Waits(waiting) if wide => {
-                for (place, reason) in waiting.all().enumerate() {
-                    let text = format!("waits for {}", explain::cause(reason).text);
-                    table.row(cells(look.mark(Mark::Careful, &text), place));
-                }
+        if let State::Waits(waiting) = &it.state
+            && wide
+        {
+            for (place, reason) in waiting.all().enumerate() {
+                let text = format!("waits for {}", explain::cause(reason).text);
+                table.row(cells(look.mark(Mark::Careful, &text), place));
             }
-            _ => table.row(cells(state(it, look), 0)),
+        } else {
+            table.row(cells(state(it, look), 0));
         }
     }
     table

@@ -8,6 +8,7 @@
 pub(crate) mod news;
 pub(crate) mod scenarios;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use nodemolt_api::problem::Problem;
@@ -35,7 +36,7 @@ pub(crate) fn run(verb: &cli::Sim, look: Look) -> Result<Answer, Failure> {
         }
         SimVerb::Delete(verb) => {
             let line = format!("delete {} {}", verb.kind, verb.name);
-            do_act(&verb.world, &line.parse().map_err(|it| Failure::usage(it))?)
+            do_act(&verb.world, &line.parse().map_err(Failure::usage)?)
         }
         SimVerb::Cordon(verb) => do_act(&verb.world, &Act::Cordon { node: verb.node.clone() }),
         SimVerb::Uncordon(verb) => do_act(&verb.world, &Act::Uncordon { node: verb.node.clone() }),
@@ -179,7 +180,7 @@ fn load(verb: &cli::SimLoad) -> Result<Answer, Failure> {
         match WorldFile::load(&path) {
             Ok(old) => talk = format!("replaces the world of {}, seed {}\n", old.name, old.seed),
             Err(FileError::Version { .. }) => {
-                talk = "replaces a world of another version\n".to_owned()
+                "replaces a world of another version\n".clone_into(&mut talk);
             }
             Err(
                 error @ (FileError::Read(..) | FileError::Write(..) | FileError::Broken { .. }),
@@ -200,7 +201,7 @@ fn load(verb: &cli::SimLoad) -> Result<Answer, Failure> {
         world.now(),
         simulation.kubernetes,
     );
-    talk.push_str(&format!("the world is kept in {}\n", path.display()));
+    let _ = writeln!(talk, "the world is kept in {}", path.display());
     talk.push_str("next: `nodemolt status`, `nodemolt sim run 5m`, `nodemolt sim publish …`, `nodemolt sim fault …`\n");
     Ok(Answer { data, talk, exit: Exit::Done })
 }
@@ -214,15 +215,16 @@ fn list(verb: &cli::SimList) -> Result<Answer, Failure> {
     let path = path(&verb.world)?;
     if path.exists() {
         let file = WorldFile::load(&path).map_err(|it| told(&it))?;
-        data.push_str(&format!(
-            "\nloaded   {}   seed {}   {} after {}\n",
+        let _ = writeln!(
+            data,
+            "\nloaded   {}   seed {}   {} after {}",
             file.name,
             file.seed,
             file.until,
             length::write(file.age())
-        ));
+        );
         for (at, act) in &file.acts {
-            data.push_str(&format!("{at}   {act}\n"));
+            let _ = writeln!(data, "{at}   {act}");
         }
     }
     Ok(Answer { data, talk: String::new(), exit: Exit::Done })
@@ -241,7 +243,7 @@ fn let_pass(verb: &cli::SimRun, look: Look) -> Result<Answer, Failure> {
             data.push('\n');
         }
     }
-    data.push_str(&format!("{told_of_it}\n"));
+    let _ = writeln!(data, "{told_of_it}");
     Ok(Answer { data: look.plain(&data), talk: String::new(), exit: Exit::Done })
 }
 
@@ -283,10 +285,10 @@ fn publication(verb: &cli::SimPublish) -> Result<Act, Failure> {
     // What is left is read where every act is read.
     let mut line = format!("publish {publication}");
     if let Some(arch) = &verb.arch {
-        line.push_str(&format!(" --arch {arch}"));
+        let _ = write!(line, " --arch {arch}");
     }
     for tag in &verb.tag {
-        line.push_str(&format!(" --tag {tag}"));
+        let _ = write!(line, " --tag {tag}");
     }
     line.parse().map_err(Failure::usage)
 }
@@ -325,12 +327,13 @@ fn replayed(verb: &cli::SimReplay, world: &World, command: &str, look: Look) -> 
             data.push('\n');
         }
     }
-    data.push_str(&format!(
-        "it is {}   {} steps   hash {:016x}\n",
+    let _ = writeln!(
+        data,
+        "it is {}   {} steps   hash {:016x}",
         world.now(),
         world.steps(),
         world.hash()
-    ));
+    );
     let (talk, exit) = match failure(world, command) {
         Some(broken) => (broken, Exit::Failed),
         None => ("no law was broken\n".to_owned(), Exit::Done),

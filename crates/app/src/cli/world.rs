@@ -10,7 +10,7 @@ use nodemolt_core::image::{AccountId, ImageId};
 #[derive(Debug, Args)]
 pub(crate) struct WorldPath {
     /// The file of the simulated world; without FILE the one in your state folder,
-    /// $XDG_STATE_HOME/nodemolt/sim.json, which is also meant where `--sim` is left out
+    /// $`XDG_STATE_HOME/nodemolt/sim.json`, which is also meant where `--sim` is left out
     #[arg(
         id = "sim",
         long = "sim",
@@ -140,7 +140,7 @@ pub(crate) struct SimPublish {
     #[arg(long, value_name = "AMI")]
     pub id: Option<ImageId>,
 
-    /// Its processor, where the name does not tell: x86_64 or arm64
+    /// Its processor, where the name does not tell: `x86_64` or arm64
     #[arg(long, value_name = "NAME")]
     pub arch: Option<String>,
 
@@ -207,7 +207,7 @@ Examples:
   nodemolt sim delete pod shop/cart-0
 ")]
 pub(crate) struct SimDelete {
-    /// Node, NodeClaim, Pod, PodDisruptionBudget, …
+    /// Node, `NodeClaim`, Pod, `PodDisruptionBudget`, …
     pub kind: String,
 
     /// With its namespace, where that is not `default`

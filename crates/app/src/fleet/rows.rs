@@ -74,12 +74,13 @@ pub(crate) fn short(image: &ImageRef) -> String {
 
 /// With the names of images, which say more than their ids.
 pub(crate) fn divergence(it: &Divergence) -> String {
-    match it {
-        Divergence::Image { from, to, .. } if from.name.is_some() && to.name.is_some() => {
-            format!("{it}: {} → {}", short(from), short(to))
-        }
-        other => other.to_string(),
+    if let Divergence::Image { from, to, .. } = it
+        && from.name.is_some()
+        && to.name.is_some()
+    {
+        return format!("{it}: {} → {}", short(from), short(to));
     }
+    it.to_string()
 }
 
 pub(crate) fn rows(picture: &Picture) -> Vec<Row<'_>> {
