@@ -48,7 +48,7 @@ pub enum Fault {
         lasts: Lasts,
     },
     Throttle {
-        whom: Service,
+        whom: Counterpart,
         lasts: Lasts,
     },
     /// Before this many of a hundred writes somebody else has just written the same object.
@@ -119,7 +119,7 @@ pub enum Moment {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Service {
+pub enum Counterpart {
     Ec2,
     Ssm,
     Kubernetes,
@@ -241,7 +241,7 @@ fn read(first: &str, words: &mut Words<'_>) -> Result<Fault, String> {
         }
         "throttle" => {
             let word = words.some("whom")?;
-            let whom = Service::ALL.into_iter().find(|it| it.as_str() == word);
+            let whom = Counterpart::ALL.into_iter().find(|it| it.as_str() == word);
             let whom = whom.ok_or_else(|| format!("`{word}` cannot be throttled"))?;
             Fault::Throttle { whom, lasts: words.lasts()? }
         }
@@ -340,7 +340,7 @@ impl<'t> Words<'t> {
     }
 }
 
-impl Service {
+impl Counterpart {
     pub const ALL: [Self; 3] = [Self::Ec2, Self::Ssm, Self::Kubernetes];
 
     pub fn as_str(self) -> &'static str {

@@ -27,7 +27,7 @@ use nodemolt_fit::pool::Price;
 use nodemolt_fit::prices::Prices;
 
 use crate::act::Behaviour;
-use crate::faults::Service;
+use crate::faults::Counterpart;
 use crate::scenario::{self, Simulation};
 use crate::trace::{Actor, Fact, Step, Trace};
 
@@ -68,7 +68,7 @@ pub struct Region {
     boot: scenario::Boot,
     /// What there is none of: an instance type and a zone, or any.
     pub(crate) no_capacity: Vec<(Option<String>, Option<String>)>,
-    pub(crate) throttled: BTreeSet<Service>,
+    pub(crate) throttled: BTreeSet<Counterpart>,
 }
 
 /// An image, and what only its publisher knows.

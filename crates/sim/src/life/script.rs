@@ -10,7 +10,7 @@ use serde_json::json;
 use super::scenario::Drawn;
 use crate::act::{Act, Target};
 use crate::dice::Dice;
-use crate::faults::{DOWN, Fault, Lasts, Moment, Service, Whom};
+use crate::faults::{Counterpart, DOWN, Fault, Lasts, Moment, Whom};
 
 /// Whatever lasts longer than this in unrest would leave no time to see what comes of it.
 const LASTS: (u64, u64) = (30, 600);
@@ -38,9 +38,9 @@ const KINDS: [Draws; 19] = [
         let by = seconds(dice, 1, 40);
         Some(Fault::LateAnswers { percent: percent(dice), by, lasts: lasts(dice) })
     },
-    |_, dice| Some(Fault::Throttle { whom: Service::Ec2, lasts: lasts(dice) }),
-    |_, dice| Some(Fault::Throttle { whom: Service::Ssm, lasts: lasts(dice) }),
-    |_, dice| Some(Fault::Throttle { whom: Service::Kubernetes, lasts: lasts(dice) }),
+    |_, dice| Some(Fault::Throttle { whom: Counterpart::Ec2, lasts: lasts(dice) }),
+    |_, dice| Some(Fault::Throttle { whom: Counterpart::Ssm, lasts: lasts(dice) }),
+    |_, dice| Some(Fault::Throttle { whom: Counterpart::Kubernetes, lasts: lasts(dice) }),
     |_, dice| Some(Fault::Conflicts { percent: percent(dice), lasts: lasts(dice) }),
     |drawn, dice| {
         let instance_type = dice.pick(&drawn.types).cloned().filter(|_| dice.chance(500));

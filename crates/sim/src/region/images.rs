@@ -10,7 +10,7 @@ use nodemolt_core::lookup;
 
 use super::{Held, Region};
 use crate::act::{Behaviour, ImageName, Publication};
-use crate::faults::Service;
+use crate::faults::Counterpart;
 use crate::trace::{self, Actor, Fact};
 
 /// Who publishes EKS' own images.
@@ -20,8 +20,8 @@ impl Region {
     /// Images or parameters, as they are now.
     pub fn ask(&self, query: &Query, now: Timestamp) -> Observation {
         let service = match query {
-            Query::Images(_) | Query::Untold => Service::Ec2,
-            Query::Parameters(_) => Service::Ssm,
+            Query::Images(_) | Query::Untold => Counterpart::Ec2,
+            Query::Parameters(_) => Counterpart::Ssm,
         };
         let mut seen = Observation {
             asked: query.clone(),

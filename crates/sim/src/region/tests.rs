@@ -134,7 +134,7 @@ fn parameters_keep_their_versions() {
 #[test]
 fn a_throttled_service_says_so_and_nothing_else() {
     let mut region = region();
-    region.throttled.insert(Service::Ssm);
+    region.throttled.insert(Counterpart::Ssm);
     let images = Query::Images(ImageQuery::default());
     let parameters = Query::Parameters(ParameterQuery::default());
     assert_eq!(region.ask(&images, now()).outcome, Outcome::Complete);

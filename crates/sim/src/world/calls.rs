@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Event, World};
 use crate::desk::{Call, CallId, Reply};
 use crate::executor::ProcessId;
-use crate::faults::{Moment, Service};
+use crate::faults::{Counterpart, Moment};
 use crate::replica::after;
 use crate::trace::Actor;
 
@@ -124,7 +124,7 @@ impl World {
     fn answer(&mut self, number: u8, call: &Call) -> Reply {
         let now = self.now();
         let by = Actor::Operator(number);
-        let throttled = self.weather.throttles(Service::Ec2);
+        let throttled = self.weather.throttles(Counterpart::Ec2);
         let wait = || CloudError::Throttled { retry_after: None };
         match call {
             Call::Kubernetes(request) => Reply::Kubernetes(self.answer_kubernetes(by, request)),
@@ -159,7 +159,7 @@ impl World {
     }
 
     fn answer_kubernetes(&mut self, by: Actor, request: &Request) -> Result<Answer, Refusal> {
-        if self.weather.throttles(Service::Kubernetes) {
+        if self.weather.throttles(Counterpart::Kubernetes) {
             return Err(Refusal::Status {
                 code: 429,
                 reason: "TooManyRequests".to_owned(),

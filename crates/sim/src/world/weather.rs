@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{Event, World};
 use crate::act::Behaviour;
 use crate::dice::Dice;
-use crate::faults::{Fault, Moment, Service, Whom};
+use crate::faults::{Counterpart, Fault, Moment, Whom};
 use crate::kinds;
 use crate::kube::{Fate, KubeFault};
 use crate::replica::{ProcessEvent, after};
@@ -80,7 +80,7 @@ impl Weather {
         dice.chance(u64::from(percent) * 10).then_some(by)
     }
 
-    pub(super) fn throttles(&self, service: Service) -> bool {
+    pub(super) fn throttles(&self, service: Counterpart) -> bool {
         self.faults().any(|it| matches!(it, Fault::Throttle { whom, .. } if *whom == service))
     }
 
