@@ -283,6 +283,7 @@ impl TryFrom<&DisruptionLedger> for Ledger {
             let granted = Granted {
                 node: grant.node_name.clone(),
                 pool: grant.node_pool.clone(),
+                cpu_millis: grant.node_cpu_millis.and_then(|it| u64::try_from(it).ok()),
                 kind: grant.kind.into(),
                 epoch: epoch(&mut reader, &format!("{field}.epoch"), grant.epoch),
                 since,
@@ -350,6 +351,7 @@ impl DisruptionLedgerStatus {
                 since: it.since.to_string(),
                 node_name: it.node.clone(),
                 node_pool: it.pool.clone(),
+                node_cpu_millis: it.cpu_millis.and_then(|it| i64::try_from(it).ok()),
             })
             .collect();
         let mut newest: Vec<&Closed> = closed.iter().collect();

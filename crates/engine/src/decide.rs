@@ -9,6 +9,7 @@
 pub(crate) mod classes;
 pub(crate) mod fleet;
 pub(crate) mod going;
+pub(crate) mod homes;
 pub(crate) mod limits;
 pub(crate) mod placing;
 pub(crate) mod pools;
@@ -89,6 +90,8 @@ pub(crate) struct Decision {
     pub(crate) remember: Vec<NewMemory>,
     pub(crate) going: Vec<going::Going>,
     pub(crate) starts: Vec<starting::Begun>,
+    /// Nodes for pods that we moved and that found no place.
+    pub(crate) rooms: Vec<(Intent, Errand)>,
     /// Successors that came after their replacement had ended.
     pub(crate) abandoned: Vec<(Intent, Errand)>,
     /// The life of claims.
@@ -127,7 +130,8 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     fleet.gone = gone(sight);
     fleet.pools = pools::states(sight);
     fleet.pdbs = sight.view.pdbs.values().cloned().collect();
-    fleet.homeless = homeless(&going::moved(memory, sight), now);
+    let moved = homes::moved(sight);
+    fleet.homeless = homeless(&moved, now);
     fleet.pace.clone_from(memory.pace.phases());
 
     // The next step of those that are going; then who starts beside them. Placements of all who leave are
@@ -136,8 +140,9 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let going = going::go_on(memory, sight, &mut table, &limits, &mut wake);
     let planned = placing::plan_all(memory, sight, &mut table, &grants, &limits);
     let starts = starting::begin(memory, sight, &table, &planned);
+    let rooms = homes::make_room(memory, sight, &mut table, &moved, &mut wake);
     // Here join, each as a wish about a node and through the same rooms and the same plan:
-    // room for pods that are pending (new claims beside those of `starting`), nodes that are empty
+    // room for pods that are pending for other reasons (in `homes`), nodes that are empty
     // (`budget::Act::RemoveEmpty`), and nodes whose work fewer could do (`budget::Act::Consolidate`).
     drop(table);
 
@@ -159,6 +164,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
         going,
         starts,
         abandoned: going::abandoned(sight),
+        rooms,
         claims: lives.acts,
         forget: starting::to_forget(sight),
         statuses,
@@ -234,8 +240,8 @@ fn gone(sight: &Sight<'_>) -> BTreeMap<String, Member> {
             pool: it.pool.clone(),
             class: pool.map(|it| it.class.to_string()),
             labels,
-            // Nobody counts its processors any more.
-            cpu_millis: 0,
+            // What nobody knows the size of is taken for all there is.
+            cpu_millis: it.cpu_millis.unwrap_or(u64::MAX),
             standing: Standing::Outside,
         };
         (it.node.clone(), member)
