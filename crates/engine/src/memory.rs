@@ -5,6 +5,7 @@
 
 mod answer;
 mod images;
+mod last;
 mod pace;
 
 use std::collections::BTreeMap;
@@ -16,11 +17,12 @@ use nodemolt_core::seen::{ClassKey, MachineId, NetworkAsk};
 
 pub(crate) use answer::{Answer, wait_after};
 pub(crate) use images::Images;
+pub(crate) use last::Last;
 pub(crate) use pace::Pace;
 
 use crate::act::{Act, Done, Errand, Question};
 use crate::claims;
-use crate::decide::classes::{Resolved, TypesByFamily};
+use crate::decide::classes::{Resolved, TypesByFamily, Words};
 use crate::decide::fleet::Readings;
 use crate::decide::placing::Verdicts;
 use crate::decide::pools::Shelf;
@@ -50,6 +52,8 @@ pub struct Memory {
     pub(crate) pace: Pace,
     pub(crate) classes: BTreeMap<ClassKey, Resolved>,
     pub(crate) types: TypesByFamily,
+    /// What follows from the words of each class alone.
+    pub(crate) words: BTreeMap<ClassKey, Words>,
     /// By pool.
     pub(crate) shelves: BTreeMap<String, Shelf>,
     pub(crate) readings: Readings,
@@ -92,6 +96,7 @@ impl Memory {
             pace: self.pace.clone(),
             classes: BTreeMap::new(),
             types: TypesByFamily::new(),
+            words: BTreeMap::new(),
             shelves: BTreeMap::new(),
             readings: Readings::default(),
             verdicts: self.verdicts.clone(),

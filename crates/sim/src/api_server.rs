@@ -313,12 +313,14 @@ impl ApiServer {
             .filter(|(key, _)| namespace.is_none_or(|it| it == key.namespace))
             .map(|(_, object)| call.shown(object))
             .collect();
-        json!({
+        let mut list = json!({
             "apiVersion": kinds::api_version(call.resource),
             "kind": format!("{}List", call.resource.kind),
             "metadata": { "resourceVersion": self.revision.to_string() },
-            "items": items,
-        })
+        });
+        // Not through the macro, which would copy them all once more.
+        list["items"] = Value::Array(items);
+        list
     }
 
     /// Puts an object in its place, with a revision of its own.

@@ -13,13 +13,27 @@ use super::{
     cel::{Budget, Scope},
     correlate::{Before, Items, same},
     place::Place,
-    rule::Ruling,
+    rule::{Rule, Ruling},
     schema::Node,
 };
 
+/// Which rules are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asks {
+    All,
+    /// What did not change has kept its rules before; those about changes are asked all the same.
+    WhatChanged,
+}
+
 /// All rules that are broken, and those that are forgiven.
-pub(crate) fn check(node: &Node, value: &Value, old: Before<'_>) -> (Vec<Cause>, Vec<Cause>) {
+pub(crate) fn check(
+    node: &Node,
+    value: &Value,
+    old: Before<'_>,
+    asks: Asks,
+) -> (Vec<Cause>, Vec<Cause>) {
     let mut walk = Walk {
+        asks,
         causes: Vec::new(),
         forgiven: Vec::new(),
         budget: Budget::of_an_object(),
@@ -38,6 +52,7 @@ pub(crate) fn check(node: &Node, value: &Value, old: Before<'_>) -> (Vec<Cause>,
 }
 
 struct Walk {
+    asks: Asks,
     causes: Vec<Cause>,
     forgiven: Vec<Cause>,
     budget: Budget,
@@ -151,11 +166,15 @@ impl Walk {
         if of.rules.is_empty() || self.spent {
             return;
         }
+        let kept = self.asks == Asks::WhatChanged && track.unchanged();
+        let asked = |rule: &&Rule| {
+            if rule.transition { old.is_some() || rule.optional_old } else { !kept }
+        };
+        if !of.rules.iter().any(|it| asked(&it)) {
+            return;
+        }
         let mut scope = Scope::new(shape, value, old, resource, &self.budget);
-        for rule in &of.rules {
-            if rule.transition && old.is_none() && !rule.optional_old {
-                continue;
-            }
+        for rule in of.rules.iter().filter(asked) {
             scope.turn_to(rule.transition, rule.optional_old);
             match rule.ask(&scope, value, shape.type_name(), place) {
                 Ruling::Kept => {}

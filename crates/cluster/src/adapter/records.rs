@@ -40,6 +40,8 @@ const MOVED_MAX: usize = 500;
 pub(super) struct Standing {
     revision: Revision,
     status: ReplacementStatus,
+    /// Where it was read: what it says. The same revision says the same, and is not read again.
+    record: Option<Recorded>,
 }
 
 impl<T: Transport> Adapter<T> {
@@ -47,25 +49,50 @@ impl<T: Transport> Adapter<T> {
     pub(super) async fn read_records(&self) -> Result<Records, ClusterError> {
         let request = Request::of(Verb::Get, LEDGER).named(disruptionledger::NAME);
         let ledger = match self.call(&request).await {
-            Ok(answer) => ledger(&answer.body)?,
+            Ok(answer) => self.read_ledger(&answer.body)?,
             Err(ClusterError::Absent(_)) => Ledger::default(),
             Err(error) => return Err(error),
         };
         let answer = self.call(&Request::of(Verb::List, REPLACEMENT)).await?;
         let mut records = Records { ledger, server_time: answer.date, ..Records::default() };
         let mut told = self.told.borrow_mut();
-        told.clear();
+        let mut known = std::mem::take(&mut *told);
         for item in answer.body["items"].as_array().into_iter().flatten() {
             let name = item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let revision = revision(item);
+            let same = |it: &Standing| it.revision == revision && !revision.0.is_empty();
+            let known = known.remove(&name).filter(same);
+            if let Some(standing) = known
+                && let Some(record) = &standing.record
+            {
+                records.replacements.insert(name.clone(), record.clone());
+                told.insert(name, standing);
+                continue;
+            }
             match recorded(item) {
                 Ok((record, status)) => {
-                    told.insert(name.clone(), Standing { revision: revision(item), status });
+                    let standing = Standing { revision, status, record: Some(record.clone()) };
+                    told.insert(name.clone(), standing);
                     records.replacements.insert(name, record);
                 }
                 Err(why) => drop(records.unreadable.insert(name, why)),
             }
         }
         Ok(records)
+    }
+
+    fn read_ledger(&self, object: &Value) -> Result<Ledger, ClusterError> {
+        let revision = revision(object);
+        let mut last = self.ledger.borrow_mut();
+        if let Some(known) = &*last
+            && known.revision.as_ref() == Some(&revision)
+            && !revision.0.is_empty()
+        {
+            return Ok(known.clone());
+        }
+        let read = ledger(object)?;
+        *last = Some(read.clone());
+        Ok(read)
     }
 
     pub(super) async fn record_ledger(&self, ledger: &Ledger) -> Result<Revision, ClusterError> {
@@ -108,7 +135,7 @@ impl<T: Transport> Adapter<T> {
         let mut status = known.map(|it| it.status).unwrap_or_default();
         tell(&mut status, record);
         let revision = self.replace_status(REPLACEMENT, name, &at, &status).await?;
-        let standing = Standing { revision: revision.clone(), status };
+        let standing = Standing { revision: revision.clone(), status, record: None };
         self.told.borrow_mut().insert(name.clone(), standing);
         Ok(revision)
     }

@@ -9,18 +9,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::ask::Ask;
 use nodemolt_core::catalog::Query;
 use nodemolt_core::image::ImageId;
-use nodemolt_core::launch::PlacementGroup;
+use nodemolt_core::launch::{PlacementGroup, Settings};
 use nodemolt_core::lookup::{self, Minor};
+use nodemolt_core::node::Stamp;
 use nodemolt_core::policy::Policy;
 use nodemolt_core::resolve::{Machines, Pool, Resolution, Setting, TypesAsked, resolve};
 use nodemolt_core::seen::{Class, ClassKey, Kind};
-use nodemolt_core::wanted::{Beside, Purpose, Wanted, wanted};
+use nodemolt_core::wanted::{Beside, PoolTemplate, Purpose, Wanted, wanted};
 use nodemolt_fit::Family;
 
 use super::Sight;
-use crate::memory::{Memory, after};
+use crate::memory::{Last, Memory, after};
 use crate::port::{Network, NewMemory, Offered};
 
 /// Ages, deprecations and quarantines end by themselves. Nobody is told when, so we look again.
@@ -51,7 +53,7 @@ impl Resolved {
 #[derive(Debug, Clone, PartialEq)]
 struct From {
     class: (String, i64),
-    ask: nodemolt_core::ask::Ask,
+    ask: Ask,
     pools: Vec<(String, String, i64)>,
     policy: Arc<Policy>,
     catalog: u64,
@@ -60,6 +62,15 @@ struct From {
     kubernetes: Option<Minor>,
     in_use: BTreeSet<ImageId>,
     hindrance: Option<String>,
+}
+
+/// What follows from what people wrote, and from nothing that EC2 says.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    queries: Last<(Ask, Option<Minor>), BTreeSet<Query>>,
+    stamp: Last<Settings, Stamp>,
+    /// By pool.
+    templates: BTreeMap<String, Last<PoolTemplate, Stamp>>,
 }
 
 /// What all classes ask.
@@ -83,9 +94,15 @@ pub(crate) fn resolve_all(memory: &mut Memory, sight: &Sight<'_>) -> Asked {
     let mut queries = BTreeSet::new();
     memory.classes.retain(|it, _| view.classes.contains_key(it));
     let mut types = std::mem::take(&mut memory.types);
+    let mut words = std::mem::take(&mut memory.words);
+    words.retain(|it, _| view.classes.contains_key(it));
     for (key, class) in &view.classes {
         let (account, region) = (sight.config.account.as_ref(), &sight.config.region);
-        let mut own = lookup::queries(&class.ask, view.kubernetes, region);
+        let words = words.entry(key.clone()).or_default();
+        let mut own =
+            words.queries.answer(&(class.ask.clone(), view.kubernetes), |(ask, kubernetes)| {
+                lookup::queries(ask, *kubernetes, region)
+            });
         let catalog = &memory.images.catalog;
         let pointed = lookup::pointed(catalog, &own);
         let more = lookup::queries_for(&pointed, catalog, &own, account, region);
@@ -112,11 +129,12 @@ pub(crate) fn resolve_all(memory: &mut Memory, sight: &Sight<'_>) -> Asked {
             known.is_some_and(|it| it.from == from && sight.now < after(it.at, LOOK_AGAIN_AFTER));
         if !same {
             let before = memory.classes.remove(key);
-            let resolved = resolve_one(memory, sight, class, from, before, &mut types);
+            let resolved = resolve_one(memory, sight, class, from, before, &mut types, words);
             memory.classes.insert(key.clone(), resolved);
         }
     }
     memory.types = types;
+    memory.words = words;
     let running = in_use.into_values().flatten();
     let catalog = &memory.images.catalog;
     let (account, region) = (sight.config.account.as_ref(), &sight.config.region);
@@ -192,6 +210,7 @@ fn resolve_one(
     from: From,
     before: Option<Resolved>,
     types: &mut TypesByFamily,
+    words: &mut Words,
 ) -> Resolved {
     let now = sight.now;
     let unresolved = |from: From, why: String| Resolved {
@@ -241,8 +260,12 @@ fn resolve_one(
     let resolution = resolve(&index, &class.ask, &from.policy, &setting);
     let plain = wanted(&resolution, None, Purpose::Wave);
     let mut before = before.map(|it| it.wanted).unwrap_or_default();
+    let class_stamp = words.stamp.answer(&class.launch, Settings::static_stamp);
+    words.templates.retain(|it, _| sight.view.pools.contains_key(it));
     let of_pools = pools_of(sight, &class.key).map(|pool| {
-        let now_wanted = plain.clone().beside(beside(sight, class, pool, &from, offered));
+        let template = words.templates.entry(pool.name.clone()).or_default();
+        let stamps = (class_stamp.clone(), template.answer(&pool.template, PoolTemplate::stamp));
+        let now_wanted = plain.clone().beside(beside(sight, class, pool, stamps, &from, offered));
         // The same as before is the same value, so that no node is compared again.
         let same = before.remove(&pool.name).filter(|it| **it == now_wanted);
         (pool.name.clone(), same.unwrap_or_else(|| Arc::new(now_wanted)))
@@ -256,14 +279,15 @@ fn beside(
     sight: &Sight<'_>,
     class: &Class,
     pool: &nodemolt_core::seen::Pool,
+    (class_stamp, template_stamp): (Stamp, Stamp),
     from: &From,
     offered: &Offered,
 ) -> Beside {
     let network = from.network.as_ref();
     let somewhere = offered.zones.iter().filter(|(_, zones)| !zones.is_empty());
     Beside {
-        class_stamp: Some(class.launch.static_stamp()),
-        template_stamp: Some(pool.template.stamp()),
+        class_stamp: Some(class_stamp),
+        template_stamp: Some(template_stamp),
         requirements: pool.requirements.clone(),
         instance_types: Some(Arc::new(somewhere.map(|(name, _)| name.clone()).collect())),
         security_groups: network.map(|it| it.security_groups.keys().cloned().collect()),

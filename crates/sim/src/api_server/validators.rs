@@ -33,7 +33,9 @@ impl Validators {
             let found =
                 definitions.iter().find(|it| it.group == kind.group && it.kind == kind.kind)?;
             let made = Validator::new(&(found.definition)());
-            Some(made.expect("the definitions that we ship can be read: their own tests say so"))
+            let made = made.expect("the definitions that we ship can be read: their tests say so");
+            // Nothing comes onto a shelf but through these.
+            Some(made.trusting())
         });
         Self { by_kind: by_kind.collect() }
     }
