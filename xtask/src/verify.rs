@@ -34,9 +34,10 @@ enum Part {
     EndToEnd,
     Scheduler,
     Contract,
+    Lives,
 }
 
-const PARTS: [Part; 13] = [
+const PARTS: [Part; 14] = [
     Part::Tools,
     Part::Format,
     Part::Lints,
@@ -50,6 +51,7 @@ const PARTS: [Part; 13] = [
     Part::EndToEnd,
     Part::Scheduler,
     Part::Contract,
+    Part::Lives,
 ];
 
 /// Test targets of this name, in any crate, are the part `properties`.
@@ -62,6 +64,9 @@ const END_TO_END: &str = "e2e";
 const SCHEDULER: &str = "scheduler";
 /// And of this name the part `contract`.
 const CONTRACT: &str = "contract";
+/// And of this name the part `lives`.
+const LIVES: &str = "lives";
+const PARTS_OF_THEIR_OWN: [&str; 6] = [PROPERTIES, CLI, END_TO_END, SCHEDULER, CONTRACT, LIVES];
 
 pub(crate) fn verify(root: &Path, quick: bool) -> ExitCode {
     let mut rows = Vec::new();
@@ -106,6 +111,7 @@ impl Part {
             Self::EndToEnd => "e2e",
             Self::Scheduler => "scheduler",
             Self::Contract => "contract",
+            Self::Lives => "lives",
         }
     }
 
@@ -118,6 +124,7 @@ impl Part {
                 | Self::EndToEnd
                 | Self::Scheduler
                 | Self::Contract
+                | Self::Lives
         )
     }
 }
@@ -157,6 +164,7 @@ fn run(part: Part, root: &Path) -> Result<Tally> {
         // In how many worlds it agreed, and about what, is worth a look each time.
         Part::Scheduler => telling_tests(root, SCHEDULER),
         Part::Contract => telling_tests(root, CONTRACT),
+        Part::Lives => telling_tests(root, LIVES),
     }
 }
 
@@ -202,7 +210,7 @@ fn other_test_targets(metadata: &Metadata) -> Vec<String> {
         .flat_map(|it| &it.targets)
         .filter(|it| it.kind.iter().any(|kind| kind == "test"))
         .map(|it| it.name.clone())
-        .filter(|it| ![PROPERTIES, CLI, END_TO_END, SCHEDULER, CONTRACT].contains(&it.as_str()))
+        .filter(|it| !PARTS_OF_THEIR_OWN.contains(&it.as_str()))
         .collect();
     names.sort();
     names.dedup();

@@ -8,7 +8,6 @@
 mod acts;
 mod begin;
 mod calls;
-mod hash;
 mod look;
 mod machines;
 mod tell;
@@ -28,13 +27,12 @@ use crate::desk::{CallId, Desk, Wire};
 use crate::dice::Dice;
 use crate::executor::{Executor, ProcessId};
 use crate::kube::{Kube, KubeEvent};
-use crate::laws::{Laws, Setting, Violation};
+use crate::laws::{Laws, Setting, TraceHash, Violation};
 use crate::region::{Happened, Region, RegionEvent};
 use crate::replica::{LocalClock, News, Process, ProcessEvent, after};
 use crate::scenario::{Scenario, Simulation};
 use crate::trace::{Actor, Fact, ReplicaState, Step, Trace};
 use calls::{Coming, Travelling};
-use hash::StepHash;
 use weather::Weather;
 
 pub use tell::{failure, last_lines, line};
@@ -59,7 +57,7 @@ pub struct World {
     weather: Weather,
     source: Trace,
     trace: Vec<Step>,
-    hash: StepHash,
+    hash: TraceHash,
     laws: Option<Box<Laws>>,
     broken: Vec<Broken>,
 }
@@ -135,7 +133,7 @@ impl World {
 
     /// Of all steps so far.
     pub fn hash(&self) -> u64 {
-        self.hash.get()
+        self.hash.value()
     }
 
     /// How many events were delivered and calls made. Ticks of clocks do not count.

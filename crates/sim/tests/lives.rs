@@ -1,9 +1,33 @@
 //! Random lives: what is drawn, and what becomes of it.
 //!
-//! `NODEMOLT_LIVES=200 NODEMOLT_FIRST=1000` lives more of them, from another seed on.
+//! `NODEMOLT_LIVES=20000 NODEMOLT_FIRST=1000` lives more of them, from another seed on.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use jiff::Timestamp;
 use nodemolt_sim::Scenario;
+use nodemolt_sim::laws::{Law, same_life};
 use nodemolt_sim::life::{Life, Report, Tally};
+
+/// As many as fit into five minutes on two processors.
+const LIVES: u64 = 2_000;
+
+/// Fewer than this, asked for by hand, are for looking at: what is rare may be missing among them.
+const LIVES_THAT_COUNT: usize = 1_000;
+
+const NODES_MEDIAN_MIN: usize = 8;
+const FAULTS_MEDIAN_MIN: usize = 3;
+const COMPLETED_PERCENT_MIN: usize = 90;
+
+/// In so many lives each law must have had something to say.
+const PREMISES_MIN: usize = 50;
+
+/// How many are lived twice.
+const TWICE: u64 = 100;
+
+/// So many complaints are printed in full.
+const COMPLAINTS_MAX: usize = 10;
 
 #[test]
 fn every_life_that_is_drawn_can_begin() {
@@ -21,28 +45,91 @@ fn every_life_that_is_drawn_can_begin() {
 
 #[test]
 fn no_life_breaks_a_law() {
-    let (first, lives) = (number("NODEMOLT_FIRST", 0), number("NODEMOLT_LIVES", 3));
+    let (first, lives) = (number("NODEMOLT_FIRST", 0), number("NODEMOLT_LIVES", LIVES));
+    let seeds: Vec<u64> = (first..first + lives).collect();
+    let (begun, threads) = (Instant::now(), threads());
+    let reports = live_all(&seeds);
+    let seconds = begun.elapsed().as_secs_f64();
     let mut tally = Tally::default();
-    let mut told = Vec::new();
-    for seed in first..first + lives {
-        let report = live(seed);
-        println!("{}", report.line());
-        if !report.violations.is_empty() {
-            told.push(report.complaint());
+    for report in &reports {
+        if seeds.len() < LIVES_THAT_COUNT {
+            println!("{}", report.line());
         }
-        tally.add(&report);
+        tally.add(report);
     }
-    println!("{tally}");
-    assert!(told.is_empty(), "{}", told.join("\n"));
+    for line in tally.to_string().lines() {
+        println!("lives: {line}");
+    }
+    #[expect(clippy::cast_precision_loss, reason = "steps are far fewer than 2^52")]
+    let pace = tally.steps as f64 / seconds;
+    println!("lives: {seconds:.0} s on {threads} threads, {pace:.0} steps a second in all");
+
+    let broken: Vec<&Report> = reports.iter().filter(|it| !it.violations.is_empty()).collect();
+    let told: Vec<String> = broken.iter().take(COMPLAINTS_MAX).map(|it| it.complaint()).collect();
+    assert!(broken.is_empty(), "{} lives broke a law\n{}", broken.len(), told.join("\n"));
+    if tally.lives >= LIVES_THAT_COUNT {
+        assert_rich(&tally);
+    }
+}
+
+/// Lives in which little happens prove little.
+fn assert_rich(tally: &Tally) {
+    assert!(tally.median_nodes() >= NODES_MEDIAN_MIN, "{} nodes", tally.median_nodes());
+    assert!(tally.median_faults() >= FAULTS_MEDIAN_MIN, "{} faults", tally.median_faults());
+    let completed = tally.completed * 100;
+    assert!(completed >= tally.lives * COMPLETED_PERCENT_MIN, "{} replaced", tally.completed);
+    // Determinism is looked at below, with two lives of each seed.
+    for law in Law::CHECKED.into_iter().filter(|it| *it != Law::Determinism) {
+        let lives = tally.premises.get(&law).copied().unwrap_or(0);
+        assert!(lives >= PREMISES_MIN, "{law}: its premise was true in {lives} lives only");
+    }
 }
 
 #[test]
 fn the_same_seed_gives_the_same_life() {
-    assert_eq!(live(1), live(1));
+    let seeds: Vec<u64> = (0..TWICE).chain(0..TWICE).collect();
+    let reports = live_all(&seeds);
+    let (one, other) = reports.split_at(reports.len() / 2);
+    for (one, other) in one.iter().zip(other) {
+        let broken = same_life(one.seed, one.hash, other.hash, Timestamp::UNIX_EPOCH);
+        assert!(broken.is_none(), "{}", broken.map(|it| it.to_string()).unwrap_or_default());
+        assert_eq!(one, other);
+    }
+    let hashes: std::collections::BTreeSet<u64> = one.iter().map(|it| it.hash).collect();
+    assert_eq!(hashes.len(), one.len(), "two seeds gave one life");
+    println!("lives: {TWICE} seeds lived twice, each the same both times");
+}
+
+/// In the order of the seeds, on whatever thread: a world is on one, and knows of no other.
+fn live_all(seeds: &[u64]) -> Vec<Report> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut lived = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(seed) = seeds.get(at) else { return lived };
+            lived.push((at, live(*seed)));
+        }
+    };
+    let mut all: Vec<(usize, Report)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads()).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|it| it.join().unwrap_or_else(panic_on)).collect()
+    });
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, report)| report).collect()
+}
+
+/// What a thread died of is what the test dies of.
+fn panic_on<T>(cause: Box<dyn std::any::Any + Send>) -> T {
+    std::panic::resume_unwind(cause)
 }
 
 fn live(seed: u64) -> Report {
     Life::run(seed).unwrap_or_else(|it| panic!("seed {seed}: {it}"))
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn number(variable: &str, usual: u64) -> u64 {

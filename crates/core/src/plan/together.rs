@@ -22,14 +22,26 @@ pub(super) struct Together<'a> {
     spoken_for: BTreeMap<(&'a str, &'a str), (usize, &'a str)>,
     /// For each workload that has pods there, how many and on which node.
     shared: BTreeMap<Workload<'a>, (usize, &'a str)>,
-    /// How many pods each workload has at all. Counted when it is first needed: most plans start nobody.
-    totals: Option<BTreeMap<Workload<'a>, usize>>,
+    totals: Totals<'a>,
+}
+
+/// How many pods each workload has at all. Counted when it is first needed, since most plans start nobody,
+/// and at first only of those that are about to move: there are a few of them among a fleet's thousands.
+enum Totals<'a> {
+    Uncounted,
+    Moving(BTreeMap<Workload<'a>, usize>),
+    All(BTreeMap<Workload<'a>, usize>),
 }
 
 impl<'a> Together<'a> {
     pub(super) fn new(fleet: &'a Fleet, pdbs: &Pdbs<'a>, now: Timestamp) -> Self {
-        let mut all =
-            Self { fleet, now, spoken_for: BTreeMap::new(), shared: BTreeMap::new(), totals: None };
+        let mut all = Self {
+            fleet,
+            now,
+            spoken_for: BTreeMap::new(),
+            shared: BTreeMap::new(),
+            totals: Totals::Uncounted,
+        };
         for (name, node) in fleet.nodes.iter().filter(|(_, it)| it.under_way.is_some()) {
             all.take(name, node, pdbs);
         }
@@ -87,16 +99,8 @@ impl<'a> Together<'a> {
         if here.is_empty() {
             return None;
         }
-        let (fleet, now) = (self.fleet, self.now);
-        let totals = self.totals.get_or_insert_with(|| {
-            let mut all: BTreeMap<Workload<'a>, usize> = BTreeMap::new();
-            for pod in fleet.nodes.values().flat_map(|it| remaining(&it.pods, now)) {
-                if let Some(workload) = workload(pod) {
-                    *all.entry(workload).or_default() += 1;
-                }
-            }
-            all
-        });
+        self.count(&here);
+        let (Totals::Moving(totals) | Totals::All(totals)) = &self.totals else { return None };
         here.into_iter().find_map(|(workload, own)| {
             let (moving, on) = self.shared.get(&workload).copied()?;
             let total = totals.get(&workload).copied().unwrap_or(0);
@@ -106,6 +110,34 @@ impl<'a> Together<'a> {
                 node: on.to_owned(),
             })
         })
+    }
+
+    /// Whose pods are asked for is counted from here on.
+    fn count(&mut self, asked: &BTreeMap<Workload<'_>, usize>) {
+        let pods = self.fleet.nodes.values().flat_map(|it| remaining(&it.pods, self.now));
+        let pods = pods.filter_map(workload);
+        match &self.totals {
+            Totals::All(_) => {}
+            Totals::Moving(counted) if asked.keys().all(|it| counted.contains_key(it)) => {}
+            Totals::Uncounted => {
+                let mut totals: BTreeMap<_, usize> =
+                    self.shared.keys().map(|it| (*it, 0)).collect();
+                for workload in pods {
+                    if let Some(total) = totals.get_mut(&workload) {
+                        *total += 1;
+                    }
+                }
+                self.totals = Totals::Moving(totals);
+            }
+            // Others move since: whoever asks for one more asks for all.
+            Totals::Moving(_) => {
+                let mut totals: BTreeMap<_, usize> = BTreeMap::new();
+                for workload in pods {
+                    *totals.entry(workload).or_default() += 1;
+                }
+                self.totals = Totals::All(totals);
+            }
+        }
     }
 }
 

@@ -67,7 +67,7 @@ struct From {
 /// What follows from what people wrote, and from nothing that EC2 says.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
-    queries: Last<(Ask, Option<Minor>), BTreeSet<Query>>,
+    queries: Last<(Ask, Option<Minor>), Arc<BTreeSet<Query>>>,
     stamp: Last<Settings, Stamp>,
     /// By pool.
     templates: BTreeMap<String, Last<PoolTemplate, Stamp>>,
@@ -75,7 +75,7 @@ pub(crate) struct Words {
 
 /// What all classes ask.
 pub(crate) struct Asked {
-    pub(crate) queries: BTreeSet<Query>,
+    pub(crate) queries: Arc<BTreeSet<Query>>,
     pub(crate) look_again_at: Option<Timestamp>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn resolve_all(memory: &mut Memory, sight: &Sight<'_>) -> Asked {
     }
     // A rule that we cannot read may forbid anything.
     let blind = sight.unreadable(Kind::Policy).or_else(|| sight.unreadable(Kind::Quarantine));
-    let mut queries = BTreeSet::new();
+    let mut queries: Option<Arc<BTreeSet<Query>>> = None;
     memory.classes.retain(|it, _| view.classes.contains_key(it));
     let mut types = std::mem::take(&mut memory.types);
     let mut words = std::mem::take(&mut memory.words);
@@ -101,12 +101,12 @@ pub(crate) fn resolve_all(memory: &mut Memory, sight: &Sight<'_>) -> Asked {
         let words = words.entry(key.clone()).or_default();
         let mut own =
             words.queries.answer(&(class.ask.clone(), view.kubernetes), |(ask, kubernetes)| {
-                lookup::queries(ask, *kubernetes, region)
+                Arc::new(lookup::queries(ask, *kubernetes, region))
             });
         let catalog = &memory.images.catalog;
         let pointed = lookup::pointed(catalog, &own);
         let more = lookup::queries_for(&pointed, catalog, &own, account, region);
-        own.extend(more);
+        add(&mut own, more);
         let used = in_use.get(key).cloned().unwrap_or_default();
         let hindrance = hindrance(memory, sight, class, &own, blind.as_ref());
         let from = From {
@@ -123,7 +123,10 @@ pub(crate) fn resolve_all(memory: &mut Memory, sight: &Sight<'_>) -> Asked {
             in_use: used.into_iter().cloned().collect(),
             hindrance,
         };
-        queries.extend(own);
+        match &mut queries {
+            None => queries = Some(own),
+            Some(all) => add(all, own.iter().cloned().collect()),
+        }
         let known = memory.classes.get(key);
         let same =
             known.is_some_and(|it| it.from == from && sight.now < after(it.at, LOOK_AGAIN_AFTER));
@@ -138,10 +141,18 @@ pub(crate) fn resolve_all(memory: &mut Memory, sight: &Sight<'_>) -> Asked {
     let running = in_use.into_values().flatten();
     let catalog = &memory.images.catalog;
     let (account, region) = (sight.config.account.as_ref(), &sight.config.region);
+    let mut queries = queries.unwrap_or_default();
     let more = lookup::queries_for(running, catalog, &queries, account, region);
-    queries.extend(more);
+    add(&mut queries, more);
     let look_again_at = memory.classes.values().map(|it| after(it.at, LOOK_AGAIN_AFTER)).min();
     Asked { queries, look_again_at }
+}
+
+/// Copies nothing where nothing is added, as in nearly all turns.
+fn add(queries: &mut Arc<BTreeSet<Query>>, more: BTreeSet<Query>) {
+    if !more.is_empty() {
+        Arc::make_mut(queries).extend(more);
+    }
 }
 
 /// What is launched, by class, pool and purpose. What is not remembered yet is missing. A rollout will tell

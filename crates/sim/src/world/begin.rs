@@ -20,7 +20,6 @@ use nodemolt_engine::port::{
 use nodemolt_fit::{label, type_labels};
 use serde_json::Value;
 
-use super::hash::StepHash;
 use super::look::Direct;
 use super::weather::Weather;
 use super::{Event, LoadError, Replica, Throws, World};
@@ -31,6 +30,7 @@ use crate::dice::Dice;
 use crate::executor::{Executor, at_once};
 use crate::kinds;
 use crate::kube::{Fate, Kube};
+use crate::laws::TraceHash;
 use crate::region::{NewMachine, Region};
 use crate::replica::after;
 use crate::scenario::{Group, Scenario, Simulation};
@@ -109,7 +109,7 @@ fn empty(simulation: &Simulation, seed: u64, dawn: Timestamp) -> World {
         weather: Weather::default(),
         source,
         trace: Vec::new(),
-        hash: StepHash::new(seed),
+        hash: TraceHash::default(),
         laws: None,
         broken: Vec::new(),
         simulation: simulation.clone(),
