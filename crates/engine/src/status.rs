@@ -156,16 +156,15 @@ fn policies(sight: &Sight<'_>) -> Vec<Status> {
 
 /// `None` for a pool that somebody else looks after.
 fn pool_ready(memory: &Memory, sight: &Sight<'_>, key: &ClassKey) -> Option<Condition> {
-    let why = match sight.view.classes.get(key) {
-        Some(class) => match readiness(memory, class) {
+    let why = if let Some(class) = sight.view.classes.get(key) {
+        match readiness(memory, class) {
             Ok(()) => return Some(condition(READY, Some(true), READY, "", sight.now)),
             Err((_, why)) => format!("class `{key}`: {why}"),
-        },
-        None => {
-            let class = Subject::Class(key.clone());
-            sight.view.subjects.get(&class)?;
-            sight.view.why_unreadable(class.object().kind, &class.object().name)?
         }
+    } else {
+        let class = Subject::Class(key.clone());
+        sight.view.subjects.get(&class)?;
+        sight.view.why_unreadable(class.object().kind, &class.object().name)?
     };
     Some(condition(READY, Some(false), "NodeClassNotReady", &why, sight.now))
 }
