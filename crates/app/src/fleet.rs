@@ -44,13 +44,16 @@ pub(crate) fn status(verb: &cli::Status, look: Look) -> Result<Answer, Failure> 
             for (class, why) in &picture.unresolved {
                 let _ = writeln!(text, "class {class}: {why}");
             }
+            for warning in picture.warnings() {
+                let _ = writeln!(text, "{}", look.mark(Mark::Careful, &warning));
+            }
             look.plain(&text)
         }
         FleetFormat::Json => {
-            serialize(Format::Json, &data::status(&opened, &rows, &pools, halt.as_ref()))?
+            serialize(Format::Json, &data::status(&opened, &picture, &rows, &pools, halt.as_ref()))?
         }
         FleetFormat::Yaml => {
-            serialize(Format::Yaml, &data::status(&opened, &rows, &pools, halt.as_ref()))?
+            serialize(Format::Yaml, &data::status(&opened, &picture, &rows, &pools, halt.as_ref()))?
         }
     };
     Ok(Answer { data, talk: String::new(), exit: Exit::Done })

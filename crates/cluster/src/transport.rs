@@ -82,6 +82,26 @@ pub struct Answer {
     pub date: Option<Timestamp>,
 }
 
+impl Answer {
+    /// All of a list, and its revision. What a list lacks is taken for gone, so a part of one is no answer,
+    /// and neither is something else that was answered in its place.
+    pub fn whole_list(mut self) -> Result<(Vec<Value>, String), Refusal> {
+        let text = |key: &str| self.body["metadata"][key].as_str().unwrap_or_default().to_owned();
+        let (revision, more) = (text("resourceVersion"), text("continue"));
+        let items = match self.body.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => Some(items),
+            // Go's word for an empty one.
+            Some(Value::Null) => Some(Vec::new()),
+            Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_))
+            | None => None,
+        };
+        match items {
+            Some(items) if !revision.is_empty() && more.is_empty() => Ok((items, revision)),
+            Some(_) | None => Err(Refusal::NoAnswer("the list is not whole".to_owned())),
+        }
+    }
+}
+
 /// Why there is no answer to use.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refusal {

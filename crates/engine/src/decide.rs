@@ -24,7 +24,7 @@ use jiff::Timestamp;
 use nodemolt_core::budget::{Grants, Member, Standing};
 use nodemolt_core::drain::homeless;
 use nodemolt_core::replace::Cause;
-use nodemolt_core::seen::{Claim, Kind, View};
+use nodemolt_core::seen::{Claim, ClassKey, Kind, OWN_CLASS_GROUP, Subject, View};
 use nodemolt_core::wanted::Purpose;
 use nodemolt_fit::label;
 
@@ -75,11 +75,23 @@ impl<'a> Sight<'a> {
         self.view.claims.get(name).filter(|it| it.uid == uid)
     }
 
+    /// Whether we are the ones that move nodes of this class. One that cannot be read is nobody else's.
+    pub(crate) fn ours(&self, class: &ClassKey) -> bool {
+        class.group == OWN_CLASS_GROUP
+            || self.view.classes.contains_key(class)
+            || self.view.subjects.contains_key(&Subject::Class(class.clone()))
+    }
+
+    /// Why a claim's class or pool cannot be read, if one of them cannot.
+    pub(crate) fn hidden(&self, claim: &Claim) -> Option<String> {
+        let class = self.view.why_unreadable(Kind::Class, &claim.class.to_string());
+        class.or_else(|| self.view.why_unreadable(Kind::Pool, claim.pool.as_ref()?))
+    }
+
     /// Why an object of this kind cannot be read, if one cannot.
     pub(crate) fn unreadable(&self, kind: Kind) -> Option<String> {
-        let (name, complaints) = self.view.unreadable.iter().find(|(it, _)| it.kind == kind)?;
-        let why = complaints.first().map_or("", |it| it.message.as_str());
-        Some(format!("{} `{}` cannot be read: {why}", kind.as_str(), name.name))
+        let object = self.view.unreadable.keys().find(|it| it.kind == kind)?;
+        self.view.why_unreadable(kind, &object.name)
     }
 }
 

@@ -22,6 +22,8 @@ pub(super) struct Status<'p> {
     seed: u64,
     paused: Option<&'p str>,
     locked: Option<&'p str>,
+    /// What people wrote and what does not work as they meant it.
+    warnings: Vec<String>,
     pools: Vec<PoolStatus<'p>>,
     nodes: Vec<Node<'p>>,
 }
@@ -88,6 +90,7 @@ struct Expected {
 
 pub(super) fn status<'p>(
     opened: &'p Opened,
+    picture: &Picture,
     rows: &'p [Row<'_>],
     pools: &'p [Pool<'_>],
     halt: Option<&'p Halt>,
@@ -100,6 +103,7 @@ pub(super) fn status<'p>(
         seed: opened.file.seed,
         paused: halt.and_then(|it| it.paused.as_deref()),
         locked: halt.and_then(|it| it.locked.as_deref()),
+        warnings: picture.warnings(),
         pools: pools.iter().map(pool).collect(),
         nodes: rows.iter().map(node).collect(),
     }

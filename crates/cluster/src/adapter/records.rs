@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Adapter;
-use super::call::{object, revision};
+use super::call::{error, object, revision};
 use crate::resources::{LEDGER, REPLACEMENT};
 use crate::transport::{Request, Resource, Subresource, Transport, Verb};
 
@@ -55,9 +55,11 @@ impl<T: Transport> Adapter<T> {
         };
         let answer = self.call(&Request::of(Verb::List, REPLACEMENT)).await?;
         let mut records = Records { ledger, server_time: answer.date, ..Records::default() };
+        let listed = answer.whole_list().map_err(|it| error("the list of replacements", it));
+        let (items, _) = listed?;
         let mut told = self.told.borrow_mut();
         let mut known = std::mem::take(&mut *told);
-        for item in answer.body["items"].as_array().into_iter().flatten() {
+        for item in &items {
             let name = item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let revision = revision(item);
             let same = |it: &Standing| it.revision == revision && !revision.0.is_empty();

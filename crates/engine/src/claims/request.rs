@@ -197,7 +197,12 @@ impl<'a> Asking<'a> {
             return Err(unknown(format!("{} {} cannot be read", it.kind.as_str(), it.name)));
         }
         let key = &self.claim.class;
-        if self.view.unreadable.keys().any(|it| it.kind == Kind::Class && it.name == key.name) {
+        if self
+            .view
+            .unreadable
+            .keys()
+            .any(|it| it.kind == Kind::Class && it.name == key.to_string())
+        {
             return Err(unknown(format!("EC2NodeClass {key} cannot be read")));
         }
         match self.view.classes.get(key) {

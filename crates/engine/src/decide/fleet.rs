@@ -14,7 +14,7 @@ use nodemolt_core::drift::{Drift, drift};
 use nodemolt_core::image::ImageId;
 use nodemolt_core::node::{ImageRef, Instance, Running};
 use nodemolt_core::plan::{Fleet, Node};
-use nodemolt_core::seen::{self, Claim, DISRUPTED_TAINT, Mark, Readiness, Revision, Stage};
+use nodemolt_core::seen::{self, Claim, DISRUPTED_TAINT, Kind, Mark, Readiness, Revision, Stage};
 use nodemolt_core::wanted::Wanted;
 use nodemolt_fit::capacity::CPU;
 use nodemolt_fit::{self as fit, Operator, Quantity, label};
@@ -87,7 +87,7 @@ struct Parts<'a> {
 
 /// Whether we are the ones that move nodes of this claim's class.
 pub(crate) fn ours(sight: &Sight<'_>, claim: &Claim) -> bool {
-    claim.class.group == seen::OWN_CLASS_GROUP || sight.view.classes.contains_key(&claim.class)
+    sight.ours(&claim.class)
 }
 
 impl Readings {
@@ -172,6 +172,25 @@ impl Readings {
         self.nodes = rooms.len();
         rooms.extend(on_their_way(sight));
         self.rooms = rooms;
+        self.tell_hidden(sight);
+    }
+
+    /// Where a class or a pool cannot be read, that is why nothing is known of its nodes.
+    fn tell_hidden(&mut self, sight: &Sight<'_>) {
+        use nodemolt_core::drift::Missing;
+        let hiding = |it: &seen::ObjectName| matches!(it.kind, Kind::Class | Kind::Pool);
+        if !sight.view.unreadable.keys().any(hiding) {
+            return;
+        }
+        for (name, drift) in Arc::make_mut(&mut self.drifts) {
+            let Drift::Unknown(Missing::ReplacementImage { because, .. }) = drift else { continue };
+            let claim = sight.claims.get(name.as_str());
+            if let Some(hidden) = claim.and_then(|it| sight.hidden(it)) {
+                *because = hidden;
+                // Tomorrow it may be another reason.
+                self.from.remove(name);
+            }
+        }
     }
 }
 

@@ -65,6 +65,11 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
             drifted.insert(claim.uid.as_str());
         }
         node.wish = of_node(memory, sight, seen, claim, drift);
+        if let Some(Wish { no_image: Some(why), .. }) = &mut node.wish
+            && let Some(hidden) = sight.hidden(claim)
+        {
+            *why = hidden;
+        }
     }
     memory.drifted_since.retain(|uid, _| drifted.contains(uid.as_str()));
     Wished { next_at }

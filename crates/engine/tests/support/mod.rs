@@ -85,6 +85,7 @@ pub(crate) struct Fake {
     pub(crate) view: RefCell<View>,
     pub(crate) records: RefCell<Records>,
     pub(crate) written: RefCell<Written>,
+    pub(crate) told: RefCell<Vec<Status>>,
     /// The next write of a grant loses.
     pub(crate) conflict: RefCell<bool>,
     revisions: RefCell<u64>,
@@ -215,7 +216,9 @@ impl Cluster for Fake {
             Status::Pool { name, .. } => format!("status of pool {name}"),
             Status::DisruptionBudget { name, .. } => format!("status of budget {name}"),
             Status::Policy { name, .. } => format!("status of policy {name}"),
+            Status::Unreadable { subject, .. } => format!("status of unreadable {subject:?}"),
         });
+        self.told.borrow_mut().push(status.clone());
         Ok(())
     }
 
