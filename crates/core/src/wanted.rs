@@ -8,9 +8,10 @@
 //! good one for all, so going back is ordinary drift.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use nodemolt_fit::Written;
 use serde::Serialize;
 
@@ -54,7 +55,7 @@ pub struct Beside {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Boot {
     Image(usize),
-    HeldBack(String),
+    HeldBack(NoImage),
     Nothing,
 }
 
@@ -63,11 +64,42 @@ enum Boot {
 pub enum Replacing<'a> {
     Image(&'a ImageRef),
     /// A rule holds its image back.
-    HeldBack(&'a str),
+    HeldBack(&'a NoImage),
     /// No image fits it.
     NoImageFits,
     /// Nobody has asked about such a type.
     NotResolved,
+}
+
+/// Why there is no image for a new node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoImage {
+    pub because: String,
+    /// Kind and name of whatever says so, where there is such a thing; no name: its class.
+    pub object: Option<(&'static str, String)>,
+    /// When it ends by itself, if it does.
+    pub until: Option<Timestamp>,
+}
+
+impl NoImage {
+    pub fn because(why: impl Into<String>) -> Self {
+        Self { because: why.into(), object: None, until: None }
+    }
+
+    pub fn held_back(image: &ImageId, refusal: &Refusal) -> Self {
+        let object = refusal.object().map(|(kind, name)| (kind, name.to_owned()));
+        Self {
+            because: format!("{image} is held back: {refusal}"),
+            object: Some(object.unwrap_or_else(|| ("Image", image.to_string()))),
+            until: refusal.ends_at(),
+        }
+    }
+}
+
+impl fmt::Display for NoImage {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.because)
+    }
 }
 
 /// One image that spreads in place of another, as far as it decides what a node should run.
@@ -104,8 +136,8 @@ pub fn wanted(resolution: &Resolution, rollout: Option<&Rollout>, purpose: Purpo
         let boot = match &answer.boots {
             Boots::Image(at) => Boot::Image(*at),
             Boots::HeldBack(at) => Boot::HeldBack(resolution.held.get(*at).map_or_else(
-                || "its image is held back".to_owned(),
-                |it| format!("{} is held back: {}", it.id, it.refusal),
+                || NoImage::because("its image is held back"),
+                |it| NoImage::held_back(&it.id, &it.refusal),
             )),
             Boots::Nothing { .. } => Boot::Nothing,
         };

@@ -24,7 +24,7 @@ use nodemolt_core::budget::{Grants, Member, Standing};
 use nodemolt_core::drain::homeless;
 use nodemolt_core::replace::Cause;
 use nodemolt_core::seen::{Claim, Kind, View};
-use nodemolt_core::wanted::Purpose;
+use nodemolt_core::wanted::{NoImage, Purpose};
 use nodemolt_fit::label;
 
 use crate::Config;
@@ -75,10 +75,11 @@ impl<'a> Sight<'a> {
     }
 
     /// Why an object of this kind cannot be read, if one cannot.
-    pub(crate) fn unreadable(&self, kind: Kind) -> Option<String> {
+    pub(crate) fn unreadable(&self, kind: Kind) -> Option<NoImage> {
         let (name, complaints) = self.view.unreadable.iter().find(|(it, _)| it.kind == kind)?;
         let why = complaints.first().map_or("", |it| it.message.as_str());
-        Some(format!("{} `{}` cannot be read: {why}", kind.as_str(), name.name))
+        let because = format!("{} `{}` cannot be read: {why}", kind.as_str(), name.name);
+        Some(NoImage { because, object: Some((kind.as_str(), name.name.clone())), until: None })
     }
 }
 
@@ -150,7 +151,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     }
     let cooldown_max = limits.classes.values().map(|it| it.cooldown).max().unwrap_or_default();
     let mut picture = Picture::new(sight, &readings, planned.plan, planned.rooms, &going, limits);
-    picture.unresolved = classes::unresolved(memory);
+    picture.classes = classes::told(memory, sight);
     memory.readings = readings;
     let statuses = status::statuses(memory, sight, &picture);
     Decision {

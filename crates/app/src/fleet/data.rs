@@ -145,7 +145,7 @@ fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
         State::Waits(_) => ("Waits", None, None, Vec::new()),
     };
     let waits_for = match &row.state {
-        State::Waits(waiting) => waiting.all().map(explain::cause).collect(),
+        State::Waits(reasons) => reasons.iter().flatten().cloned().collect(),
         State::Fine
         | State::Unknown(_)
         | State::Drifted

@@ -43,7 +43,7 @@ pub struct Cause {
 }
 
 /// Kind, namespace and name of an object; empty where there is none.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Named {
     pub kind: &'static str,
@@ -114,6 +114,16 @@ pub(super) fn when(at: Timestamp, now: Timestamp) -> String {
         format!("at {at} ({} ago)", relative(length))
     } else {
         format!("at {at} (in {})", relative(length))
+    }
+}
+
+/// `2026-08-06T00:00:00Z (in 5d)`: absolute for tickets, relative for people.
+pub(super) fn both(at: Timestamp, now: Timestamp) -> String {
+    let length = at.duration_since(now);
+    if length.is_positive() {
+        format!("{at} (in {})", relative(length))
+    } else {
+        format!("{at} ({} ago)", relative(length))
     }
 }
 
