@@ -204,10 +204,10 @@ fn target(picture: &Picture, asked: &str) -> Result<Named, Failure> {
         let mut found = on_nodes.chain(homeless).filter(|it| meant(it));
         let first = found.next()?;
         // In two namespaces: it has to be said which.
-        found.next().is_none().then(|| Named::Pod {
-            namespace: first.namespace.clone(),
-            name: first.name.clone(),
-        })
+        found
+            .next()
+            .is_none()
+            .then(|| Named::Pod { namespace: first.namespace.clone(), name: first.name.clone() })
     };
     let found = match asked.split_once('/') {
         Some(("node", name)) => node(name),

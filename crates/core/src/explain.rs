@@ -24,9 +24,7 @@ use crate::drain::{Drain, Held, Hold, Homeless, PodId, evictions, limit_ends_at}
 use crate::drift::{Divergence, Drift};
 use crate::node::{ImageRef, Running};
 use crate::plan::{Fleet, Node, Plan, WaitFor, Waiting};
-use crate::replace::{
-    JOIN_DEADLINE, LAUNCH_DEADLINE, Phase, Replacement, SETTLE_DEADLINE, Step,
-};
+use crate::replace::{JOIN_DEADLINE, LAUNCH_DEADLINE, Phase, Replacement, SETTLE_DEADLINE, Step};
 use cause::{held_causes, of_step};
 use story::both;
 
@@ -82,10 +80,8 @@ pub fn explain(world: &World<'_>, name: &str, now: Timestamp) -> Option<Story> {
         stays(&mut story, world, name, node, now);
     }
     if let Some(told) = told {
-        // Who knows that it has to go does not go for want of an answer.
-        let waits = world.drifts.get(name).is_none_or(|it| !it.drifted());
         let told = (node.member.class.as_deref(), told);
-        asked::tell(&mut story, told, world.running.get(name), waits, now);
+        asked::tell(&mut story, told, world.running.get(name), world.drifts.get(name), now);
     }
     Some(story)
 }
@@ -95,9 +91,11 @@ fn stays(story: &mut Story, world: &World<'_>, name: &str, node: &Node, now: Tim
     story.fact("plan", "stays as it is");
     story.next = match world.drifts.get(name) {
         Some(Drift::Unknown(missing)) => {
-            let cause = asked::unknown(missing, node.member.class.as_deref());
-            let ends_at = cause.as_ref().and_then(|it| it.ends_at);
-            story.causes.extend(cause);
+            let class = node.member.class.as_deref();
+            let told = class.and_then(|it| world.classes.get(it));
+            let causes = asked::unknown(missing, (class, told), world.running.get(name));
+            let ends_at = causes.iter().find_map(|it| it.ends_at);
+            story.causes.extend(causes);
             match ends_at {
                 Some(at) => format!("looked at again {}", story::when(at, now)),
                 None => format!("nothing, until we know {missing}"),
@@ -312,7 +310,9 @@ pub fn explain_pod(
         }
         story.next = match (&node.wish, waiting) {
             (None, _) => "nothing to do".to_owned(),
-            (Some(_), Some(_)) => format!("`nodemolt explain {node_name}` tells what its node waits for"),
+            (Some(_), Some(_)) => {
+                format!("`nodemolt explain {node_name}` tells what its node waits for")
+            }
             (Some(_), None) => format!("node {node_name} is about to be replaced"),
         };
     }

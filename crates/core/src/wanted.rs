@@ -20,7 +20,7 @@ use crate::image::ImageId;
 use crate::launch::{fields, hex_sha256};
 use crate::lookup::Minor;
 use crate::node::{ImageRef, Stamp};
-use crate::resolve::{Boots, Refusal, Refused, Resolution};
+use crate::resolve::{Boots, Problem, Refusal, Refused, Resolution};
 
 /// Stands in front of the digest of a pool's template, like the class's own version.
 pub const TEMPLATE_VERSION: &str = "nodemolt-template/v1:";
@@ -93,6 +93,36 @@ impl NoImage {
             object: Some(object.unwrap_or_else(|| ("Image", image.to_string()))),
             until: refusal.ends_at(),
         }
+    }
+}
+
+impl NoImage {
+    /// Why a term of the class leads nowhere, where it should lead somewhere.
+    pub fn nowhere(problem: &Problem) -> Option<Self> {
+        let (because, object) = match problem {
+            Problem::ImageUnknown { id, via } => {
+                let via = via.as_deref().unwrap_or("the class");
+                let because = format!("{via} names {id}, which Amazon EC2 does not have");
+                (because, ("Image", id.to_string()))
+            }
+            Problem::BadValue { parameter, error } => (
+                format!("the value of SSM parameter {parameter} is refused: {error}"),
+                ("SSMParameter", parameter.clone()),
+            ),
+            Problem::NotThere { what, .. } => {
+                let name = what.split_whitespace().last().unwrap_or_default().to_owned();
+                (format!("{what} is not there"), ("SSMParameter", name))
+            }
+            // Told by whoever asked, or a matter of files.
+            Problem::KubernetesUnknown
+            | Problem::UnsupportedAlias(_)
+            | Problem::CouldNotAsk { .. }
+            | Problem::NotInCatalog { .. }
+            | Problem::NeedsHistory { .. }
+            | Problem::ReleaseUnknown { .. }
+            | Problem::MatchedNothing => return None,
+        };
+        Some(Self { because, object: Some(object), until: None })
     }
 }
 

@@ -61,7 +61,11 @@ fn the_story_of_a_node_names_what_was_put_in_its_way() {
     let first = wrong_stories.iter().filter(|it| told.insert(it.split(',').next()));
     let first: Vec<String> = first.cloned().collect();
     let count = wrong_stories.len();
-    assert!(wrong_stories.is_empty(), "{count} stories are wrong; the first:\n{}", first.join("\n"));
+    assert!(
+        wrong_stories.is_empty(),
+        "{count} stories are wrong; the first:\n{}",
+        first.join("\n")
+    );
     let missing: Vec<&&str> =
         blocked.iter().filter(|(_, it)| it.1 < 15).map(|(kind, _)| kind).collect();
     assert!(missing.is_empty(), "too few nodes were held by: {missing:?}");

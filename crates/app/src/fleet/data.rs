@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use nodemolt_core::drift::Drift;
-use nodemolt_core::explain::{self, Cause};
+use nodemolt_core::explain::Cause;
 use nodemolt_engine::Picture;
 use serde::Serialize;
 

@@ -27,6 +27,8 @@ pub struct ClassTold {
     pub unresolved: Option<NoImage>,
     /// Questions that were not answered when they were asked last.
     pub unanswered: Vec<Unanswered>,
+    /// Where its terms lead nowhere.
+    pub nowhere: Vec<NoImage>,
     /// Refused, and newer than what may boot; the newest first.
     pub newer: Vec<Newer>,
 }
@@ -111,14 +113,17 @@ impl Unanswered {
     }
 }
 
-/// Told of a node. `waits`: the node may stay only because of this.
+/// Told of a node, which may stay only because of this.
 pub(super) fn tell(
     story: &mut Story,
     (class, told): (Option<&str>, &ClassTold),
     running: Option<&Running>,
-    waits: bool,
+    drift: Option<&Drift>,
     now: Timestamp,
 ) {
+    // Who knows that it has to go does not go for want of an answer.
+    let waits = drift.is_none_or(|it| !it.drifted());
+    let unknown = matches!(drift, Some(Drift::Unknown(_)));
     for newer in told.newer.iter().filter(|it| concerns(it, running)).take(NEWER_MAX) {
         let name = newer.image.name.as_deref().unwrap_or_default();
         let text = format!("{}   {name}   refused: {}", newer.image.id, newer.refusal);
@@ -132,6 +137,9 @@ pub(super) fn tell(
             }
             story.causes.push(cause);
         }
+    }
+    for cause in leads_nowhere(told, running).filter(|_| unknown) {
+        story.fact("asked", cause.text);
     }
     for it in &told.unanswered {
         tell_unanswered(story, it, now);
@@ -152,32 +160,37 @@ fn tell_unanswered(story: &mut Story, it: &Unanswered, now: Timestamp) {
 }
 
 /// What holds a node of which it is not known what it should run.
-pub(super) fn unknown(missing: &Missing, class: Option<&str>) -> Option<Cause> {
-    let Missing::ReplacementImage { because, .. } = missing else { return None };
-    Some(Cause {
+pub(super) fn unknown(
+    missing: &Missing,
+    (class, told): (Option<&str>, Option<&ClassTold>),
+    running: Option<&Running>,
+) -> Vec<Cause> {
+    let Missing::ReplacementImage { because, .. } = missing else { return Vec::new() };
+    let nowhere: Vec<Cause> = told.into_iter().flat_map(|it| leads_nowhere(it, running)).collect();
+    // That no image fits is what comes of it.
+    if because.object.is_none() && !nowhere.is_empty() {
+        return nowhere;
+    }
+    vec![Cause {
         reason: "NoImage",
         named: super::cause::no_image(because, class),
         text: missing.to_string(),
         ends_at: because.until,
-    })
+    }]
 }
 
 /// Nodes of a pool or the fleet that stay for want of an image, by what holds it.
-pub(super) fn tell_staying(
-    story: &mut Story,
-    world: &World<'_>,
-    nodes: &BTreeMap<&String, &Node>,
-) {
+pub(super) fn tell_staying(story: &mut Story, world: &World<'_>, nodes: &BTreeMap<&String, &Node>) {
     let mut staying: BTreeMap<(&'static str, Named), (usize, &String, Cause)> = BTreeMap::new();
     for (name, node) in nodes {
         let class = node.member.class.as_deref();
-        let own = match world.drifts.get(*name) {
-            Some(Drift::Drifted { .. }) => continue,
-            Some(Drift::Unknown(missing)) => unknown(missing, class),
-            Some(Drift::InSync) | None => None,
-        };
         let told = class.and_then(|it| world.classes.get(it));
         let running = world.running.get(*name);
+        let own = match world.drifts.get(*name) {
+            Some(Drift::Drifted { .. }) => continue,
+            Some(Drift::Unknown(missing)) => unknown(missing, (class, told), running),
+            Some(Drift::InSync) | None => Vec::new(),
+        };
         let newer = told.into_iter().flat_map(|it| &it.newer);
         let newer = newer.filter(|it| concerns(it, running)).take(NEWER_MAX);
         for cause in own.into_iter().chain(newer.map(|it| it.cause(class))) {
@@ -229,6 +242,26 @@ pub(super) fn tell_class(story: &mut Story, class: &str, told: &ClassTold, now: 
     }
 }
 
+/// Where the class's terms lead nowhere, as far as it is about this node's processor.
+fn leads_nowhere(told: &ClassTold, running: Option<&Running>) -> impl Iterator<Item = Cause> {
+    let ours = running.and_then(arch);
+    let others: Vec<&str> =
+        ["arm64", "x86_64"].into_iter().filter(|it| ours.is_some_and(|ours| ours != *it)).collect();
+    let about = move |it: &&NoImage| !others.iter().any(|arch| it.because.contains(arch));
+    told.nowhere.iter().filter(about).map(|it| Cause {
+        reason: "NoImage",
+        named: super::cause::no_image(it, None),
+        text: it.because.clone(),
+        ends_at: None,
+    })
+}
+
+/// In the word that images use.
+fn arch(running: &Running) -> Option<&str> {
+    let arch = running.labels.get(label::ARCH).map(String::as_str);
+    arch.map(|it| if it == "amd64" { "x86_64" } else { it })
+}
+
 /// Whether a node could have been replaced with it: for its processor, of the same kind, and newer than
 /// what it runs.
 fn concerns(newer: &Newer, running: Option<&Running>) -> bool {
@@ -251,9 +284,9 @@ fn concerns(newer: &Newer, running: Option<&Running>) -> bool {
         | Refusal::NotRecommended { .. }
         | Refusal::NoLongerNamed { .. } => {}
     }
-    let arch = running.labels.get(label::ARCH).map(String::as_str);
-    let arch = arch.map(|it| if it == "amd64" { "x86_64" } else { it });
-    let same_arch = newer.architecture.as_deref().is_none_or(|it| arch.is_none_or(|arch| arch == it));
+    let arch = arch(running);
+    let same_arch =
+        newer.architecture.as_deref().is_none_or(|it| arch.is_none_or(|arch| arch == it));
     let Some(runs) = &running.image else { return same_arch };
     let kind = |it: &ImageRef| {
         let name = it.name.as_deref()?;

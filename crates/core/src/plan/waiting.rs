@@ -199,7 +199,9 @@ impl WaitFor {
             Self::Unlock { because } => format!("`nodemolt unlock`: {because}"),
             Self::Resume { because } => format!("`nodemolt resume`: paused, {because}"),
             Self::OtherHand { by } => format!("{by}, which moves the nodes of this pool"),
-            Self::Image(why) => format!("an image for its successor: {why}{}", until(why.until, time)),
+            Self::Image(why) => {
+                format!("an image for its successor: {why}{}", until(why.until, time))
+            }
             Self::ProtectedNode { node, claim, protection } => {
                 let who = match claim {
                     Some(claim) => format!("NodeClaim {claim}"),

@@ -22,12 +22,16 @@ use nodemolt_fit::Family;
 
 use super::Sight;
 use super::fleet::image_ref;
-use super::questions::IMAGES_EVERY;
+use super::questions::{IMAGES_EVERY, NETWORK_EVERY, OFFERED_EVERY};
 use crate::memory::{Memory, after};
 use crate::port::{Network, NewMemory, Offered};
 
 /// Ages, deprecations and quarantines end by themselves. Nobody is told when, so we look again.
 const LOOK_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(30);
+
+/// What is asked of EC2 by each question, in the words of its permissions.
+const OFFERED_CALLS: [&str; 1] = ["ec2:DescribeInstanceTypes"];
+const NETWORK_CALLS: [&str; 2] = ["ec2:DescribeSecurityGroups", "ec2:DescribeSubnets"];
 
 /// So many of what an ask matches are remembered, the newest.
 const REMEMBERED_MAX: usize = 50;
@@ -170,7 +174,8 @@ fn hindrance(
     if memory.offered.value().is_none() {
         let why = memory.offered.failure().map(|it| format!(": {it}")).unwrap_or_default();
         let because = format!("Amazon EC2 has not said yet which instance types it offers{why}");
-        return Some(NoImage::because(because));
+        let object = Some(("AWSCall", OFFERED_CALLS[0].to_owned()));
+        return Some(NoImage { because, object, until: None });
     }
     if queries.is_empty() && !class.ask.terms.is_empty() {
         return Some(NoImage::because("nothing can be asked for it"));
@@ -338,12 +343,17 @@ pub(crate) fn told(memory: &Memory, sight: &Sight<'_>) -> BTreeMap<String, Class
             return (key.to_string(), ClassTold::default());
         };
         let queries = resolved.from.queries.iter();
-        let unanswered =
-            queries.filter_map(|it| memory.images.unanswered(it, IMAGES_EVERY)).collect();
+        let images = queries.filter_map(|it| memory.images.unanswered(it, IMAGES_EVERY));
+        let network = sight.view.classes.get(key).and_then(|it| memory.networks.get(&it.network));
+        let network = network.and_then(|it| it.unanswered(&NETWORK_CALLS, NETWORK_EVERY));
+        let offered = memory.offered.unanswered(&OFFERED_CALLS, OFFERED_EVERY);
+        let unanswered = offered.into_iter().chain(network).chain(images).collect();
         let resolution = resolved.outcome.as_ref().ok();
         let newer = resolution.map_or_else(Vec::new, |it| newer(memory, it));
+        let problems = resolution.into_iter().flat_map(|it| &it.terms).flat_map(|it| &it.problems);
+        let nowhere = problems.filter_map(NoImage::nowhere).collect();
         let unresolved = resolved.outcome.as_ref().err().cloned();
-        (key.to_string(), ClassTold { unresolved, unanswered, newer })
+        (key.to_string(), ClassTold { unresolved, unanswered, nowhere, newer })
     });
     told.collect()
 }

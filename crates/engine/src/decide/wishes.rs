@@ -153,9 +153,7 @@ pub(crate) fn image_of(
             Err(NoImage::because(format!("{} is about to be remembered", image.id)))
         }
         Replacing::HeldBack(why) => Err(why.clone()),
-        Replacing::NoImageFits => {
-            Err(NoImage::because(format!("no image fits {instance_type}")))
-        }
+        Replacing::NoImageFits => Err(NoImage::because(format!("no image fits {instance_type}"))),
         Replacing::NotResolved => {
             Err(NoImage::because(format!("no image was looked up for {instance_type}")))
         }

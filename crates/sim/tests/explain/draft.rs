@@ -48,7 +48,8 @@ impl Draft {
             .pick(&[("arm64", "m7g.large"), ("arm64", "m7g.xlarge"), ("amd64", "m7i.large")])
             .unwrap();
         let start: Timestamp = "2026-11-16T00:00:00Z".parse().unwrap();
-        let start = start + SignedDuration::from_mins(i64::try_from(dice.below(7 * 24 * 60)).unwrap());
+        let start =
+            start + SignedDuration::from_mins(i64::try_from(dice.below(7 * 24 * 60)).unwrap());
         let count = dice.between(2, 4);
         let nodes = (0..count).map(|it| format!("{pool}-node-{it}")).collect();
         let discovery = json!([{"tags": {"nodemolt.dev/discovery": "blue"}}]);
@@ -108,7 +109,8 @@ impl Draft {
     }
 
     pub(crate) fn document(&mut self, version: &str, kind: &str, metadata: Value, spec: Value) {
-        let whole = json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec});
+        let whole =
+            json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec});
         self.documents.push(whole);
     }
 
@@ -120,7 +122,8 @@ impl Draft {
     fn text(&self) -> String {
         let days = |count: i64| self.start - SignedDuration::from_hours(24 * count);
         let old = self.image_name("v20260901");
-        let mut images = vec![json!({"name": old, "id": OLD_IMAGE, "created": days(60).to_string()})];
+        let mut images =
+            vec![json!({"name": old, "id": OLD_IMAGE, "created": days(60).to_string()})];
         if self.new_image_there {
             let name = self.image_name("v20261101");
             images.push(json!({"name": name, "id": NEW_IMAGE, "created": days(10).to_string()}));
@@ -131,17 +134,25 @@ impl Draft {
             "fleet": [{"pool": self.pool, "nodes": self.nodes.len(), "instanceType": self.instance_type,
                 "image": old, "age": format!("{}h", self.age_hours), "names": self.nodes}],
         });
-        let object = |version: &str, kind: &str, metadata: Value, spec: &Value| {
-            json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec})
-        };
+        let object = |version: &str, kind: &str, metadata: Value, spec: &Value| json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec});
         let mut all = vec![
             simulation,
-            object("nodemolt.dev/v1alpha1", "EC2NodeClass", json!({"name": self.class}), &self.class_spec),
+            object(
+                "nodemolt.dev/v1alpha1",
+                "EC2NodeClass",
+                json!({"name": self.class}),
+                &self.class_spec,
+            ),
             object("karpenter.sh/v1", "NodePool", json!({"name": self.pool}), &self.pool_spec),
         ];
         if !self.rollout.is_null() {
             let spec = json!({"rollout": self.rollout});
-            all.push(object("nodemolt.dev/v1alpha1", "ImagePolicy", json!({"name": self.policy}), &spec));
+            all.push(object(
+                "nodemolt.dev/v1alpha1",
+                "ImagePolicy",
+                json!({"name": self.policy}),
+                &spec,
+            ));
         }
         let labels = json!({"app": self.app});
         let metadata = json!({"labels": labels, "annotations": self.pod_annotations});

@@ -171,12 +171,14 @@ fn somebody_granted(world: &World) -> bool {
     !granted(world).is_empty()
 }
 
-fn slot(_: &mut Draft) -> Injected {
+fn slot(draft: &mut Draft) -> Injected {
+    full(draft);
     let does = vec![Does::Until(somebody_granted), Does::Run(1), Does::Look(user)];
     Injected::naming("DisruptionLedger", "", "cluster").doing(does)
 }
 
 fn pool_budget(draft: &mut Draft) -> Injected {
+    full(draft);
     draft.all_at_once();
     draft.pool_spec["disruption"]["budgets"] = json!([{"nodes": "1"}]);
     let does = vec![Does::Until(somebody_granted), Does::Run(1), Does::Look(user)];
@@ -185,7 +187,8 @@ fn pool_budget(draft: &mut Draft) -> Injected {
 
 /// It began some minutes ago and ends at a known time.
 fn pool_schedule(draft: &mut Draft) -> Injected {
-    let began = draft.start - SignedDuration::from_mins(i64::try_from(draft.dice.between(1, 50)).unwrap());
+    let began =
+        draft.start - SignedDuration::from_mins(i64::try_from(draft.dice.between(1, 50)).unwrap());
     let hours = i64::try_from(draft.dice.between(1, 9)).unwrap();
     let at = began.to_zoned(jiff::tz::TimeZone::UTC);
     let schedule = format!("{} {} * * *", at.minute(), at.hour());
@@ -219,13 +222,15 @@ fn disruption_budget(draft: &mut Draft) -> Injected {
 }
 
 fn concurrency(draft: &mut Draft) -> Injected {
+    full(draft);
     draft.rollout = json!({"concurrency": 1});
     let does = vec![Does::Until(somebody_granted), Does::Run(1), Does::Look(user)];
     Injected::naming("ImagePolicy", "", &draft.policy).doing(does)
 }
 
 fn window(draft: &mut Draft) -> Injected {
-    let opens = draft.start + SignedDuration::from_mins(i64::try_from(draft.dice.between(20, 600)).unwrap());
+    let opens = draft.start
+        + SignedDuration::from_mins(i64::try_from(draft.dice.between(20, 600)).unwrap());
     let at = opens.to_zoned(jiff::tz::TimeZone::UTC);
     let schedule = format!("{} {} * * *", at.minute(), at.hour());
     let allow = json!([{"schedule": schedule, "duration": "10m"}]);
@@ -244,7 +249,8 @@ fn policy_unreadable(draft: &mut Draft) -> Injected {
     // A file is not read with that in it; a cluster takes it.
     let manifest = json!({"apiVersion": "nodemolt.dev/v1alpha1", "kind": "ImagePolicy",
         "metadata": {"name": draft.policy}, "spec": {"rollout": rollout}});
-    let does = vec![Does::Act(format!("apply {}", Value::from(manifest.to_string()))), Does::Run(2)];
+    let does =
+        vec![Does::Act(format!("apply {}", Value::from(manifest.to_string()))), Does::Run(2)];
     Injected::naming("ImagePolicy", "", &draft.policy)
         .doing(does)
         .saying("cannot be read")
@@ -304,14 +310,15 @@ fn pdb_stale(draft: &mut Draft) -> Injected {
         Does::Run(2),
         Does::Act(format!("apply {}", Value::from(manifest.to_string()))),
     ];
-    let mut injected = Injected::naming("PodDisruptionBudget", &draft.namespace, "slow").doing(does);
+    let mut injected =
+        Injected::naming("PodDisruptionBudget", &draft.namespace, "slow").doing(does);
     injected.allowed.push(object("DisruptionLedger", "", "cluster"));
     injected.saying("not yet counted anew").holding(pods_of(draft))
 }
 
 fn pdb_shared(draft: &mut Draft) -> Injected {
     draft.all_at_once();
-    draft.replicas = 2 * draft.nodes.len();
+    full(draft);
     pdb(draft, "one", json!({"maxUnavailable": 1}));
     let does = vec![Does::Until(somebody_granted), Does::Run(1)];
     Injected::naming("PodDisruptionBudget", &draft.namespace, "one").doing(does)
@@ -337,13 +344,15 @@ fn pdb_mid_drain(draft: &mut Draft) -> Injected {
 }
 
 fn protected_pod(draft: &mut Draft) -> Injected {
-    let annotation = *draft.dice.pick(&["karpenter.sh/do-not-disrupt", "karpenter.sh/do-not-evict"]).unwrap();
-    let metadata = json!({"name": "precious", "namespace": draft.namespace,
-        "annotations": {annotation: "true"},
-        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "nightly", "uid": "job-1", "controller": true}]});
-    let pod = draft.pod.clone();
-    draft.document("v1", "Pod", metadata, pod);
-    Injected::naming("Pod", &draft.namespace, "precious")
+    let annotation =
+        *draft.dice.pick(&["karpenter.sh/do-not-disrupt", "karpenter.sh/do-not-evict"]).unwrap();
+    let labels = json!({"app": "precious"});
+    let metadata = json!({"labels": labels, "annotations": {annotation: "true"}});
+    let spec = json!({"replicas": 1, "serviceName": "precious", "selector": {"matchLabels": labels},
+        "template": {"metadata": metadata, "spec": draft.pod}});
+    let called = json!({"name": "precious", "namespace": draft.namespace});
+    draft.document("apps/v1", "StatefulSet", called, spec);
+    Injected::naming("Pod", &draft.namespace, "precious-0")
         .saying(annotation)
         .holding(Holds::PodsOf(draft.namespace.clone(), "precious".to_owned()))
 }
@@ -352,7 +361,8 @@ fn protected_node(draft: &mut Draft) -> Injected {
     let node = draft.dice.pick(&draft.nodes).unwrap().clone();
     let manifest = json!({"apiVersion": "v1", "kind": "Node",
         "metadata": {"name": node, "annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
-    let does = vec![Does::Act(format!("apply {}", Value::from(manifest.to_string()))), Does::Run(2)];
+    let does =
+        vec![Does::Act(format!("apply {}", Value::from(manifest.to_string()))), Does::Run(2)];
     Injected::naming("Node", "", &node).doing(does).holding(Holds::Node(node))
 }
 
@@ -361,7 +371,8 @@ fn protected_claim(draft: &mut Draft) -> Injected {
     let claim = format!("{}-{at}", draft.pool);
     let manifest = json!({"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
         "metadata": {"name": claim, "annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
-    let does = vec![Does::Act(format!("apply {}", Value::from(manifest.to_string()))), Does::Run(2)];
+    let does =
+        vec![Does::Act(format!("apply {}", Value::from(manifest.to_string()))), Does::Run(2)];
     let node = draft.nodes[at].clone();
     Injected::naming("NodeClaim", "", &claim).doing(does).holding(Holds::Node(node))
 }
@@ -384,7 +395,12 @@ fn no_place(draft: &mut Draft) -> Injected {
     let labels = json!({"app": "pinned"});
     let spec = json!({"replicas": 1, "serviceName": "pinned", "selector": {"matchLabels": labels},
         "template": {"metadata": {"labels": labels}, "spec": pod}});
-    draft.document("apps/v1", "StatefulSet", json!({"name": "pinned", "namespace": draft.namespace}), spec);
+    draft.document(
+        "apps/v1",
+        "StatefulSet",
+        json!({"name": "pinned", "namespace": draft.namespace}),
+        spec,
+    );
     draft.all_at_once();
     Injected::naming("Pod", &draft.namespace, "pinned-0").holding(Holds::Node(node))
 }
@@ -401,7 +417,8 @@ fn limit(draft: &mut Draft) -> Injected {
 /// Attempts are made until none is left to make.
 fn no_capacity(draft: &mut Draft) -> Injected {
     full(draft);
-    let does = vec![Does::Act("fault no-capacity".to_owned()), Does::Run(4), Does::Look(open_claims)];
+    let does =
+        vec![Does::Act("fault no-capacity".to_owned()), Does::Run(4), Does::Look(open_claims)];
     Injected::default().doing(does).saying("apacity").holding(Holds::Granted)
 }
 
@@ -416,16 +433,25 @@ fn full(draft: &mut Draft) {
 fn open_claims(world: &World, injected: &mut Injected) {
     for claim in world.objects(kinds::CLAIM) {
         let conditions = claim["status"]["conditions"].as_array();
-        let there = conditions.into_iter().flatten().any(|it| it["type"] == "Initialized" && it["status"] == "True");
+        let there = conditions
+            .into_iter()
+            .flatten()
+            .any(|it| it["type"] == "Initialized" && it["status"] == "True");
         if !there {
-            injected.expected.push(object("NodeClaim", "", claim["metadata"]["name"].as_str().unwrap()));
+            injected.expected.push(object(
+                "NodeClaim",
+                "",
+                claim["metadata"]["name"].as_str().unwrap(),
+            ));
         }
     }
 }
 
 fn parameter(draft: &Draft) -> String {
     let arch = if draft.arch == "amd64" { "x86_64" } else { draft.arch };
-    format!("/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/{arch}/standard/recommended/image_id")
+    format!(
+        "/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/{arch}/standard/recommended/image_id"
+    )
 }
 
 fn throttled_ssm(draft: &mut Draft) -> Injected {
@@ -433,8 +459,16 @@ fn throttled_ssm(draft: &mut Draft) -> Injected {
     let does = vec![Does::Act("fault throttle ssm".to_owned()), Does::Run(run)];
     let mut injected = Injected::naming("SSMParameter", "", &parameter(draft)).doing(does);
     // It is one question about all flavours.
-    for (arch, flavour) in [("arm64", "nvidia"), ("arm64", "standard"), ("x86_64", "neuron"), ("x86_64", "nvidia"), ("x86_64", "standard")] {
-        let name = format!("/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/{arch}/{flavour}/recommended/image_id");
+    for (arch, flavour) in [
+        ("arm64", "nvidia"),
+        ("arm64", "standard"),
+        ("x86_64", "neuron"),
+        ("x86_64", "nvidia"),
+        ("x86_64", "standard"),
+    ] {
+        let name = format!(
+            "/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/{arch}/{flavour}/recommended/image_id"
+        );
         injected.allowed.push(object("SSMParameter", "", &name));
     }
     injected.saying("AWS SSM").saying("throttled").saying("asked again").holding(Holds::All)
@@ -444,10 +478,11 @@ fn throttled_ssm(draft: &mut Draft) -> Injected {
 fn throttled_ec2(draft: &mut Draft) -> Injected {
     let run = i64::try_from(draft.dice.between(1, 12)).unwrap();
     let does = vec![Does::Act("fault throttle ec2".to_owned()), Does::Run(run)];
-    Injected { holds: Holds::All, ..Injected::default() }
-        .doing(does)
-        .saying("Amazon EC2")
-        .saying("throttled")
+    let mut injected = Injected::naming("AWSCall", "", "ec2:DescribeInstanceTypes").doing(does);
+    for call in ["ec2:DescribeSecurityGroups", "ec2:DescribeSubnets"] {
+        injected.allowed.push(object("AWSCall", "", call));
+    }
+    injected.holding(Holds::All).saying("Amazon EC2").saying("asked again")
 }
 
 fn quarantined(draft: &mut Draft) -> Injected {
@@ -576,6 +611,7 @@ fn successor_deleted(draft: &mut Draft) -> Injected {
         Does::Look(remember_claim),
         Does::ActOn(|_, injected| vec![format!("delete NodeClaim {}", injected.expected[0].2)]),
         Does::Until(ended),
+        Does::Run(1),
         Does::Look(failed),
     ];
     Injected::default().doing(does).saying("was deleted")
@@ -584,7 +620,10 @@ fn successor_deleted(draft: &mut Draft) -> Injected {
 fn paused(draft: &mut Draft) -> Injected {
     let reason = *draft.dice.pick(&["the sale begins", "INC-2041", "ask Ada first"]).unwrap();
     let does = vec![Does::Act(format!("pause {reason}")), Does::Run(2)];
-    Injected::naming("DisruptionLedger", "", "cluster").doing(does).saying(reason).holding(Holds::All)
+    Injected::naming("DisruptionLedger", "", "cluster")
+        .doing(does)
+        .saying(reason)
+        .holding(Holds::All)
 }
 
 /// Two records of one node contradict each other.
@@ -634,10 +673,19 @@ fn homeless(draft: &mut Draft) -> Injected {
         Does::Look(|world, injected| {
             let pods = world.objects(kinds::POD);
             let first = pods.iter().filter(|it| it["spec"]["nodeName"].is_null());
-            let first = first.min_by_key(|it| (it["metadata"]["creationTimestamp"].to_string(), it["metadata"]["name"].to_string()));
+            let first = first.min_by_key(|it| {
+                (
+                    it["metadata"]["creationTimestamp"].to_string(),
+                    it["metadata"]["name"].to_string(),
+                )
+            });
             let Some(first) = first else { return };
             let text = |at: &str| first.pointer(at).and_then(Value::as_str).unwrap().to_owned();
-            injected.expected.push(object("Pod", &text("/metadata/namespace"), &text("/metadata/name")));
+            injected.expected.push(object(
+                "Pod",
+                &text("/metadata/namespace"),
+                &text("/metadata/name"),
+            ));
         }),
     ];
     Injected::default().doing(does).saying("pending since")

@@ -79,9 +79,10 @@ fn lacks(story: &Story, injected: &Injected) -> Vec<String> {
         }
     }
     if let Some(at) = injected.ends_at {
-        let said = story.causes.iter().any(|it| {
-            injected.expected.contains(&name_of(it)) && it.ends_at == Some(at)
-        });
+        let said = story
+            .causes
+            .iter()
+            .any(|it| injected.expected.contains(&name_of(it)) && it.ends_at == Some(at));
         if !said {
             wrong.push(format!("that it ends at {at} is not said"));
         }
@@ -154,10 +155,13 @@ fn held(world: &World, holds: &Holds) -> Vec<String> {
             let pods = world.objects(kinds::POD);
             let theirs = pods.iter().filter(|it| {
                 let name = it["metadata"]["name"].as_str().unwrap_or_default();
-                it["metadata"]["namespace"] == namespace.as_str() && name.starts_with(prefix.as_str())
+                it["metadata"]["namespace"] == namespace.as_str()
+                    && name.starts_with(prefix.as_str())
             });
-            let on: BTreeSet<String> =
-                theirs.filter_map(|it| Value::as_str(&it["spec"]["nodeName"])).map(str::to_owned).collect();
+            let on: BTreeSet<String> = theirs
+                .filter_map(|it| Value::as_str(&it["spec"]["nodeName"]))
+                .map(str::to_owned)
+                .collect();
             old.filter(|it| on.contains(it)).collect()
         }
     }
