@@ -137,7 +137,7 @@ pub fn drift(running: &Running, wanted: &Wanted) -> Drift {
     let image = match replacing {
         Replacing::Image(image) => image,
         Replacing::HeldBack(_) | Replacing::NoImageFits | Replacing::NotResolved => {
-            let because = why_not(&replacing);
+            let because = why_not(&replacing, running.pool.as_deref());
             let instance_type = instance_type.clone();
             return Drift::Unknown(Missing::ReplacementImage { instance_type, because });
         }
@@ -154,12 +154,20 @@ pub fn drift(running: &Running, wanted: &Wanted) -> Drift {
     found.answer()
 }
 
-fn why_not(replacing: &Replacing<'_>) -> NoImage {
+fn why_not(replacing: &Replacing<'_>, pool: Option<&str>) -> NoImage {
     match replacing {
         Replacing::Image(image) => NoImage::because(format!("{} is wanted", image.id)),
         Replacing::HeldBack(why) => (*why).clone(),
         Replacing::NoImageFits => NoImage::because("no image fits it"),
-        Replacing::NotResolved => NoImage::because("no image was looked up for it"),
+        // Images are looked up for the types that pools ask for.
+        Replacing::NotResolved => match pool {
+            Some(pool) => NoImage {
+                because: format!("NodePool `{pool}` does not ask for such a machine"),
+                object: Some(("NodePool", pool.to_owned())),
+                until: None,
+            },
+            None => NoImage::because("no image was looked up for it"),
+        },
     }
 }
 

@@ -72,6 +72,7 @@ pub fn explain(world: &World<'_>, name: &str, now: Timestamp) -> Option<Story> {
     if let Some(replacement) = replacement.filter(|it| !it.phase.ended()) {
         tell_replacement(&mut story, world, replacement, now);
     } else if let Some(waiting) = world.plan.waiting.get(name) {
+        tell_last(&mut story, replacement, now);
         tell_waiting(&mut story, node, waiting, now);
     } else if let Some(start) = world.plan.start.iter().find(|it| it.node == name) {
         story.fact("plan", format!("starts now ({})", start.cause.as_str()));
@@ -213,6 +214,18 @@ fn tell_replacement(
         (_, Some(step)) => format!("{}: {}", step.phase.as_str(), step.because),
         (_, None) => format!("goes on from {}", phase.as_str()),
     };
+}
+
+/// How the last try ended, if it did not come to a good end.
+fn tell_last(story: &mut Story, replacement: Option<&Replacement>, now: Timestamp) {
+    let Some(last) = replacement.filter(|it| it.phase.failed()) else { return };
+    let ended = format!("{} at {}: {}", last.phase.as_str(), both(last.since, now), last.because);
+    story.fact("last", ended);
+    if last.phase == Phase::Kept {
+        let names: Vec<&str> = last.successors.iter().map(|it| it.claim.as_str()).collect();
+        let names = names.join(", ");
+        story.fact("", format!("pods of it run on its successor, which stays: {names}"));
+    }
 }
 
 /// The pods that hold its drain.
@@ -437,7 +450,7 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
         story.causes.push(cause);
     }
     if more > 0 {
-        story.fact("", format!("and for {more} other things: `nodemolt plan` has them all"));
+        story.fact("", format!("and for {more} other things: `nodemolt plan -o wide` has them all"));
     }
     asked::tell_staying(story, world, &nodes);
     let classes = nodes.values().filter_map(|it| it.member.class.as_ref());
@@ -447,6 +460,7 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
             asked::tell_class(story, class, told, now);
         }
     }
+    let names: BTreeSet<String> = nodes.keys().map(|it| (*it).clone()).collect();
     let first_change = waiting.iter().filter_map(|(_, it)| it.first.ends_at()).min();
     story.next = match (world.plan.expected, first_change) {
         (Some(it), _) => format!(
@@ -456,6 +470,13 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
             relative(it.duration)
         ),
         (None, Some(at)) => format!("looked at again {}", story::when(at, now)),
+        (None, None) if !world.plan.under_way.is_disjoint(&names) => {
+            "goes on with those that are being replaced".to_owned()
+        }
+        (None, None) if waiting.is_empty() && !story.next.is_empty() => story.next.clone(),
+        (None, None) if waiting.is_empty() && unknown > 0 => {
+            "nothing, until it is known what they should run".to_owned()
+        }
         (None, None) if waiting.is_empty() => "nothing to do".to_owned(),
         (None, None) => "goes on when what they wait for is lifted".to_owned(),
     };

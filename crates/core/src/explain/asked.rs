@@ -235,7 +235,7 @@ pub(super) fn tell_class(story: &mut Story, class: &str, told: &ClassTold, now: 
         }
         story.causes.extend(it.causes(now));
         if let Some(next) = it.next(now)
-            && story.next == "nothing to do"
+            && story.next.is_empty()
         {
             story.next = next;
         }
