@@ -19,7 +19,7 @@ pub use asked::{ClassTold, Newer, Unanswered};
 pub use cause::causes;
 pub use story::{Cause, Fact, Named, Story, relative};
 
-use crate::budget::{Measured, Shortage, Unit, UsedBy};
+use crate::budget::{Measured, Unit, UsedBy};
 use crate::drain::{Drain, Held, Hold, Homeless, PodId, evictions, limit_ends_at};
 use crate::drift::{Divergence, Drift};
 use crate::node::{ImageRef, Running};
@@ -158,25 +158,51 @@ fn tell_waiting(story: &mut Story, node: &Node, waiting: &Waiting, now: Timestam
         story.fact(if place == 0 { "plan" } else { "" }, format!("waiting for {text}"));
         story.causes.extend(causes);
     }
-    // All of it has to end, so what ends last decides; and what does not end by itself most of all.
-    let alone = waiting.more.is_empty();
-    let ends: Option<Vec<Timestamp>> = waiting.all().map(WaitFor::ends_at).collect();
-    story.next = match (&waiting.first, ends.and_then(|it| it.into_iter().max())) {
-        (WaitFor::Budget(shortage), _) if alone => after_shortage(shortage, now),
-        (_, Some(at)) => format!("looked at again {}", story::when(at, now)),
-        (_, None) if alone => "starts when that is lifted".to_owned(),
-        (_, None) => "starts when all of that is lifted".to_owned(),
-    };
+    story.next = after_all(waiting, now);
 }
 
-fn after_shortage(shortage: &Shortage, now: Timestamp) -> String {
-    match (shortage.used_by.first(), shortage.opens_at) {
-        (_, Some(at)) => format!("looked at again {}", story::when(at, now)),
-        (Some((node, UsedBy::Grant { .. })), None) => format!("starts when {node} is done"),
-        (Some((node, UsedBy::Unavailable(_))), None) => {
-            format!("starts when {node} is available again")
+/// All of it has to end: what others use, what ends last by itself, and the rest.
+fn after_all(waiting: &Waiting, now: Timestamp) -> String {
+    // By name: what is waited for of each.
+    let mut nodes: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut not_before: Option<Timestamp> = None;
+    let mut rest = 0;
+    for reason in waiting.all() {
+        match (reason, reason.ends_at()) {
+            (_, Some(at)) => not_before = not_before.max(Some(at)),
+            (WaitFor::Budget(shortage), None) if !shortage.used_by.is_empty() => {
+                nodes.extend(shortage.used_by.iter().map(|(node, by)| match by {
+                    UsedBy::Grant { .. } => (node.as_str(), "is done"),
+                    UsedBy::Unavailable(_) => (node.as_str(), "is available again"),
+                }));
+            }
+            (WaitFor::SharedBudget { node, .. } | WaitFor::SharedWorkload { node, .. }, None) => {
+                nodes.insert(node, "is done");
+            }
+            (_, None) => rest += 1,
         }
-        (None, None) => "starts when the budget allows more".to_owned(),
+    }
+    let nodes: Vec<(&str, &str)> = nodes.into_iter().collect();
+    match (nodes.as_slice(), not_before, rest) {
+        ([], Some(at), 0) => format!("looked at again {}", story::when(at, now)),
+        ([], None, 1) => "starts when that is lifted".to_owned(),
+        ([], None, _) => "starts when all of that is lifted".to_owned(),
+        (nodes, not_before, rest) => {
+            let mut parts = Vec::new();
+            match nodes {
+                [] => {}
+                [(node, so)] => parts.push(format!("when {node} {so}")),
+                several => {
+                    let names: Vec<&str> = several.iter().map(|it| it.0).collect();
+                    parts.push(format!("when enough of {} are done", names.join(", ")));
+                }
+            }
+            if rest > 0 {
+                parts.push("when the rest of that is lifted".to_owned());
+            }
+            parts.extend(not_before.map(|at| format!("not before {}", both(at, now))));
+            format!("starts {}", parts.join(", and "))
+        }
     }
 }
 
@@ -450,7 +476,8 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
         story.causes.push(cause);
     }
     if more > 0 {
-        story.fact("", format!("and for {more} other things: `nodemolt plan -o wide` has them all"));
+        story
+            .fact("", format!("and for {more} other things: `nodemolt plan -o wide` has them all"));
     }
     asked::tell_staying(story, world, &nodes);
     let classes = nodes.values().filter_map(|it| it.member.class.as_ref());

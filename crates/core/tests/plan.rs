@@ -273,7 +273,7 @@ fn a_node_waits_for_something_with_a_name() {
         (unplaced(None), "a place for pod shop/p: there is neither a node nor a pool"),
         (
             unplaced(Some(Obstacle::NoCapacity)),
-            "capacity: nearest is a new node of pool web: no machine that would do can be had now",
+            "capacity for NodePool `web`: nearest is a new node of pool web: no machine that would do can be had now",
         ),
     ];
     for (change, expected) in cases {
