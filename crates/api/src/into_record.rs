@@ -210,6 +210,9 @@ impl From<&Because> for PhaseReason {
             Because::Flapping { claim } => about(ReasonWord::Flapping, claim),
             Because::SuccessorGone { claim } => about(ReasonWord::SuccessorGone, claim),
             Because::SuccessorLost { claim } => about(ReasonWord::SuccessorLost, claim),
+            Because::SuccessorDied { claim, node } => {
+                Self { detail: say(node), ..about(ReasonWord::SuccessorDied, claim) }
+            }
             Because::NoPlaceAnyMore { pod, because } => Self {
                 pod: Some(cut(pod, POD_MAX)),
                 detail: say(because),
@@ -246,6 +249,7 @@ fn because(reader: &mut Reader, reason: &PhaseReason) -> Option<Because> {
         ReasonWord::Flapping => Because::Flapping { claim: claim()? },
         ReasonWord::SuccessorGone => Because::SuccessorGone { claim: claim()? },
         ReasonWord::SuccessorLost => Because::SuccessorLost { claim: claim()? },
+        ReasonWord::SuccessorDied => Because::SuccessorDied { claim: claim()?, node: detail() },
         ReasonWord::NoPlaceAnyMore => Because::NoPlaceAnyMore {
             pod: reader.present("status.reason.pod", pod.clone())?,
             because: detail(),

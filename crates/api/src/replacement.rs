@@ -302,6 +302,8 @@ pub enum ReasonWord {
     SuccessorGone,
     /// A successor was not ready for too long.
     SuccessorLost,
+    /// The machine of a successor ended.
+    SuccessorDied,
     /// A pod has no place any more.
     NoPlaceAnyMore,
     /// A pod did not leave in time.

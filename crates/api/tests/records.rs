@@ -57,6 +57,7 @@ fn because() -> impl Strategy<Value = Because> {
         |claim| Because::Flapping { claim },
         |claim| Because::SuccessorGone { claim },
         |claim| Because::SuccessorLost { claim },
+        |claim| Because::SuccessorDied { claim, node: "ip-10-0-0-6".to_owned() },
         |pod| Because::DrainLimit { pod },
     ];
     prop_oneof![

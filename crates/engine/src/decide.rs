@@ -25,7 +25,7 @@ use nodemolt_core::budget::{Grants, Member, Standing};
 use nodemolt_core::drain::homeless;
 use nodemolt_core::replace::Cause;
 use nodemolt_core::seen::{Claim, ClassKey, Kind, OWN_CLASS_GROUP, Subject, View};
-use nodemolt_core::wanted::Purpose;
+use nodemolt_core::wanted::{NoImage, Purpose};
 use nodemolt_fit::label;
 
 use crate::Config;
@@ -83,15 +83,20 @@ impl<'a> Sight<'a> {
     }
 
     /// Why a claim's class or pool cannot be read, if one of them cannot.
-    pub(crate) fn hidden(&self, claim: &Claim) -> Option<String> {
-        let class = self.view.why_unreadable(Kind::Class, &claim.class.to_string());
-        class.or_else(|| self.view.why_unreadable(Kind::Pool, claim.pool.as_ref()?))
+    pub(crate) fn hidden(&self, claim: &Claim) -> Option<NoImage> {
+        let class = self.unread(Kind::Class, &claim.class.to_string());
+        class.or_else(|| self.unread(Kind::Pool, claim.pool.as_ref()?))
     }
 
     /// Why an object of this kind cannot be read, if one cannot.
-    pub(crate) fn unreadable(&self, kind: Kind) -> Option<String> {
+    pub(crate) fn unreadable(&self, kind: Kind) -> Option<NoImage> {
         let object = self.view.unreadable.keys().find(|it| it.kind == kind)?;
-        self.view.why_unreadable(kind, &object.name)
+        self.unread(kind, &object.name)
+    }
+
+    fn unread(&self, kind: Kind, name: &str) -> Option<NoImage> {
+        let because = self.view.why_unreadable(kind, name)?;
+        Some(NoImage { because, object: Some((kind.as_str(), name.to_owned())), until: None })
     }
 }
 
@@ -167,7 +172,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     }
     let cooldown_max = limits.classes.values().map(|it| it.cooldown).max().unwrap_or_default();
     let mut picture = Picture::new(sight, &readings, planned.plan, planned.rooms, &going, limits);
-    picture.unresolved = classes::unresolved(memory);
+    picture.classes = classes::told(memory, sight);
     memory.readings = readings;
     let statuses = status::statuses(memory, sight, &picture);
     Decision {

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use nodemolt_core::budget::{Condition, Limits, Measured};
 use nodemolt_core::drain::Drain;
 use nodemolt_core::drift::Drift;
-use nodemolt_core::explain::World;
+use nodemolt_core::explain::{ClassTold, SuccessorTold, World};
 use nodemolt_core::node::Running;
 use nodemolt_core::plan::{Fleet, Plan};
 use nodemolt_core::replace::{Replacement, Step};
@@ -38,11 +38,13 @@ pub struct Picture {
     pub replacements: BTreeMap<String, Replacement>,
     pub steps: BTreeMap<String, Step>,
     pub drains: Vec<Drain>,
+    /// By claim: those of open replacements.
+    pub successors: BTreeMap<String, SuccessorTold>,
     pub limits: Limits,
-    /// Classes of which nothing is concluded yet, and why.
-    pub unresolved: BTreeMap<String, String>,
     /// Classes, pools, policies and quarantines that cannot be read, each with why.
     pub unreadable: Vec<String>,
+    /// By class: what is known of its images, and what is not.
+    pub classes: BTreeMap<String, ClassTold>,
 }
 
 impl Picture {
@@ -64,8 +66,15 @@ impl Picture {
         }
         let steps =
             going.iter().map(|it| (it.recorded.replacement.old.node.clone(), it.step.clone()));
+        let successors = sight.successors.keys().filter_map(|it| {
+            let claim = sight.view.claims.get(*it)?;
+            let attempt = claim.attempt.as_ref().filter(|_| claim.machine.is_none());
+            let failed = attempt.and_then(|it| it.ended.clone().or_else(|| it.last_ended.clone()));
+            Some(((*it).to_owned(), SuccessorTold { node: claim.node.clone(), failed }))
+        });
         Self {
             at: sight.now,
+            successors: successors.collect(),
             fleet: Arc::clone(readings.fleet()),
             plan,
             rooms,
@@ -75,8 +84,8 @@ impl Picture {
             steps: steps.collect(),
             drains: going.iter().filter_map(|it| it.drain.clone()).collect(),
             limits,
-            unresolved: BTreeMap::new(),
             unreadable: unreadable(sight.view),
+            classes: BTreeMap::new(),
         }
     }
 
@@ -91,6 +100,8 @@ impl Picture {
             replacements: &self.replacements,
             steps: &self.steps,
             drains: &self.drains,
+            classes: &self.classes,
+            successors: &self.successors,
         }
     }
 

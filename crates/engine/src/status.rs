@@ -231,7 +231,7 @@ fn readiness(memory: &Memory, class: &Class) -> Result<(), (Option<&'static str>
     };
     let resolution = match &resolved.outcome {
         Ok(resolution) => resolution,
-        Err(why) => return Err((None, why.clone())),
+        Err(why) => return Err((None, why.to_string())),
     };
     if resolution.chosen.is_empty() {
         let why = match resolution.held.first() {

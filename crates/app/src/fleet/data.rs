@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use nodemolt_core::drift::Drift;
-use nodemolt_core::explain::{self, Cause};
+use nodemolt_core::explain::Cause;
 use nodemolt_engine::Picture;
 use serde::Serialize;
 
@@ -149,7 +149,7 @@ fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
         State::Waits(_) => ("Waits", None, None, Vec::new()),
     };
     let waits_for = match &row.state {
-        State::Waits(waiting) => waiting.all().map(explain::cause).collect(),
+        State::Waits(reasons) => reasons.iter().flatten().cloned().collect(),
         State::Fine
         | State::Unknown(_)
         | State::Drifted

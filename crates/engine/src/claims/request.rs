@@ -133,7 +133,7 @@ impl<'a> Asking<'a> {
             let why = match wanted.replacing(self.claim.pool.as_deref(), kind) {
                 Replacing::Image(image) if image.id == choice.image => continue,
                 Replacing::Image(image) => format!("{} is wanted now", image.id),
-                Replacing::HeldBack(why) => why.to_owned(),
+                Replacing::HeldBack(why) => why.to_string(),
                 Replacing::NoImageFits => "no image fits it".to_owned(),
                 Replacing::NotResolved => {
                     return Err(unknown(format!("no image was looked up for {kind}")));

@@ -24,7 +24,7 @@ use super::{Sight, Wake};
 use crate::act::{Errand, Intent};
 use crate::claims::{old_seen, successor_seen};
 use crate::memory::{Memory, after};
-use crate::port::{NewClaim, Object};
+use crate::port::{MachineState, NewClaim, Object};
 use crate::record::{DrainRecord, Recorded};
 
 /// EC2's notice before it takes a spot machine away.
@@ -147,7 +147,9 @@ fn look_at_successor(
     };
     match claim {
         Some(claim) if ours(claim) => {
-            (Some(claim.uid.clone()), successor_seen(sight.view, claim, sight.now))
+            let died = died(memory, claim);
+            let seen = died.unwrap_or_else(|| successor_seen(sight.view, claim, sight.now));
+            (Some(claim.uid.clone()), seen)
         }
         // Somebody else's has the name: ours cannot be made.
         Some(_) => (successor.uid.clone(), SuccessorSeen::Gone),
@@ -165,6 +167,14 @@ fn look_at_successor(
             (None, None) => (None, SuccessorSeen::Unasked),
         },
     }
+}
+
+/// Told apart from a deletion as long as nobody has deleted it: afterwards its machine ends by that.
+fn died(memory: &Memory, claim: &Claim) -> Option<SuccessorSeen> {
+    let machine = memory.machines.value()?.get(claim.machine.as_ref()?)?;
+    let ended = matches!(machine.state, MachineState::ShuttingDown | MachineState::Terminated);
+    let node = claim.node.clone().unwrap_or_else(|| claim.name.clone());
+    (ended && claim.deleting_since.is_none()).then_some(SuccessorSeen::Died { node })
 }
 
 fn unreadable(sight: &Sight<'_>, claim: &str) -> bool {
@@ -239,6 +249,7 @@ fn decide_places(
         | SuccessorSeen::Launched
         | SuccessorSeen::Registered { .. }
         | SuccessorSeen::NotReady { .. }
+        | SuccessorSeen::Died { .. }
         | SuccessorSeen::Deleting
         | SuccessorSeen::Gone => false,
     };
@@ -337,6 +348,7 @@ fn due(replacement: &Replacement, seen: &Seen) -> Vec<Timestamp> {
             | SuccessorSeen::Unasked
             | SuccessorSeen::Launching { .. }
             | SuccessorSeen::Launched
+            | SuccessorSeen::Died { .. }
             | SuccessorSeen::Deleting
             | SuccessorSeen::Gone => None,
         })
