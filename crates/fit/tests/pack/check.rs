@@ -316,14 +316,13 @@ fn near_and_away(nodes: &[Standing<'_>], at: usize, pod: &Pod) -> Result<(), Str
     }
     let friend = |other: &Pod| terms.iter().all(|it| means(it, pod, other));
     let lacks = terms.iter().any(|it| !here.labels.contains_key(&it.topology_key));
-    let satisfied = terms.iter().all(|term| {
-        nodes
-            .iter()
-            .any(|it| together(&term.topology_key, it) && it.pods.iter().any(|it| friend(it)))
-    });
+    // Daemons come with their node.
+    let friends = |it: &Standing<'_>| it.pods.iter().chain(&it.daemons).any(|it| friend(it));
+    let satisfied = terms
+        .iter()
+        .all(|term| nodes.iter().any(|it| together(&term.topology_key, it) && friends(it)));
     let somewhere = nodes.iter().any(|node| {
-        terms.iter().any(|it| node.labels.contains_key(&it.topology_key))
-            && node.pods.iter().any(|it| friend(it))
+        terms.iter().any(|it| node.labels.contains_key(&it.topology_key)) && friends(node)
     });
     if lacks || !(satisfied || (!somewhere && friend(pod))) {
         return Err("nobody near".to_owned());
