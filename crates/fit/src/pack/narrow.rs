@@ -100,10 +100,13 @@ impl State<'_, '_> {
             let Some(fit) = self.within_way(node, &roomy, way, template) else { continue };
             // From here on it may be otherwise another time.
             no = No::NotNow;
-            if let Some(became) = self.would_be(fit.clone(), node, place, sought) {
+            let brings = kind.brings.get(node.pool).filter(|it| !it.is_empty());
+            let again = brings.map(|it| (it, fit.clone()));
+            if let Some(became) = self.would_be(fit, node, place, sought) {
                 return Ok(became);
             }
-            for brings in kind.brings.get(node.pool).into_iter().flatten() {
+            let Some((brings, fit)) = again else { continue };
+            for brings in brings {
                 let (mut fit, beside) = (fit.clone(), Sought { beside: true, ..*sought });
                 if self.intersect(&mut fit, brings, template)
                     && let Some(became) = self.would_be(fit, node, place, &beside)
