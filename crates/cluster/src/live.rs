@@ -5,6 +5,7 @@
 //! must not end a watch.
 
 use std::pin::pin;
+use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
@@ -164,17 +165,9 @@ impl Live {
 
     async fn list(&self, resource: Resource) -> Result<(Vec<Value>, String), Refusal> {
         let request = Request::of(Verb::List, resource);
-        let mut answer = self.send(&request).await?.body;
-        let revision = revision(&answer);
-        let items = match answer["items"].take() {
-            Value::Array(items) => items,
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Object(_) => Vec::new(),
-        };
-        Ok((items, revision))
+        let answer = self.send(&request).await?;
+        let items = answer.items.into_iter().map(Rc::unwrap_or_clone).collect();
+        Ok((items, revision(&answer.body)))
     }
 
     async fn ask(&self, request: &Request) -> Result<Answer, Refusal> {
@@ -222,7 +215,7 @@ impl Live {
         if (200..300).contains(&code) {
             // What is no JSON was cut off on its way: it may have been done.
             let body = serde_json::from_slice(&bytes).map_err(no_answer)?;
-            return Ok(Answer { code, body, date });
+            return Ok(Answer::new(code, body, date));
         }
         Err(refusal(code, &bytes, asked_to_wait))
     }

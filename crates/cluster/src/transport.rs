@@ -1,6 +1,7 @@
 //! How does a request reach an API server?
 
 use std::fmt;
+use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -78,8 +79,28 @@ impl fmt::Display for Resource {
 pub struct Answer {
     pub code: u16,
     pub body: Value,
+    /// What a list lists, which then does not stand in `body`: who holds the objects need not copy them.
+    pub items: Vec<Rc<Value>>,
     /// The server's clock.
     pub date: Option<Timestamp>,
+}
+
+impl Answer {
+    /// Of a whole body, be it an object or a list.
+    pub fn new(code: u16, mut body: Value, date: Option<Timestamp>) -> Self {
+        let items = match body.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => items.into_iter().map(Rc::new).collect(),
+            Some(
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Object(_),
+            )
+            | None => Vec::new(),
+        };
+        Self { code, body, items, date }
+    }
 }
 
 /// Why there is no answer to use.

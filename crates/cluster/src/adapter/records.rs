@@ -55,7 +55,7 @@ impl<T: Transport> Adapter<T> {
         let mut records = Records { ledger, server_time: answer.date, ..Records::default() };
         let mut told = self.told.borrow_mut();
         let mut known = std::mem::take(&mut *told);
-        for item in answer.body["items"].as_array().into_iter().flatten() {
+        for item in &answer.items {
             let name = item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let revision = revision(item);
             let same = |it: &Standing| it.revision == revision && !revision.0.is_empty();
