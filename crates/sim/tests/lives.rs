@@ -11,6 +11,9 @@ use nodemolt_sim::Scenario;
 use nodemolt_sim::laws::{Law, same_life};
 use nodemolt_sim::life::{Life, Report, Tally};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// As many as fit into five minutes on two processors.
 const LIVES: u64 = 2_000;
 
