@@ -5,6 +5,7 @@
 //! must not end a watch.
 
 use std::pin::pin;
+use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
@@ -179,7 +180,9 @@ impl Live {
     }
 
     async fn list(&self, resource: Resource) -> Result<(Vec<Value>, String), Refusal> {
-        self.send(&Request::of(Verb::List, resource)).await?.whole_list()
+        let answer = self.send(&Request::of(Verb::List, resource)).await?;
+        let (items, revision) = answer.whole_list()?;
+        Ok((items.into_iter().map(Rc::unwrap_or_clone).collect(), revision))
     }
 
     async fn ask(&self, request: &Request) -> Result<Answer, Refusal> {
@@ -227,7 +230,7 @@ impl Live {
         if (200..300).contains(&code) {
             // What is no JSON was cut off on its way: it may have been done.
             let body = serde_json::from_slice(&bytes).map_err(no_answer)?;
-            return Ok(Answer { code, body, date });
+            return Ok(Answer::new(code, body, date));
         }
         Err(refusal(code, &bytes, asked_to_wait))
     }

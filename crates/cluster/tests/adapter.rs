@@ -30,7 +30,7 @@ impl Transport for Script {
         self.asked.borrow_mut().push(request.clone());
         let next = self.answers.borrow_mut().pop_front().expect("nobody expected that request");
         let date = "2026-11-16T06:15:00Z".parse().ok();
-        next.map(|body| Answer { code: 200, body, date })
+        next.map(|body| Answer::new(200, body, date))
     }
 }
 

@@ -14,64 +14,89 @@ use support::{NEW_IMAGE, OLD_IMAGE, World};
 
 const PODS: usize = 20;
 const TRIES: usize = 9;
+/// A new world for each of these: what happens once happens to it no second time.
+const BEGINNINGS: usize = 3;
 const TARGET: Duration = Duration::from_millis(150);
 const SLOPE_MAX: f64 = 1.1;
 
+/// What is measured, in the order of a world's first turns.
+const TURNS: [&str; 5] = ["first", "read", "start", "calm", "changing"];
+
 fn main() {
     let check = std::env::args().any(|it| it == "--check");
-    let mut images = vec![NEW_IMAGE; 9];
-    images.push(OLD_IMAGE);
-    println!("{:>7} {:>10} {:>10} {:>10} {:>10}", "nodes", "first", "calm", "changing", "places");
+    print!("{:>7}", "nodes");
+    TURNS.iter().for_each(|it| print!(" {it:>10}"));
+    println!();
     let mut rows = Vec::new();
     for nodes in [1_000, 3_000, 10_000] {
-        let mut world = World::new(nodes, PODS, &images);
-        let first = measured(|| drop(world.turn()));
-        // The ledger, answers, memories of images: then the first replacement begins.
-        let mut places = Duration::ZERO;
-        for _ in 0..6 {
-            world.pass(1);
-            places = places.max(measured(|| drop(world.turn())));
-        }
-        let calm = quickest(|| {
-            world.pass(1);
-            measured(|| drop(world.turn()))
-        });
-        let changing = quickest(|| {
-            world.pass(1);
-            for (at, node) in world.cluster.view.borrow_mut().nodes.values_mut().enumerate() {
-                if at % 100 == 0 {
-                    node.revision = Revision(format!("{}x", node.revision.0));
-                }
-            }
-            measured(|| drop(world.turn()))
-        });
-        println!("{nodes:>7} {first:>10.1?} {calm:>10.1?} {changing:>10.1?} {places:>10.1?}");
-        rows.push((nodes, calm, changing));
+        let took = turns(nodes);
+        print!("{nodes:>7}");
+        took.iter().for_each(|it| print!(" {it:>10.1?}"));
+        println!();
+        rows.push((nodes, took));
     }
-    let slope = |of: fn(&(usize, Duration, Duration)) -> Duration| {
-        let (least, most) = (rows.first().unwrap(), rows.last().unwrap());
-        #[expect(clippy::cast_precision_loss, reason = "thousands of nodes")]
-        let ratio = most.0 as f64 / least.0 as f64;
-        (of(most).as_secs_f64() / of(least).as_secs_f64()).ln() / ratio.ln()
-    };
-    let (calm, changing) = (slope(|it| it.1), slope(|it| it.2));
-    println!("log-log slope: calm {calm:.2}, changing {changing:.2}");
-    let worst = rows.last().map_or(Duration::ZERO, |it| it.2);
-    let missed = worst > TARGET || calm > SLOPE_MAX || changing > SLOPE_MAX;
-    if check && missed {
+    let (least, most) = (rows.first().unwrap(), rows.last().unwrap());
+    #[expect(clippy::cast_precision_loss, reason = "thousands of nodes")]
+    let ratio = most.0 as f64 / least.0 as f64;
+    let slopes: Vec<f64> = (least.1.iter().zip(&most.1))
+        .map(|(least, most)| (most.as_secs_f64() / least.as_secs_f64()).ln() / ratio.ln())
+        .collect();
+    print!("{:>7}", "slope");
+    slopes.iter().for_each(|it| print!(" {it:>10.2}"));
+    println!();
+    // The first two happen once in a process's life, or when all that EC2 says has changed.
+    let steady = most.1.iter().zip(&slopes).skip(2);
+    let missed = steady.filter(|(took, slope)| **took > TARGET || **slope > SLOPE_MAX).count();
+    if check && missed > 0 {
         eprintln!("missed: at most {TARGET:?} at 10,000 nodes and a slope of {SLOPE_MAX}");
         std::process::exit(1);
     }
 }
 
-fn quickest(mut of: impl FnMut() -> Duration) -> Duration {
-    (0..TRIES).map(|_| of()).min().unwrap_or_default()
+/// In the order of [`TURNS`].
+fn turns(nodes: usize) -> [Duration; 5] {
+    let mut images = vec![NEW_IMAGE; 9];
+    images.push(OLD_IMAGE);
+    let mut least = [Duration::MAX; 5];
+    for _ in 0..BEGINNINGS {
+        let mut world = World::new(nodes, PODS, &images);
+        // Nothing is known of EC2; it is asked.
+        least[0] = least[0].min(one(&mut world));
+        // All answers are there, and every node is compared with what it should be.
+        world.pass(1);
+        least[1] = least[1].min(one(&mut world));
+        // Until the first replacement is placed and recorded.
+        for _ in 0..10 {
+            let before = world.cluster.records.borrow().replacements.len();
+            world.pass(1);
+            let took = one(&mut world);
+            if world.cluster.records.borrow().replacements.len() > before {
+                least[2] = least[2].min(took);
+                break;
+            }
+        }
+        assert_ne!(least[2], Duration::MAX, "nothing was ever begun");
+        for _ in 0..TRIES {
+            world.pass(1);
+            least[3] = least[3].min(one(&mut world));
+            // One node in a hundred has been written to.
+            world.pass(1);
+            for node in world.cluster.view.borrow_mut().nodes.values_mut().step_by(100) {
+                node.revision = Revision(format!("{}x", node.revision.0));
+            }
+            least[4] = least[4].min(one(&mut world));
+        }
+    }
+    least
 }
 
-fn measured(work: impl FnOnce()) -> Duration {
+/// What the turn takes, without whoever answers it.
+fn one(world: &mut World) -> Duration {
     let before = processor_time();
-    work();
-    processor_time().saturating_sub(before)
+    let turn = world.turn_alone();
+    let took = processor_time().saturating_sub(before);
+    world.answer_all(&turn);
+    took
 }
 
 #[cfg(unix)]

@@ -52,7 +52,7 @@ pub struct Memory {
     pub(crate) pace: Pace,
     pub(crate) classes: BTreeMap<ClassKey, Resolved>,
     pub(crate) types: TypesByFamily,
-    /// What follows from the words of each class alone.
+    /// What follows from the words of each class.
     pub(crate) words: BTreeMap<ClassKey, Words>,
     /// By pool.
     pub(crate) shelves: BTreeMap<String, Shelf>,

@@ -11,6 +11,9 @@ use jiff::SignedDuration;
 use nodemolt_sim::{Scenario, World};
 use serde_json::{Value, json};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Nodes, and how many steps a second there should be.
 const TARGETS: [(u64, f64); 2] = [(12, 20_000.0), (100, 5_000.0)];
 

@@ -138,9 +138,13 @@ impl ApiServer {
         let kind = kind_of(request.resource).ok_or_else(refuse::no_such_resource)?;
         let call = Call { by, now, kind, resource: request.resource, request };
         call.check_place()?;
+        let mut items = None;
         let (code, body) = match (request.verb, request.subresource) {
             (Verb::Get, _) => (200, self.asked_for(&call)?),
-            (Verb::List, None) => (200, self.listed(&call)),
+            (Verb::List, None) => {
+                items = Some(self.listed(&call));
+                (200, self.list_of(&call))
+            }
             (Verb::Create, None) => (201, self.create(&call)?),
             (Verb::Create, Some(Subresource::Eviction)) => {
                 let begun = self.trace.len();
@@ -166,7 +170,7 @@ impl ApiServer {
                 return Err(refuse::no_such_resource());
             }
         };
-        Ok(Answer { code, body, date: Some(whole_second(now)) })
+        Ok(Answer { code, body, items, date: Some(whole_second(now)) })
     }
 
     /// The number of the last change of any kind.
@@ -306,21 +310,25 @@ impl ApiServer {
         Ok(call.shown(&*self.current(call)?))
     }
 
-    fn listed(&self, call: &Call<'_>) -> Value {
+    fn listed(&self, call: &Call<'_>) -> Vec<Rc<Value>> {
         let namespace = call.request.namespace.as_deref();
         let all = self.shelves.get(call.kind).into_iter().flat_map(|it| &it.objects);
-        let items: Vec<Value> = all
-            .filter(|(key, _)| namespace.is_none_or(|it| it == key.namespace))
-            .map(|(_, object)| call.shown(object))
-            .collect();
-        let mut list = json!({
+        all.filter(|(key, _)| namespace.is_none_or(|it| it == key.namespace))
+            .map(
+                |(_, object)| {
+                    if call.as_stored() { Rc::clone(object) } else { Rc::new(call.shown(object)) }
+                },
+            )
+            .collect()
+    }
+
+    /// All of a list but what it lists.
+    fn list_of(&self, call: &Call<'_>) -> Value {
+        json!({
             "apiVersion": kinds::api_version(call.resource),
             "kind": format!("{}List", call.resource.kind),
             "metadata": { "resourceVersion": self.revision.to_string() },
-        });
-        // Not through the macro, which would copy them all once more.
-        list["items"] = Value::Array(items);
-        list
+        })
     }
 
     /// Puts an object in its place, with a revision of its own.
@@ -433,10 +441,15 @@ impl Call<'_> {
         Ok(())
     }
 
+    /// Whether it is asked for in the version that is stored.
+    fn as_stored(&self) -> bool {
+        self.resource.version == kinds::ALL[self.kind].version
+    }
+
     /// In the version that was asked for.
     fn shown(&self, object: &Value) -> Value {
         let mut shown = object.clone();
-        if self.resource.version != kinds::ALL[self.kind].version {
+        if !self.as_stored() {
             let version = kinds::api_version(self.resource);
             set(&mut shown, &["apiVersion"], Value::String(version));
         }

@@ -588,10 +588,11 @@ fn lists_are_whole_and_watches_are_in_order_until_they_are_compacted() {
     desk.create(POD, pod("p", None));
     desk.patch(NODE, "b", json!({ "metadata": { "labels": { "a": "b" } } })).unwrap();
     desk.delete(NODE, "a", json!({})).unwrap();
-    let list = desk.ask(&of(Verb::List, NODE, &Value::Null, None, None)).unwrap().body;
+    let answer = desk.ask(&of(Verb::List, NODE, &Value::Null, None, None)).unwrap();
+    let list = answer.body;
     assert_eq!(list["kind"], "NodeList");
     assert_eq!(list["metadata"]["resourceVersion"], desk.server.revision().to_string());
-    assert_eq!(list["items"].as_array().unwrap().len(), 1);
+    assert_eq!(answer.items.len(), 1);
     let told: Vec<(What, String)> = desk
         .server
         .changes(NODE, begun)

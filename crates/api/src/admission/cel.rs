@@ -8,7 +8,7 @@
 //! docs/decisions/0018 lists what differs.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, OnceCell},
     sync::{Arc, LazyLock},
 };
 
@@ -67,12 +67,16 @@ impl Budget {
     }
 }
 
-/// One part of an object, ready to be asked about.
+/// One part of an object, ready to be asked about. It is read when the first rule of a kind asks.
 pub(crate) struct Scope<'b> {
-    plain: Context<'static>,
+    node: &'b Node,
+    value: &'b Json,
+    old: Before<'b>,
+    resource: bool,
+    plain: OnceCell<Context<'static>>,
     /// For rules about a change: lists that are sets or maps stand in one order, so that they compare.
-    ordered: Option<Context<'static>>,
-    optional: Option<Context<'static>>,
+    ordered: OnceCell<Context<'static>>,
+    optional: OnceCell<Context<'static>>,
     which: Which,
     weight: u64,
     /// A list where the schema says text with a format: the one wrong type that the shape lets pass.
@@ -100,42 +104,55 @@ fn inner() -> Context<'static> {
 
 impl<'b> Scope<'b> {
     pub(crate) fn new(
-        node: &Node,
-        value: &Json,
-        old: Before<'_>,
+        node: &'b Node,
+        value: &'b Json,
+        old: Before<'b>,
         resource: bool,
         budget: &'b Budget,
     ) -> Self {
-        let read = |it: &Json, ordered| convert::read(node, it, resource, ordered);
-        let mut plain = inner();
-        let this = read(value, false);
-        let weight = convert::weight(value);
-        plain.add_variable_from_value("self", this);
-        let transitions = node.rules.iter().chain(node.all_of.iter().flat_map(|it| &it.rules));
-        let (mut ordered, mut optional) = (None, None);
-        for rule in transitions.filter(|it| it.transition) {
-            if rule.optional_old {
-                optional.get_or_insert_with(|| {
-                    let mut context = inner();
-                    context.add_variable_from_value("self", read(value, true));
-                    let old = match old {
-                        Some(old) => OptionalValue::of(read(old, true)),
-                        None => OptionalValue::none(),
-                    };
-                    context.add_variable_from_value("oldSelf", Value::Opaque(Arc::new(old)));
-                    context
-                });
-            } else if let Some(old) = old {
-                ordered.get_or_insert_with(|| {
-                    let mut context = inner();
-                    context.add_variable_from_value("self", read(value, true));
-                    context.add_variable_from_value("oldSelf", read(old, true));
-                    context
-                });
-            }
+        Self {
+            node,
+            value,
+            old,
+            resource,
+            plain: OnceCell::new(),
+            ordered: OnceCell::new(),
+            optional: OnceCell::new(),
+            which: Which::Plain,
+            weight: convert::weight(value),
+            unreadable: node.types == ["string"] && value.is_array(),
+            budget,
         }
-        let unreadable = node.types == ["string"] && value.is_array();
-        Self { plain, ordered, optional, which: Which::Plain, weight, unreadable, budget }
+    }
+
+    fn read(&self, value: &Json, ordered: bool) -> Value {
+        convert::read(self.node, value, self.resource, ordered)
+    }
+
+    fn context(&self) -> &Context<'static> {
+        match (self.which, self.old) {
+            (Which::Plain, _) | (Which::Ordered, None) => self.plain.get_or_init(|| {
+                let mut context = inner();
+                context.add_variable_from_value("self", self.read(self.value, false));
+                context
+            }),
+            (Which::Ordered, Some(old)) => self.ordered.get_or_init(|| {
+                let mut context = inner();
+                context.add_variable_from_value("self", self.read(self.value, true));
+                context.add_variable_from_value("oldSelf", self.read(old, true));
+                context
+            }),
+            (Which::Optional, old) => self.optional.get_or_init(|| {
+                let mut context = inner();
+                context.add_variable_from_value("self", self.read(self.value, true));
+                let old = match old {
+                    Some(old) => OptionalValue::of(self.read(old, true)),
+                    None => OptionalValue::none(),
+                };
+                context.add_variable_from_value("oldSelf", Value::Opaque(Arc::new(old)));
+                context
+            }),
+        }
     }
 
     /// The next rule is of this kind.
@@ -148,11 +165,6 @@ impl<'b> Scope<'b> {
     }
 
     pub(crate) fn evaluate(&self, expression: &Expression) -> Result<Value, Failure> {
-        let context = match self.which {
-            Which::Plain => &self.plain,
-            Which::Ordered => self.ordered.as_ref().unwrap_or(&self.plain),
-            Which::Optional => self.optional.as_ref().unwrap_or(&self.plain),
-        };
         if self.unreadable {
             let error = "invalid data, expected string, got []interface {}";
             return Err(Failure::Error(error.to_owned()));
@@ -163,7 +175,7 @@ impl<'b> Scope<'b> {
         }
         // A copy of `self` costs some nanoseconds for each of its values.
         LEFT.set((may, 1 + self.weight / 64));
-        let told = Value::resolve(expression, context);
+        let told = Value::resolve(expression, self.context());
         let left = LEFT.get().0;
         self.budget.0.set(self.budget.0.get().saturating_sub(may - left));
         if left == 0 {

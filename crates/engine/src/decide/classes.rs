@@ -26,7 +26,7 @@ use super::Sight;
 use super::fleet::image_ref;
 use super::questions::{IMAGES_EVERY, NETWORK_EVERY, OFFERED_EVERY};
 use crate::memory::{Last, Memory, after};
-use crate::port::{Network, NewMemory, Offered};
+use crate::port::{Network, NewMemory};
 
 /// Ages, deprecations and quarantines end by themselves. Nobody is told when, so we look again.
 const LOOK_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(30);
@@ -73,13 +73,15 @@ struct From {
     hindrance: Option<NoImage>,
 }
 
-/// What follows from what people wrote, and from nothing that EC2 says.
+/// What follows from a few words that rarely change.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     queries: Last<(Ask, Option<Minor>), Arc<BTreeSet<Query>>>,
     stamp: Last<Settings, Stamp>,
     /// By pool.
     templates: BTreeMap<String, Last<PoolTemplate, Stamp>>,
+    /// The instance types that EC2 has somewhere, by when it said so.
+    somewhere: Last<Timestamp, Arc<BTreeSet<String>>>,
 }
 
 /// What all classes ask.
@@ -291,11 +293,16 @@ fn resolve_one(
     let plain = wanted(&resolution, None, Purpose::Wave);
     let mut before = before.map(|it| it.wanted).unwrap_or_default();
     let class_stamp = words.stamp.answer(&class.launch, Settings::static_stamp);
+    let somewhere = words.somewhere.answer(&offered_at, |_| {
+        let zones = offered.zones.iter().filter(|(_, zones)| !zones.is_empty());
+        Arc::new(zones.map(|(name, _)| name.clone()).collect())
+    });
     words.templates.retain(|it, _| sight.view.pools.contains_key(it));
     let of_pools = pools_of(sight, &class.key).map(|pool| {
         let template = words.templates.entry(pool.name.clone()).or_default();
         let stamps = (class_stamp.clone(), template.answer(&pool.template, PoolTemplate::stamp));
-        let now_wanted = plain.clone().beside(beside(sight, class, pool, stamps, &from, offered));
+        let now_wanted =
+            plain.clone().beside(beside(sight, class, pool, stamps, &from, &somewhere));
         // The same as before is the same value, so that no node is compared again.
         let same = before.remove(&pool.name).filter(|it| **it == now_wanted);
         (pool.name.clone(), same.unwrap_or_else(|| Arc::new(now_wanted)))
@@ -311,15 +318,14 @@ fn beside(
     pool: &nodemolt_core::seen::Pool,
     (class_stamp, template_stamp): (Stamp, Stamp),
     from: &From,
-    offered: &Offered,
+    somewhere: &Arc<BTreeSet<String>>,
 ) -> Beside {
     let network = from.network.as_ref();
-    let somewhere = offered.zones.iter().filter(|(_, zones)| !zones.is_empty());
     Beside {
         class_stamp: Some(class_stamp),
         template_stamp: Some(template_stamp),
         requirements: pool.requirements.clone(),
-        instance_types: Some(Arc::new(somewhere.map(|(name, _)| name.clone()).collect())),
+        instance_types: Some(Arc::clone(somewhere)),
         security_groups: network.map(|it| it.security_groups.keys().cloned().collect()),
         subnets: network.map(|it| it.subnets.iter().map(|it| it.id.clone()).collect()),
         reservations: network.map(|it| it.reservations.iter().map(|it| it.id.clone()).collect()),

@@ -482,16 +482,25 @@ impl World {
 
     /// One turn, whose questions are answered and whose other acts are given back.
     pub(crate) fn turn(&mut self) -> Turn {
+        let turn = self.turn_alone();
+        self.answer_all(&turn);
+        turn
+    }
+
+    /// What it asks is not answered yet.
+    pub(crate) fn turn_alone(&mut self) -> Turn {
         let config = config();
         let done = now_or_never(turn(&mut self.memory, &config, &self.cluster, self.now));
-        let turn = done.unwrap_or_else(|it| panic!("{it}"));
+        done.unwrap_or_else(|it| panic!("{it}"))
+    }
+
+    pub(crate) fn answer_all(&mut self, turn: &Turn) {
         for act in &turn.acts {
             if let Errand::Ask(question) = &act.errand {
                 let answer = self.answer(question);
                 self.memory.done(act, answer, self.now);
             }
         }
-        turn
     }
 
     /// Until nothing is asked and nothing is written any more.
