@@ -469,7 +469,7 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
         }
     }
     let mut held: Vec<_> = held.into_values().collect();
-    held.sort_by(|a, b| b.0.cmp(&a.0));
+    held.sort_by_key(|it| std::cmp::Reverse(it.0));
     let more = held.len().saturating_sub(CAUSES_TOLD_MAX);
     for (count, name, cause) in held.into_iter().take(CAUSES_TOLD_MAX) {
         story.fact("waiting", format!("{count}, for example {name}: for {}", cause.text));

@@ -55,7 +55,9 @@ fn named(reason: &WaitFor, class: Option<&str>) -> Named {
         WaitFor::OtherHand { by } => Named::cluster("Controller", by),
         WaitFor::Image(why) => no_image(why, class),
         WaitFor::ProtectedNode { claim: Some(claim), .. } => Named::cluster("NodeClaim", claim),
-        WaitFor::ProtectedNode { node, claim: None, .. } => Named::cluster("Node", node),
+        WaitFor::ProtectedNode { node, claim: None, .. } | WaitFor::SharedWorkload { node, .. } => {
+            Named::cluster("Node", node)
+        }
         WaitFor::ProtectedPod { pod, .. }
         | WaitFor::BarePod { pod }
         | WaitFor::HomelessPod { pod, .. }
@@ -65,7 +67,6 @@ fn named(reason: &WaitFor, class: Option<&str>) -> Named {
             let (namespace, name) = pdb.split_once('/').unwrap_or(("", pdb));
             Named::in_namespace("PodDisruptionBudget", namespace, name)
         }
-        WaitFor::SharedWorkload { node, .. } => Named::cluster("Node", node),
         WaitFor::Lifetime { policy, .. } | WaitFor::Window { policy, .. } => {
             Named::cluster("ImagePolicy", policy)
         }

@@ -289,12 +289,14 @@ fn budget(shortage: &Shortage, time: &dyn Fn(Timestamp) -> String) -> String {
         }
     };
     text.push_str(&until(*opens_at, time));
-    for (place, (node, by)) in used_by.iter().enumerate() {
-        text.push_str(if place == 0 { " by " } else { ", " });
-        text.push_str(&match by {
-            UsedBy::Grant { since } => format!("{node} since {}", time(*since)),
-            UsedBy::Unavailable(why) => format!("{node} ({})", why.as_str()),
-        });
+    let users = used_by.iter().map(|(node, by)| match by {
+        UsedBy::Grant { since } => format!("{node} since {}", time(*since)),
+        UsedBy::Unavailable(why) => format!("{node} ({})", why.as_str()),
+    });
+    let users: Vec<String> = users.collect();
+    if !users.is_empty() {
+        text.push_str(" by ");
+        text.push_str(&users.join(", "));
     }
     text
 }

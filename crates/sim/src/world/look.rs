@@ -62,10 +62,10 @@ struct Window<'a> {
 impl Window<'_> {
     /// Who looks is answered no better than who acts.
     fn unless_throttled(&self) -> Result<(), CloudError> {
-        match self.region.throttled.contains(&Counterpart::Ec2) {
-            true => Err(CloudError::Throttled { retry_after: None }),
-            false => Ok(()),
+        if self.region.throttled.contains(&Counterpart::Ec2) {
+            return Err(CloudError::Throttled { retry_after: None });
         }
+        Ok(())
     }
 }
 

@@ -108,7 +108,7 @@ impl Draft {
         self.rollout["concurrency"] = json!(self.nodes.len());
     }
 
-    pub(crate) fn document(&mut self, version: &str, kind: &str, metadata: Value, spec: Value) {
+    pub(crate) fn document(&mut self, version: &str, kind: &str, metadata: &Value, spec: &Value) {
         let whole =
             json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec});
         self.documents.push(whole);

@@ -217,7 +217,7 @@ fn disruption_budget(draft: &mut Draft) -> Injected {
     let mut spec = draft.dice.pick(&choices).unwrap().clone();
     spec["labelSelectors"] = json!([{"karpenter.sh/nodepool": draft.pool}]);
     let name = (*draft.dice.pick(&["frozen", "keep-all", "budget"]).unwrap()).to_owned();
-    draft.document("karpenter.sh/v1alpha1", "NodeDisruptionBudget", json!({"name": name}), spec);
+    draft.document("karpenter.sh/v1alpha1", "NodeDisruptionBudget", &json!({"name": name}), &spec);
     Injected::naming("NodeDisruptionBudget", "", &name).holding(Holds::All)
 }
 
@@ -268,7 +268,7 @@ fn lifetime(draft: &mut Draft) -> Injected {
 fn pdb(draft: &mut Draft, name: &str, mut spec: Value) {
     spec["selector"] = json!({"matchLabels": {"app": draft.app}});
     let called = json!({"name": name, "namespace": draft.namespace});
-    draft.document("policy/v1", "PodDisruptionBudget", called, spec);
+    draft.document("policy/v1", "PodDisruptionBudget", &called, &spec);
 }
 
 fn pods_of(draft: &Draft) -> Holds {
@@ -351,7 +351,7 @@ fn protected_pod(draft: &mut Draft) -> Injected {
     let spec = json!({"replicas": 1, "serviceName": "precious", "selector": {"matchLabels": labels},
         "template": {"metadata": metadata, "spec": draft.pod}});
     let called = json!({"name": "precious", "namespace": draft.namespace});
-    draft.document("apps/v1", "StatefulSet", called, spec);
+    draft.document("apps/v1", "StatefulSet", &called, &spec);
     Injected::naming("Pod", &draft.namespace, "precious-0")
         .saying(annotation)
         .holding(Holds::PodsOf(draft.namespace.clone(), "precious".to_owned()))
@@ -381,7 +381,7 @@ fn bare_pod(draft: &mut Draft) -> Injected {
     let name = format!("by-hand-{}", draft.dice.below(100));
     let metadata = json!({"name": name, "namespace": draft.namespace});
     let pod = draft.pod.clone();
-    draft.document("v1", "Pod", metadata, pod);
+    draft.document("v1", "Pod", &metadata, &pod);
     Injected::naming("Pod", &draft.namespace, &name)
         .saying("no controller")
         .holding(Holds::PodsOf(draft.namespace.clone(), name))
@@ -398,8 +398,8 @@ fn no_place(draft: &mut Draft) -> Injected {
     draft.document(
         "apps/v1",
         "StatefulSet",
-        json!({"name": "pinned", "namespace": draft.namespace}),
-        spec,
+        &json!({"name": "pinned", "namespace": draft.namespace}),
+        &spec,
     );
     draft.all_at_once();
     Injected::naming("Pod", &draft.namespace, "pinned-0").holding(Holds::Node(node))
@@ -488,7 +488,7 @@ fn throttled_ec2(draft: &mut Draft) -> Injected {
 fn quarantined(draft: &mut Draft) -> Injected {
     let name = format!("bad-{}", draft.dice.below(1000));
     let spec = json!({"id": NEW_IMAGE, "reason": "nodes lose their network"});
-    draft.document("nodemolt.dev/v1alpha1", "ImageQuarantine", json!({"name": name}), spec);
+    draft.document("nodemolt.dev/v1alpha1", "ImageQuarantine", &json!({"name": name}), &spec);
     Injected::naming("ImageQuarantine", "", &name).saying(NEW_IMAGE).holding(Holds::All)
 }
 
@@ -501,7 +501,7 @@ fn too_young(draft: &mut Draft) -> Injected {
         Injected::naming("EC2NodeClass", "", &draft.class)
     } else {
         let spec = json!({"minimumAge": format!("{days}d")});
-        draft.document("nodemolt.dev/v1alpha1", "ImagePolicy", json!({"name": "patience"}), spec);
+        draft.document("nodemolt.dev/v1alpha1", "ImagePolicy", &json!({"name": "patience"}), &spec);
         Injected::naming("ImagePolicy", "", "patience")
     };
     injected.saying(NEW_IMAGE).until(ripe).holding(Holds::All)
