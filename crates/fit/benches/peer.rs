@@ -129,15 +129,11 @@ fn read_answer(path: &str, pods: &[Pod], pool: &Pool) -> Result<Packing, String>
     for number in queue.split('|') {
         let number: usize = number.parse().map_err(|_| format!("`{number}` is no number"))?;
         let pod = pods.get(number).ok_or_else(|| format!("there is no pod {number}"))?.id();
-        match homes.get(&number) {
-            Some(at) => {
-                let home = Home::New(*at);
-                packing.placed.push(Placed { pod, home, relaxed: Vec::new() });
-            }
-            None => {
-                let why = Why::NoPlace { nearest: None };
-                packing.unplaced.push(Unplaced { pod, why });
-            }
+        if let Some(at) = homes.get(&number) {
+            packing.placed.push(Placed { pod, home: Home::New(*at), relaxed: Vec::new() });
+        } else {
+            let why = Why::NoPlace { nearest: None };
+            packing.unplaced.push(Unplaced { pod, why });
         }
     }
     Ok(packing)
