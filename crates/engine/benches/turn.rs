@@ -25,13 +25,17 @@ const TURNS: [&str; 5] = ["first", "read", "start", "calm", "changing"];
 fn main() {
     let check = std::env::args().any(|it| it == "--check");
     print!("{:>7}", "nodes");
-    TURNS.iter().for_each(|it| print!(" {it:>10}"));
+    for it in TURNS {
+        print!(" {it:>10}");
+    }
     println!();
     let mut rows = Vec::new();
     for nodes in [1_000, 3_000, 10_000] {
         let took = turns(nodes);
         print!("{nodes:>7}");
-        took.iter().for_each(|it| print!(" {it:>10.1?}"));
+        for it in &took {
+            print!(" {it:>10.1?}");
+        }
         println!();
         rows.push((nodes, took));
     }
@@ -42,7 +46,9 @@ fn main() {
         .map(|(least, most)| (most.as_secs_f64() / least.as_secs_f64()).ln() / ratio.ln())
         .collect();
     print!("{:>7}", "slope");
-    slopes.iter().for_each(|it| print!(" {it:>10.2}"));
+    for it in &slopes {
+        print!(" {it:>10.2}");
+    }
     println!();
     // The first two happen once in a process's life, or when all that EC2 says has changed.
     let steady = most.1.iter().zip(&slopes).skip(2);

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_cluster::Adapter;
@@ -489,6 +490,7 @@ impl<'a, T: Transport> Side<'a, T> {
         for resource in COMPARED {
             let listed = self.transport.send(&of(Verb::List, resource, None, None, None)).await;
             let (objects, _) = listed.and_then(Answer::whole_list).unwrap();
+            let objects = objects.into_iter().map(Rc::unwrap_or_clone).collect();
             eyes.hear(resource, &Heard::Listed(objects), Timestamp::now());
         }
         let view = eyes.view();
@@ -527,6 +529,7 @@ impl<'a, T: Transport> Side<'a, T> {
                 let grant = Granted {
                     node: holder.clone(),
                     pool: Some("w".to_owned()),
+                    cpu_millis: (how > 0).then_some(1930),
                     kind: GrantKind::Replacement,
                     epoch,
                     since: at,
@@ -910,6 +913,7 @@ fn recorded(name: &str, revision: Option<Revision>, how: u8) -> Recorded {
             pods_left: 1,
             forced: vec![(pod("uid-7"), "its time is over".to_owned())],
             held: vec![(pod(""), "x".repeat(3000))],
+            moved: [("uid-8".to_owned(), at)].into(),
         }),
         told: Told {
             running_image: Some("ami-0123456789abcdef0".parse().unwrap()),
