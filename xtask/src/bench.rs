@@ -1,7 +1,8 @@
 //! How do we compare with who does the same elsewhere?
 //!
 //! `cargo xtask bench pack`: Karpenter's own scheduling benchmark, built here from its Go module, and our
-//! packing of the very same pods, one after the other in one run; then ours alone, up to 100,000 pods.
+//! packing of the very same pods, one after the other in one run; then ours alone, up to 100,000 pods. Both
+//! packings go to the checker of our tests, which shares no line with what packs.
 //!
 //! What is measured is the call alone: neither the making of pods nor of instance types. Karpenter runs in
 //! as many threads as it likes, so its time on the processor is more than that on the wall; ours has one.
@@ -24,12 +25,14 @@ const VERSION: &str = "v1.14.1";
 const PACKAGE: &str = "pkg/controllers/provisioning/scheduling";
 /// What we put beside Karpenter's benchmark, in this repository and there.
 const OUR_FILE: &str = "xtask/go/bench-pack/nodemolt_peer_test.go";
-const CASES: [(usize, &str); 5] = [
+const CASES: [(usize, &str); 6] = [
     (500, "diverse"),
     (1_000, "diverse"),
     (2_000, "diverse"),
     (5_000, "diverse"),
     (4_000, "preferences"),
+    // The same pods, and Karpenter told to ignore what they prefer.
+    (4_000, "ignored"),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -69,8 +72,10 @@ fn pack(root: &Path) -> Result<()> {
         "{:<18} {:>7} {:>7} | {:>25} | {:>25} | {:>7} {:>8}",
         "pods", "theirs", "ours", "theirs", "ours", "ratio", "ratio"
     );
+    let mut verdicts = Vec::new();
     for (pods, mix) in CASES {
         let file = folder.join(format!("{mix}-{pods}.pods"));
+        let answer = folder.join(format!("{mix}-{pods}.answer"));
         let theirs = run(
             Command::new(&peer)
                 .args([
@@ -84,12 +89,21 @@ fn pack(root: &Path) -> Result<()> {
                 .current_dir(peer_package(&folder))
                 .env("PEER_PODS", pods.to_string())
                 .env("PEER_MIX", mix)
-                .env("PEER_FILE", &file),
+                .env("PEER_FILE", &file)
+                .env("PEER_ANSWER", &answer),
             "peer ",
         )?;
-        let ours = run(Command::new(&ours).arg(&file), "ours ")?;
-        ensure!(theirs.pods == pods && ours.pods == pods, "both should have packed {pods} pods");
-        print_row(&format!("{pods} {mix}"), theirs, ours);
+        let ours = run(Command::new(&ours).args([&file, &answer]), "ours ")?;
+        ensure!(
+            theirs.measured.pods == pods && ours.measured.pods == pods,
+            "both should have packed {pods} pods"
+        );
+        print_row(&format!("{pods} {mix}"), theirs.measured, ours.measured);
+        verdicts.push((format!("{pods} {mix}"), verdict(&ours.said)?));
+    }
+    println!("\nwhat the checker says\n");
+    for (name, verdict) in verdicts {
+        println!("{name:<18} {verdict}");
     }
     println!("\nours alone ({})\n", load());
     let status = cargo::cargo(root)
@@ -130,10 +144,37 @@ fn load() -> String {
     }
 }
 
-/// A line `WHO pods=… nodes=… …` of the program's answer.
-fn run(command: &mut Command, who: &str) -> Result<Measured> {
+/// What our half says of both packings: `checked whose=… faults=…`, and the first faults.
+fn verdict(said: &str) -> Result<String> {
+    let faults = |whose: &str| {
+        let line = said.lines().find_map(|it| it.strip_prefix(&format!("checked whose={whose} ")));
+        let line = line.with_context(|| format!("{whose} was not checked: {said}"))?;
+        let count = line.strip_prefix("faults=").and_then(|it| it.parse::<usize>().ok());
+        count.with_context(|| format!("cannot understand `{line}`"))
+    };
+    let (ours, theirs) = (faults("ours")?, faults("theirs")?);
+    let word = |count: usize| match count {
+        0 => "valid".to_owned(),
+        1 => "1 pod could not be bound there".to_owned(),
+        _ => format!("{count} pods could not be bound there"),
+    };
+    let mut text = format!("theirs: {}; ours: {}", word(theirs), word(ours));
+    for fault in said.lines().filter_map(|it| it.strip_prefix("fault ")) {
+        text.push_str("\n                     ");
+        text.push_str(fault);
+    }
+    Ok(text)
+}
+
+struct Ran {
+    measured: Measured,
+    said: String,
+}
+
+/// A line `WHO pods=… nodes=… …` of the program's answer, and all of it.
+fn run(command: &mut Command, who: &str) -> Result<Ran> {
     let output = command.output().with_context(|| format!("could not start {command:?}"))?;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
     if !output.status.success() {
         bail!(
             "{command:?} ended with {}: {said}{}",
@@ -153,14 +194,15 @@ fn run(command: &mut Command, who: &str) -> Result<Measured> {
     };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts of pods")]
     let count = |name: &str| number(name).map(|it| it as usize);
-    Ok(Measured {
+    let measured = Measured {
         pods: count("pods")?,
         nodes: count("nodes")?,
         unplaced: count("unplaced")?,
         wall: number("wall")?,
         cpu: number("cpu")?,
         peak_mib: number("peak")?,
-    })
+    };
+    Ok(Ran { measured, said })
 }
 
 /// The program, built as it would be shipped.

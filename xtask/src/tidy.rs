@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::check::Check;
 
+mod assumptions;
 mod purity;
 
 /// A text file of the repository.
@@ -32,6 +33,7 @@ pub(crate) fn tidy(root: &Path) -> Vec<Check> {
         Check { name: "open ends", findings: open_ends_without_issue(&sources) },
         Check { name: "type names", findings: empty_type_names(&sources) },
         Check { name: "decisions", findings: incomplete_decisions(&sources) },
+        Check { name: "assumptions", findings: assumptions::held_by_nothing(&sources) },
         Check { name: "purity rules", findings: differing_purity_rules(&sources) },
         Check::of("purity", purity::unbarred(root)),
     ]

@@ -201,6 +201,10 @@ pub struct Grant {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub node_pool: Option<String>,
+    /// Thousandths of the node's processors, by which budgets with `unit: CPU` count it once it is gone.
+    #[serde(default, rename = "nodeCPUMillis", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub node_cpu_millis: Option<i64>,
 }
 
 /// What a node may be disturbed for.

@@ -25,7 +25,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use nodemolt_core::drain;
 use nodemolt_core::lookup::Minor;
-use nodemolt_core::seen::{ClassKey, Complaint, Kind, ObjectName, Pod, PodKey, View};
+use nodemolt_core::seen::{ClassKey, Complaint, Kind, ObjectName, Pod, PodKey, Subject, View};
 use nodemolt_fit as fit;
 use nodemolt_fit::pod::{Demand, Namespace};
 use serde_json::Value;
@@ -115,8 +115,11 @@ impl Eyes {
             Err(complaints) => {
                 self.remove(of, &key);
                 self.view.unreadable.insert(of.name(&key), complaints);
-                self.broken.insert((of, key));
+                self.broken.insert((of, key.clone()));
             }
+        }
+        if let Some(subject) = of.subject(&key) {
+            self.view.subjects.insert(subject, read::identity(object));
         }
     }
 
@@ -233,6 +236,9 @@ impl Eyes {
         let (namespace, name) = key;
         if self.broken.remove(&(of, key.clone())) {
             self.view.unreadable.remove(&of.name(key));
+        }
+        if let Some(subject) = of.subject(key) {
+            self.view.subjects.remove(&subject);
         }
         match of {
             Watched::OwnClass | Watched::KarpenterClass => {
@@ -513,6 +519,31 @@ impl Watched {
             nodemolt_core::seen::OWN_CLASS_GROUP
         };
         ClassKey { group: group.to_owned(), name: key.1.clone() }
+    }
+
+    /// What people read a status on.
+    fn subject(self, key: &Key) -> Option<Subject> {
+        let name = || key.1.clone();
+        match self {
+            Self::OwnClass | Self::KarpenterClass => Some(Subject::Class(self.class(key))),
+            Self::Pool => Some(Subject::Pool(name())),
+            Self::DisruptionBudget => Some(Subject::DisruptionBudget(name())),
+            Self::Policy => Some(Subject::Policy(name())),
+            Self::Claim
+            | Self::Node
+            | Self::Pod
+            | Self::Namespace
+            | Self::DaemonSet
+            | Self::Pdb
+            | Self::Quarantine
+            | Self::Image
+            | Self::Replacement
+            | Self::Ledger
+            | Self::Volume
+            | Self::VolumeClaim
+            | Self::StorageClass
+            | Self::CsiNode => None,
+        }
     }
 
     /// What people call the object. Several resources tell of one kind.

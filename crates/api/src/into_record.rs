@@ -210,6 +210,9 @@ impl From<&Because> for PhaseReason {
             Because::Flapping { claim } => about(ReasonWord::Flapping, claim),
             Because::SuccessorGone { claim } => about(ReasonWord::SuccessorGone, claim),
             Because::SuccessorLost { claim } => about(ReasonWord::SuccessorLost, claim),
+            Because::SuccessorDied { claim, node } => {
+                Self { detail: say(node), ..about(ReasonWord::SuccessorDied, claim) }
+            }
             Because::NoPlaceAnyMore { pod, because } => Self {
                 pod: Some(cut(pod, POD_MAX)),
                 detail: say(because),
@@ -246,6 +249,7 @@ fn because(reader: &mut Reader, reason: &PhaseReason) -> Option<Because> {
         ReasonWord::Flapping => Because::Flapping { claim: claim()? },
         ReasonWord::SuccessorGone => Because::SuccessorGone { claim: claim()? },
         ReasonWord::SuccessorLost => Because::SuccessorLost { claim: claim()? },
+        ReasonWord::SuccessorDied => Because::SuccessorDied { claim: claim()?, node: detail() },
         ReasonWord::NoPlaceAnyMore => Because::NoPlaceAnyMore {
             pod: reader.present("status.reason.pod", pod.clone())?,
             because: detail(),
@@ -283,6 +287,7 @@ impl TryFrom<&DisruptionLedger> for Ledger {
             let granted = Granted {
                 node: grant.node_name.clone(),
                 pool: grant.node_pool.clone(),
+                cpu_millis: grant.node_cpu_millis.and_then(|it| u64::try_from(it).ok()),
                 kind: grant.kind.into(),
                 epoch: epoch(&mut reader, &format!("{field}.epoch"), grant.epoch),
                 since,
@@ -350,6 +355,7 @@ impl DisruptionLedgerStatus {
                 since: it.since.to_string(),
                 node_name: it.node.clone(),
                 node_pool: it.pool.clone(),
+                node_cpu_millis: it.cpu_millis.and_then(|it| i64::try_from(it).ok()),
             })
             .collect();
         let mut newest: Vec<&Closed> = closed.iter().collect();

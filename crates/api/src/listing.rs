@@ -20,7 +20,7 @@ pub(crate) mod volume;
 pub(crate) mod workload;
 pub(crate) mod world;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
@@ -64,8 +64,8 @@ pub struct Listing {
     runtime_classes: BTreeMap<String, RuntimeClass>,
     /// Kinds that say nothing about where pods fit, and how many of each there were.
     pub ignored: BTreeMap<String, usize>,
-    /// Kind, namespace and name of whatever was read.
-    seen: BTreeSet<(&'static str, String, String)>,
+    /// Kind, namespace and name of whatever was read, with its uid.
+    seen: BTreeMap<(&'static str, String, String), Option<String>>,
 }
 
 /// A pod that exists, or that a person would create.
@@ -114,11 +114,14 @@ enum Copies {
 
 const CRON_JOB: &str = "CronJob";
 const DAEMON_SET: &str = "DaemonSet";
-/// The label by which a `ReplicaSet` knows its pods.
+/// Of Argo Rollouts: a Deployment with another way to change.
+const ROLLOUT: &str = "Rollout";
+/// The label by which a `ReplicaSet` knows its pods, and that of one that a Rollout made.
 const TEMPLATE_HASH: &str = "pod-template-hash";
+const ROLLOUT_HASH: &str = "rollouts-pod-template-hash";
 
 /// Kinds that are read, with the versions in which they are.
-const KINDS: [(&str, &str); 17] = [
+const KINDS: [(&str, &str); 18] = [
     ("Pod", "v1"),
     ("Node", "v1"),
     ("Namespace", "v1"),
@@ -131,6 +134,7 @@ const KINDS: [(&str, &str); 17] = [
     ("DaemonSet", "apps/v1"),
     ("Job", "batch/v1"),
     (CRON_JOB, "batch/v1"),
+    (ROLLOUT, "argoproj.io/v1alpha1"),
     ("StorageClass", "storage.k8s.io/v1"),
     ("CSINode", "storage.k8s.io/v1"),
     ("PriorityClass", "scheduling.k8s.io/v1"),
@@ -181,9 +185,15 @@ impl Listing {
         if key.2.is_empty() {
             let finding = Finding::error("metadata.name", "is missing");
             found.push((at.locate("metadata"), finding));
-        } else if !self.seen.insert(key) {
+        } else if let Some(before) = self.seen.get(&key) {
+            if meta.uid.is_some() && *before == meta.uid {
+                // One object in two files: what was read first holds.
+                return Taken { value: None, found, unknown };
+            }
             let message = format!("{kind} {} was read before", quoted(name(meta)));
             found.push((at.locate("metadata.name"), Finding::error("metadata.name", message)));
+        } else {
+            self.seen.insert(key, meta.uid.clone());
         }
         let sound = found.iter().all(|(_, it)| it.severity != Severity::Error);
         Taken { value: sound.then_some(value), found, unknown }
@@ -334,6 +344,14 @@ impl Others for Listing {
             CRON_JOB => {
                 let taken = self.take(known, &at, |it: &CronJob| &it.metadata);
                 self.stands_for_pods(taken, at, workload::cron_job)
+            }
+            ROLLOUT => {
+                let taken = self.take(known, &at, |it: &workload::Rollout| &it.metadata);
+                if taken.value.as_ref().is_some_and(workload::Rollout::refers) {
+                    *self.ignored.entry("Rollout with a workloadRef".to_owned()).or_default() += 1;
+                    return taken.found;
+                }
+                self.stands_for_pods(taken, at, workload::rollout)
             }
             _ => Vec::new(),
         }

@@ -302,6 +302,8 @@ pub enum ReasonWord {
     SuccessorGone,
     /// A successor was not ready for too long.
     SuccessorLost,
+    /// The machine of a successor ended.
+    SuccessorDied,
     /// A pod has no place any more.
     NoPlaceAnyMore,
     /// A pod did not leave in time.
@@ -410,6 +412,23 @@ pub struct Drain {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "atomic"))]
     pub forced: Vec<ForcedPod>,
+    /// Who starts the pods again that leave, the first five hundred: room is made for those of their pods
+    /// that come later and find none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "atomic"))]
+    pub moved: Vec<MovedOwner>,
+}
+
+/// Who starts pods again that left the old node.
+#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MovedOwner {
+    /// The UID of the controller, for example of a `ReplicaSet`.
+    #[schemars(length(max = 63))]
+    pub uid: String,
+    /// Since when its pods are asked to leave.
+    #[schemars(schema_with = "shape::time")]
+    pub since: String,
 }
 
 /// A pod that may not leave yet.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use nodemolt_api::eyes::{Eyes, Watched};
 use nodemolt_core::drain::{Owner, PodPhase, Tier};
-use nodemolt_core::seen::{Kind, ObjectName, PodKey, Readiness, Stage};
+use nodemolt_core::seen::{ClassKey, Kind, ObjectName, PodKey, Readiness, Stage, Subject};
 use serde_json::{Value, json};
 
 fn at() -> Timestamp {
@@ -235,4 +235,37 @@ fn nothing_that_comes_makes_it_fall_over() {
         eyes.deleted(of, &named(&json!({})));
     }
     assert!(eyes.view().unreadable.is_empty(), "{:?}", eyes.view().unreadable);
+}
+
+#[test]
+fn what_cannot_be_read_is_still_known_by_name_and_version() {
+    let mut eyes = Eyes::default();
+    let object = |generation: i64| {
+        let class = json!({"group": "nodemolt.dev", "kind": "EC2NodeClass", "name": "web"});
+        json!({"metadata": {"name": "x", "uid": "uid-x", "generation": generation},
+            "spec": {"template": {"spec": {"nodeClassRef": class, "requirements": 7}},
+                "amiSelectorTerms": 7, "labelSelectors": 7, "classSelector": 7}})
+    };
+    let (own, theirs) = (ClassKey::own("x"), "karpenter.k8s.aws".to_owned());
+    let subjects = [
+        (Watched::OwnClass, Subject::Class(own)),
+        (Watched::KarpenterClass, Subject::Class(ClassKey { group: theirs, name: "x".to_owned() })),
+        (Watched::Pool, Subject::Pool("x".to_owned())),
+        (Watched::DisruptionBudget, Subject::DisruptionBudget("x".to_owned())),
+        (Watched::Policy, Subject::Policy("x".to_owned())),
+    ];
+    for (of, subject) in &subjects {
+        eyes.applied(*of, &object(3));
+        eyes.applied(*of, &object(4));
+        let complaints = &eyes.view().unreadable[&subject.object()];
+        assert!(complaints[0].to_string().starts_with("spec."), "{of:?}: {complaints:?}");
+        let identity = &eyes.view().subjects[subject];
+        assert_eq!((identity.uid.as_str(), identity.generation), ("uid-x", 4));
+        assert_eq!(identity.class, Some(ClassKey::own("web")));
+    }
+    assert_eq!(eyes.view().subjects.len(), subjects.len());
+    for (of, _) in subjects {
+        eyes.listed(of, &[], at());
+    }
+    assert!(eyes.view().subjects.is_empty() && eyes.view().unreadable.is_empty());
 }

@@ -57,6 +57,7 @@ fn because() -> impl Strategy<Value = Because> {
         |claim| Because::Flapping { claim },
         |claim| Because::SuccessorGone { claim },
         |claim| Because::SuccessorLost { claim },
+        |claim| Because::SuccessorDied { claim, node: "ip-10-0-0-6".to_owned() },
         |pod| Because::DrainLimit { pod },
     ];
     prop_oneof![
@@ -138,8 +139,16 @@ fn a_ledger() -> impl Strategy<Value = Ledger> {
         GrantKind::Empty,
         GrantKind::Consolidation,
     ];
-    let granted = (name(), option::of(name()), select(kinds.to_vec()), 0_u64..9, moment())
-        .prop_map(|(node, pool, kind, epoch, since)| Granted { node, pool, kind, epoch, since });
+    let cpu = option::of(0_u64..1_000_000);
+    let granted = (name(), option::of(name()), cpu, select(kinds.to_vec()), 0_u64..9, moment())
+        .prop_map(|(node, pool, cpu_millis, kind, epoch, since)| Granted {
+            node,
+            pool,
+            cpu_millis,
+            kind,
+            epoch,
+            since,
+        });
     let closed = (name(), name(), moment(), moment())
         .prop_map(|(node, class, since, ended_at)| Closed { node, class, since, ended_at });
     let lock = ("[a-z0-9]{1,9}", "[a-z]{1,40}", moment()).prop_map(|(id, reason, since)| Lock {

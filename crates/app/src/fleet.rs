@@ -41,16 +41,19 @@ pub(crate) fn status(verb: &cli::Status, look: Look) -> Result<Answer, Failure> 
                 text.push('\n');
                 text.push_str(&node_table(&shown, look).print(!verb.no_headers));
             }
-            for (class, why) in &picture.unresolved {
-                let _ = writeln!(text, "class {class}: {why}");
+            for line in explain::unanswered(&picture.world(), picture.at) {
+                let _ = writeln!(text, "{line}");
+            }
+            for warning in picture.warnings() {
+                let _ = writeln!(text, "{}", look.mark(Mark::Careful, &warning));
             }
             look.plain(&text)
         }
         FleetFormat::Json => {
-            serialize(Format::Json, &data::status(&opened, &rows, &pools, halt.as_ref()))?
+            serialize(Format::Json, &data::status(&opened, &picture, &rows, &pools, halt.as_ref()))?
         }
         FleetFormat::Yaml => {
-            serialize(Format::Yaml, &data::status(&opened, &rows, &pools, halt.as_ref()))?
+            serialize(Format::Yaml, &data::status(&opened, &picture, &rows, &pools, halt.as_ref()))?
         }
     };
     Ok(Answer { data, talk: String::new(), exit: Exit::Done })
@@ -199,13 +202,15 @@ fn target(picture: &Picture, asked: &str) -> Result<Named, Failure> {
         let meant = |id: &nodemolt_core::drain::PodId| {
             id.name == name && namespace.is_none_or(|it| it == id.namespace)
         };
-        let mut found = fleet.nodes.values().flat_map(|it| &it.pods).filter(|it| meant(&it.id));
+        let on_nodes = fleet.nodes.values().flat_map(|it| &it.pods).map(|it| &it.id);
+        let homeless = fleet.homeless.values().map(|it| &it.pod);
+        let mut found = on_nodes.chain(homeless).filter(|it| meant(it));
         let first = found.next()?;
         // In two namespaces: it has to be said which.
-        found.next().is_none().then(|| Named::Pod {
-            namespace: first.id.namespace.clone(),
-            name: first.id.name.clone(),
-        })
+        found
+            .next()
+            .is_none()
+            .then(|| Named::Pod { namespace: first.namespace.clone(), name: first.name.clone() })
     };
     let found = match asked.split_once('/') {
         Some(("node", name)) => node(name),
@@ -325,15 +330,20 @@ fn state(row: &Row<'_>, look: Look) -> String {
         State::Going { phase, because, .. } => {
             look.mark(Mark::Waiting, &format!("{phase}: {because}"))
         }
-        State::Waits(waiting) => {
-            let first = explain::cause(&waiting.first).text;
-            let more = match waiting.more.len() {
-                0 => String::new(),
-                more => format!(" (and {more} more)"),
+        State::Waits(reasons) => {
+            let first = reasons.first().map_or("", |it| text(it));
+            let more = match reasons.len() {
+                0 | 1 => String::new(),
+                all => format!(" (and {} more)", all - 1),
             };
             look.mark(Mark::Careful, &format!("waits for {first}{more}"))
         }
     }
+}
+
+/// All that one reason names has the same words.
+fn text(reason: &[explain::Cause]) -> &str {
+    reason.first().map_or("", |it| it.text.as_str())
 }
 
 fn drift_table(rows: &[&Row<'_>], look: Look) -> Table {
@@ -370,11 +380,11 @@ fn plan_table(rows: &[Row<'_>], wide: bool, look: Look) -> Table {
             let cause = if place == 0 { it.cause.unwrap_or("-") } else { "" };
             vec![it.node.to_owned(), it.pool.unwrap_or("-").to_owned(), cause.to_owned(), state]
         };
-        if let State::Waits(waiting) = &it.state
+        if let State::Waits(reasons) = &it.state
             && wide
         {
-            for (place, reason) in waiting.all().enumerate() {
-                let text = format!("waits for {}", explain::cause(reason).text);
+            for (place, reason) in reasons.iter().enumerate() {
+                let text = format!("waits for {}", text(reason));
                 table.row(cells(look.mark(Mark::Careful, &text), place));
             }
         } else {

@@ -15,12 +15,14 @@ mod page;
 mod remedy;
 mod story;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use nodemolt_api::listing::World;
+use nodemolt_core::place::with_own_kind;
 use nodemolt_fit::Types;
 use nodemolt_fit::capacity::Amounts;
+use nodemolt_fit::node::Node;
 use nodemolt_fit::pack::{Home, Packing, Why, explain, pack};
 use nodemolt_fit::pod::{Pod, PodId};
 
@@ -50,16 +52,18 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
         .map_err(|problems| files.failure(&problems))?;
     talk.notes.append(&mut world.notes);
     let market = Market::read(verb, &files, &world, &mut talk)?;
+    talk.warnings.extend(market.marks_in_vain(&types));
     let pools = machines::pools(verb, &files, &types, &market, &world, &mut talk);
     if !world.pods.is_empty() && pools.able.is_empty() && world.nodes.iter().all(|it| it.leaving) {
         talk.warnings
             .push("there are neither nodes that stay nor pools: nothing can be placed".to_owned());
     }
+    let pools = Pools { able: with_own_kind(&pools.able, strange(&world)), ..pools };
     if let Some(named) = &verb.explain {
         return explained(verb, look, &world, &pools, (named, &types), market, &talk);
     }
     let packing = pack(&world.pods, &world.nodes, &pools.able);
-    talk.notes.extend(attach_limits(&packing, &world, &files));
+    talk.notes.extend(attach_limits(&packing, &world, &files, &pools));
     talk.notes.extend(unforeseen(&packing, &world));
     let story = Story::new(&world, &pools.able, packing, &types, market);
     let exit = if story.unplaced.is_empty() { Exit::Done } else { Exit::Failed };
@@ -70,6 +74,14 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
         PackFormat::Yaml => serialize(Format::Yaml, &data::packing(&story))?,
     };
     Ok(Answer { data, talk: look.plain(&talk.print()), exit })
+}
+
+/// Nodes that leave with a pod that nobody can foresee.
+fn strange(world: &World) -> impl Iterator<Item = &Node> {
+    let pods = world.pods.iter().filter(|it| !it.demand.unmodelled.is_empty());
+    let origins = pods.filter_map(|it| world.origins.get(&it.id()));
+    let names: BTreeSet<&str> = origins.filter_map(|it| it.leaves.as_deref()).collect();
+    world.nodes.iter().filter(move |it| names.contains(it.name.as_str()))
 }
 
 /// The answer about one pod.
@@ -128,22 +140,34 @@ fn unforeseen(packing: &Packing, world: &World) -> Option<String> {
 }
 
 /// How many volumes a node can attach is often not told, and then nothing is held back.
-fn attach_limits(packing: &Packing, world: &World, files: &Files) -> Vec<String> {
-    let attach: BTreeSet<PodId> = world
+fn attach_limits(packing: &Packing, world: &World, files: &Files, pools: &Pools) -> Vec<String> {
+    let drivers = |pod: &Pod| -> BTreeSet<String> {
+        pod.demand.volumes.iter().filter_map(|it| it.driver.clone()).collect()
+    };
+    let attach: BTreeMap<PodId, BTreeSet<String>> = world
         .pods
         .iter()
-        .filter(|it| it.demand.volumes.iter().any(|it| it.driver.is_some()))
-        .map(Pod::id)
+        .map(|it| (it.id(), drivers(it)))
+        .filter(|(_, drivers)| !drivers.is_empty())
         .collect();
-    let homes = packing.placed.iter().filter(|it| attach.contains(&it.pod)).map(|it| &it.home);
-    let (mut unlimited, mut any_new) = (BTreeSet::new(), false);
-    for home in homes {
-        match home {
+    let limited: BTreeSet<&String> = pools
+        .able
+        .iter()
+        .flat_map(|it| it.machines.iter())
+        .flat_map(|it| it.volume_limits.keys())
+        .collect();
+    let (mut unlimited, mut drivers_unlimited) = (BTreeSet::new(), BTreeSet::new());
+    for it in &packing.placed {
+        let Some(drivers) = attach.get(&it.pod) else { continue };
+        match &it.home {
             Home::Node(name) if !files.listing.knows_volume_limits(name) => {
                 unlimited.insert(name.as_str());
             }
             Home::Node(_) => {}
-            Home::New(_) => any_new = true,
+            Home::New(_) => {
+                let open = drivers.iter().filter(|it| !limited.contains(it));
+                drivers_unlimited.extend(open.map(String::as_str));
+            }
         }
     }
     let mut notes = Vec::new();
@@ -152,11 +176,12 @@ fn attach_limits(packing: &Packing, world: &World, files: &Files) -> Vec<String>
             "how many volumes a node can attach is not known where its CSINode is not in the files, such as of {first}: add what `kubectl get csinodes -o yaml` prints"
         ));
     }
-    if any_new {
-        notes.push(
-            "how many volumes a new node can attach is not known: no limit is reckoned with"
-                .to_owned(),
-        );
+    if !drivers_unlimited.is_empty() {
+        let drivers: Vec<&str> = drivers_unlimited.into_iter().collect();
+        notes.push(format!(
+            "how many volumes of {} a new node can attach is not known: no limit is reckoned with",
+            drivers.join(", ")
+        ));
     }
     notes
 }
@@ -164,8 +189,11 @@ fn attach_limits(packing: &Packing, world: &World, files: &Files) -> Vec<String>
 /// All of them are in the files, or it was a typing mistake.
 fn leaving(typed: &[String], files: &Files) -> Result<BTreeSet<String>, Failure> {
     let known = files.listing.node_names();
-    for name in typed {
-        if !known.contains(&name.as_str()) {
+    // `kubectl get nodes -o name` writes them so.
+    let typed = typed.iter().map(|it| it.strip_prefix("node/").unwrap_or(it));
+    let typed: Vec<&str> = typed.collect();
+    for name in &typed {
+        if !known.contains(name) {
             let failure = Failure::usage(format!("the files hold no node `{name}`"));
             let near = known
                 .iter()
@@ -180,7 +208,7 @@ fn leaving(typed: &[String], files: &Files) -> Result<BTreeSet<String>, Failure>
             });
         }
     }
-    Ok(typed.iter().cloned().collect())
+    Ok(typed.into_iter().map(str::to_owned).collect())
 }
 
 /// What goes to stderr.

@@ -33,11 +33,17 @@ const WATCH_SECONDS: u32 = 290;
 /// The first wait after something went wrong; it doubles.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// A watch that is over sooner, and told nothing, has failed without saying so.
+const QUIET_MIN: Duration = Duration::from_secs(10);
+/// A watch that fails so often in a row may be at a revision that the server does not like.
+const FAILURES_MAX: u32 = 3;
 
 /// One API server, over the network.
 #[derive(Clone)]
 pub struct Live {
     client: Client,
+    /// See [`PAUSE`].
+    pause: Duration,
 }
 
 impl std::fmt::Debug for Live {
@@ -48,8 +54,8 @@ impl std::fmt::Debug for Live {
 
 /// A watch ended.
 enum Ended {
-    /// Go on from this revision.
-    At(String),
+    /// By itself, as every watch does: another goes on where it was.
+    Over,
     /// What happened since is not known any more, and everything has to be listed again.
     Lost,
 }
@@ -61,7 +67,7 @@ impl Live {
         // one already.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         config.default_retry = false;
-        Client::try_from(config).map(|client| Self { client })
+        Client::try_from(config).map(|client| Self { client, pause: PAUSE })
     }
 
     /// The API server's version.
@@ -73,58 +79,68 @@ impl Live {
     }
 
     /// Tells what happens to a kind, from now on and for as long as it is polled.
+    ///
+    /// ```text
+    /// list ──whole──▶ follow ──410, or it fails again and again──▶ list
+    ///  └─ not answered, or not whole: nothing is told, and it is asked again
+    /// ```
+    ///
+    /// That something is gone is told by a `DELETED` or by a whole list, and by nothing else: not by a watch
+    /// that was lost, and not by a list that failed after it.
     pub async fn watch(&self, resource: Resource, mut tell: impl FnMut(Heard)) {
-        let mut pause = PAUSE;
+        let mut pause = self.pause;
         loop {
             match self.list(resource).await {
                 Ok((objects, revision)) => {
-                    pause = PAUSE;
                     tell(Heard::Listed(objects));
-                    self.follow(resource, revision, &mut tell).await;
+                    if self.follow(resource, revision, &mut tell).await {
+                        pause = self.pause;
+                    }
                 }
                 // Where Karpenter's class is not installed there is none. Of everything else that would be
                 // a strange thing to conclude.
                 Err(Refusal::Status { code: 404, .. }) if resource == KARPENTER_CLASS => {
                     tell(Heard::Listed(Vec::new()));
-                    tokio::time::sleep(PAUSE_MAX).await;
+                    pause = PAUSE_MAX;
                 }
-                Err(_) => {
-                    tokio::time::sleep(pause).await;
-                    pause = PAUSE_MAX.min(pause * 2);
-                }
+                Err(_) => {}
             }
+            tokio::time::sleep(pause).await;
+            pause = PAUSE_MAX.min(pause * 2);
         }
     }
 
-    /// Until everything has to be listed again.
-    async fn follow(&self, resource: Resource, from: String, tell: &mut impl FnMut(Heard)) {
-        let mut from = from;
-        let mut failures = 0_u32;
+    /// Until everything has to be listed again. Whether anything was heard.
+    async fn follow(&self, resource: Resource, from: String, tell: &mut impl FnMut(Heard)) -> bool {
+        let (mut at, mut heard, mut failures) = (from, false, 0_u32);
         loop {
-            match self.watch_once(resource, &from, tell).await {
-                Ok(Ended::At(revision)) => {
-                    failures = 0;
-                    from = revision;
-                }
-                Ok(Ended::Lost) => return,
-                // Perhaps it is the revision that it does not like: then it is listed again.
-                Err(_) if failures >= 3 => return,
-                Err(_) => {
+            let (before, since) = (at.clone(), tokio::time::Instant::now());
+            let ended = self.watch_once(resource, &mut at, tell).await;
+            if at != before {
+                (heard, failures) = (true, 0);
+            }
+            match ended {
+                Ok(Ended::Lost) => return heard,
+                Ok(Ended::Over) if at != before || since.elapsed() >= QUIET_MIN => failures = 0,
+                Ok(Ended::Over) | Err(_) if failures >= FAILURES_MAX => return heard,
+                Ok(Ended::Over) | Err(_) => {
                     failures += 1;
-                    tokio::time::sleep(PAUSE * failures).await;
+                    tokio::time::sleep(self.pause * failures).await;
                 }
             }
         }
     }
 
+    /// `at` goes on with everything that is told, also where the watch fails later: what is told twice
+    /// would show the kind as it was before.
     async fn watch_once(
         &self,
         resource: Resource,
-        from: &str,
+        at: &mut String,
         tell: &mut impl FnMut(Heard),
     ) -> Result<Ended, kube::Error> {
         let path = format!(
-            "{}?watch=true&allowWatchBookmarks=true&resourceVersion={from}&timeoutSeconds={WATCH_SECONDS}",
+            "{}?watch=true&allowWatchBookmarks=true&resourceVersion={at}&timeoutSeconds={WATCH_SECONDS}",
             path(resource, None)
         );
         let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
@@ -134,23 +150,19 @@ impl Live {
             opened => opened?,
         };
         let mut events = pin!(events);
-        let mut at = from.to_owned();
         // The server ends it in time; a connection that says nothing for longer is dead.
         let patience = Duration::from_secs(u64::from(WATCH_SECONDS) + 30);
         while let Ok(event) = tokio::time::timeout(patience, events.try_next()).await {
-            match event {
+            let (revision, heard) = match event {
                 Ok(None) => break,
                 Ok(Some(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
-                    at = revision(&object);
-                    tell(Heard::Applied(object));
+                    (revision(&object), Heard::Applied(object))
                 }
                 Ok(Some(WatchEvent::Deleted(object))) => {
-                    at = revision(&object);
-                    tell(Heard::Deleted(object));
+                    (revision(&object), Heard::Deleted(object))
                 }
                 Ok(Some(WatchEvent::Bookmark(bookmark))) => {
-                    at = bookmark.metadata.resource_version;
-                    tell(Heard::Current);
+                    (bookmark.metadata.resource_version, Heard::Current)
                 }
                 Ok(Some(WatchEvent::Error(status))) if status.code == 410 => {
                     return Ok(Ended::Lost);
@@ -158,16 +170,19 @@ impl Live {
                 Err(kube::Error::Api(status)) if status.code == 410 => return Ok(Ended::Lost),
                 Ok(Some(WatchEvent::Error(status))) => return Err(kube::Error::Api(status)),
                 Err(error) => return Err(error),
+            };
+            if !revision.is_empty() {
+                *at = revision;
             }
+            tell(heard);
         }
-        Ok(Ended::At(at))
+        Ok(Ended::Over)
     }
 
     async fn list(&self, resource: Resource) -> Result<(Vec<Value>, String), Refusal> {
-        let request = Request::of(Verb::List, resource);
-        let answer = self.send(&request).await?;
-        let items = answer.items.into_iter().map(Rc::unwrap_or_clone).collect();
-        Ok((items, revision(&answer.body)))
+        let (items, revision) =
+            self.send(&Request::of(Verb::List, resource)).await?.whole_list()?;
+        Ok((items.into_iter().map(Rc::unwrap_or_clone).collect(), revision))
     }
 
     async fn ask(&self, request: &Request) -> Result<Answer, Refusal> {
@@ -291,35 +306,4 @@ fn path(resource: Resource, namespace: Option<&str>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::resources::{LEASE, NODE, POD};
-
-    #[test]
-    fn paths_are_those_of_kubernetes() {
-        assert_eq!(path(NODE, None), "/api/v1/nodes");
-        assert_eq!(path(POD, Some("default")), "/api/v1/namespaces/default/pods");
-        assert_eq!(
-            path(LEASE, Some("kube-system")),
-            "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
-        );
-    }
-
-    #[test]
-    fn a_date_of_http_is_read() {
-        let read = read_date("Mon, 16 Nov 2026 06:15:00 GMT");
-        assert_eq!(read, "2026-11-16T06:15:00Z".parse().ok());
-        assert_eq!(read_date("yesterday"), None);
-    }
-
-    #[test]
-    fn a_refusal_without_a_status_is_told_in_its_own_words() {
-        let Refusal::Status { code, message, retry_after, .. } =
-            refusal(502, b"bad gateway\n", Some(1))
-        else {
-            panic!("it was answered")
-        };
-        assert_eq!((code, message.as_str()), (502, "bad gateway"));
-        assert_eq!(retry_after, Some(SignedDuration::from_secs(1)));
-    }
-}
+mod tests;

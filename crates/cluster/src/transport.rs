@@ -80,7 +80,7 @@ pub struct Answer {
     pub code: u16,
     pub body: Value,
     /// What a list lists, which then does not stand in `body`: who holds the objects need not copy them.
-    pub items: Vec<Rc<Value>>,
+    pub items: Option<Vec<Rc<Value>>>,
     /// The server's clock.
     pub date: Option<Timestamp>,
 }
@@ -89,17 +89,24 @@ impl Answer {
     /// Of a whole body, be it an object or a list.
     pub fn new(code: u16, mut body: Value, date: Option<Timestamp>) -> Self {
         let items = match body.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) => items.into_iter().map(Rc::new).collect(),
-            Some(
-                Value::Null
-                | Value::Bool(_)
-                | Value::Number(_)
-                | Value::String(_)
-                | Value::Object(_),
-            )
-            | None => Vec::new(),
+            Some(Value::Array(items)) => Some(items.into_iter().map(Rc::new).collect()),
+            // Go's word for an empty one.
+            Some(Value::Null) => Some(Vec::new()),
+            Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_))
+            | None => None,
         };
         Self { code, body, items, date }
+    }
+
+    /// All of a list, and its revision. What a list lacks is taken for gone, so a part of one is no answer,
+    /// and neither is something else that was answered in its place.
+    pub fn whole_list(self) -> Result<(Vec<Rc<Value>>, String), Refusal> {
+        let text = |key: &str| self.body["metadata"][key].as_str().unwrap_or_default().to_owned();
+        let (revision, more) = (text("resourceVersion"), text("continue"));
+        match self.items {
+            Some(items) if !revision.is_empty() && more.is_empty() => Ok((items, revision)),
+            Some(_) | None => Err(Refusal::NoAnswer("the list is not whole".to_owned())),
+        }
     }
 }
 

@@ -297,8 +297,10 @@ fn a_broken_record_is_named_and_hides_no_other() {
     let mut bad = good.clone();
     bad["metadata"]["name"] = "uid-2".into();
     bad["status"] = json!({"phase": "Draining"});
-    let (_, adapter) =
-        script([Err(status(404, "NotFound", "")), Ok(json!({"items": [good, bad]}))]);
+    let (_, adapter) = script([
+        Err(status(404, "NotFound", "")),
+        Ok(json!({"metadata": {"resourceVersion": "9"}, "items": [good, bad]})),
+    ]);
     let records = now(adapter.records()).unwrap();
     assert_eq!(records.ledger.revision, None);
     assert!(records.replacements["uid-1"].grant.is_none(), "begun, and not granted");

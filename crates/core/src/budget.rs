@@ -162,9 +162,10 @@ impl ClassRule {
         match &self.windows {
             None => Opening::Open { until: None },
             Some(Ok(windows)) => windows.at(now),
-            Some(Err(Unreadable(why))) => {
-                Opening::Closed { opens_at: None, because: Some(why.clone()) }
-            }
+            Some(Err(Unreadable(why))) => Opening::Closed {
+                opens_at: None,
+                because: Some(format!("they cannot be read: {why}")),
+            },
         }
     }
 }

@@ -14,7 +14,7 @@ use nodemolt_fit::{Operator, Written};
 use crate::image::ImageId;
 use crate::lookup::{self, Minor};
 use crate::node::{Foreign, ImageRef, Running, Stamp};
-use crate::wanted::{Replacing, Wanted};
+use crate::wanted::{NoImage, Replacing, Wanted};
 
 /// How many minor versions a kubelet may be behind the API server: Kubernetes' own rule since 1.28.
 const SKEW_MAX: u16 = 3;
@@ -118,7 +118,7 @@ pub enum Missing {
     /// No image may boot on such a node now, and why.
     ReplacementImage {
         instance_type: String,
-        because: String,
+        because: NoImage,
     },
     ClassStamp,
     TemplateStamp,
@@ -137,7 +137,7 @@ pub fn drift(running: &Running, wanted: &Wanted) -> Drift {
     let image = match replacing {
         Replacing::Image(image) => image,
         Replacing::HeldBack(_) | Replacing::NoImageFits | Replacing::NotResolved => {
-            let because = why_not(&replacing);
+            let because = why_not(&replacing, running.pool.as_deref());
             let instance_type = instance_type.clone();
             return Drift::Unknown(Missing::ReplacementImage { instance_type, because });
         }
@@ -154,12 +154,20 @@ pub fn drift(running: &Running, wanted: &Wanted) -> Drift {
     found.answer()
 }
 
-fn why_not(replacing: &Replacing<'_>) -> String {
+fn why_not(replacing: &Replacing<'_>, pool: Option<&str>) -> NoImage {
     match replacing {
-        Replacing::Image(image) => format!("{} is wanted", image.id),
-        Replacing::HeldBack(why) => (*why).to_owned(),
-        Replacing::NoImageFits => "no image fits it".to_owned(),
-        Replacing::NotResolved => "no image was looked up for it".to_owned(),
+        Replacing::Image(image) => NoImage::because(format!("{} is wanted", image.id)),
+        Replacing::HeldBack(why) => (*why).clone(),
+        Replacing::NoImageFits => NoImage::because("no image fits it"),
+        // Images are looked up for the types that pools ask for.
+        Replacing::NotResolved => match pool {
+            Some(pool) => NoImage {
+                because: format!("NodePool `{pool}` does not ask for such a machine"),
+                object: Some(("NodePool", pool.to_owned())),
+                until: None,
+            },
+            None => NoImage::because("no image was looked up for it"),
+        },
     }
 }
 

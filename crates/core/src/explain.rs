@@ -6,20 +6,30 @@
 //! Text, JSON and HTML show the same one, and compute nothing. Times are given twice: relative for
 //! people, absolute for tickets.
 
+mod asked;
+mod cause;
 mod story;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
+pub use asked::{ClassTold, Newer, Unanswered};
+pub use cause::causes;
 pub use story::{Cause, Fact, Named, Story, relative};
 
-use crate::budget::{BudgetId, Measured, Shortage, Unit, UsedBy};
-use crate::drain::{Drain, Held, Hold, Pdb, PodId, Refused, Stays, evictions, limit_ends_at};
+use crate::budget::{Measured, Unit, UsedBy};
+use crate::drain::{Drain, Held, Hold, Homeless, PodId, evictions, limit_ends_at};
 use crate::drift::{Divergence, Drift};
 use crate::node::{ImageRef, Running};
 use crate::plan::{Fleet, Node, Plan, WaitFor, Waiting};
-use crate::replace::{Replacement, Step};
+use crate::replace::{JOIN_DEADLINE, LAUNCH_DEADLINE, Phase, Replacement, SETTLE_DEADLINE, Step};
+use cause::{held_causes, of_step};
+use story::both;
+
+/// So many things that hold nodes are told of a pool or the fleet: a screen is not higher.
+const CAUSES_TOLD_MAX: usize = 12;
 
 /// All that there is to tell from. What is missing is told as missing.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +45,18 @@ pub struct World<'a> {
     /// By node: where each open one goes from here, as [`crate::replace::next`] says.
     pub steps: &'a BTreeMap<String, Step>,
     pub drains: &'a [Drain],
+    /// By class.
+    pub classes: &'a BTreeMap<String, ClassTold>,
+    /// By claim: the successors of open replacements.
+    pub successors: &'a BTreeMap<String, SuccessorTold>,
+}
+
+/// What is told of a successor beside its name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SuccessorTold {
+    pub node: Option<String>,
+    /// Why the last attempt to launch it came to nothing, while it has no machine.
+    pub failed: Option<String>,
 }
 
 /// Why a node is, or is not, replaced. `None` if there is no such node.
@@ -45,22 +67,43 @@ pub fn explain(world: &World<'_>, name: &str, now: Timestamp) -> Option<Story> {
     if let Some(drift) = world.drifts.get(name) {
         tell_drift(&mut story, drift);
     }
+    let told = node.member.class.as_ref().and_then(|it| world.classes.get(it));
     let replacement = world.replacements.get(name);
     if let Some(replacement) = replacement.filter(|it| !it.phase.ended()) {
         tell_replacement(&mut story, world, replacement, now);
     } else if let Some(waiting) = world.plan.waiting.get(name) {
-        tell_waiting(&mut story, waiting, now);
+        tell_last(&mut story, replacement, now);
+        tell_waiting(&mut story, node, waiting, now);
     } else if let Some(start) = world.plan.start.iter().find(|it| it.node == name) {
         story.fact("plan", format!("starts now ({})", start.cause.as_str()));
         story.then("a successor is launched, if its pods need one");
     } else {
-        story.fact("plan", "stays as it is");
-        story.next = match world.drifts.get(name) {
-            Some(Drift::Unknown(missing)) => format!("nothing, until we know {missing}"),
-            Some(Drift::InSync | Drift::Drifted { .. }) | None => "nothing to do".to_owned(),
-        };
+        stays(&mut story, world, name, node, now);
+    }
+    if let Some(told) = told {
+        let told = (node.member.class.as_deref(), told);
+        asked::tell(&mut story, told, world.running.get(name), world.drifts.get(name), now);
     }
     Some(story)
+}
+
+/// Nothing is done about it.
+fn stays(story: &mut Story, world: &World<'_>, name: &str, node: &Node, now: Timestamp) {
+    story.fact("plan", "stays as it is");
+    story.next = match world.drifts.get(name) {
+        Some(Drift::Unknown(missing)) => {
+            let class = node.member.class.as_deref();
+            let told = class.and_then(|it| world.classes.get(it));
+            let causes = asked::unknown(missing, (class, told), world.running.get(name));
+            let ends_at = causes.iter().find_map(|it| it.ends_at);
+            story.causes.extend(causes);
+            match ends_at {
+                Some(at) => format!("looked at again {}", story::when(at, now)),
+                None => format!("nothing, until we know {missing}"),
+            }
+        }
+        Some(Drift::InSync | Drift::Drifted { .. }) | None => "nothing to do".to_owned(),
+    };
 }
 
 fn head(story: &mut Story, world: &World<'_>, name: &str, node: &Node, now: Timestamp) {
@@ -108,27 +151,58 @@ fn tell_drift(story: &mut Story, drift: &Drift) {
     }
 }
 
-fn tell_waiting(story: &mut Story, waiting: &Waiting, now: Timestamp) {
+fn tell_waiting(story: &mut Story, node: &Node, waiting: &Waiting, now: Timestamp) {
     for (place, reason) in waiting.all().enumerate() {
-        let cause = cause(reason);
-        story.fact(if place == 0 { "plan" } else { "" }, format!("waiting for {}", cause.text));
-        story.causes.push(cause);
+        let causes = causes(reason, node.member.class.as_deref(), now);
+        let text = causes.first().map_or("", |it| it.text.as_str());
+        story.fact(if place == 0 { "plan" } else { "" }, format!("waiting for {text}"));
+        story.causes.extend(causes);
     }
-    story.next = match (&waiting.first, waiting.first.ends_at()) {
-        (WaitFor::Budget(shortage), _) => after_shortage(shortage, now),
-        (_, Some(at)) => format!("looked at again {}", story::when(at, now)),
-        (_, None) => "starts when that is lifted".to_owned(),
-    };
+    story.next = after_all(waiting, now);
 }
 
-fn after_shortage(shortage: &Shortage, now: Timestamp) -> String {
-    match (shortage.used_by.first(), shortage.opens_at) {
-        (_, Some(at)) => format!("looked at again {}", story::when(at, now)),
-        (Some((node, UsedBy::Grant { .. })), None) => format!("starts when {node} is done"),
-        (Some((node, UsedBy::Unavailable(_))), None) => {
-            format!("starts when {node} is available again")
+/// All of it has to end: what others use, what ends last by itself, and the rest.
+fn after_all(waiting: &Waiting, now: Timestamp) -> String {
+    // By name: what is waited for of each.
+    let mut nodes: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut not_before: Option<Timestamp> = None;
+    let mut rest = 0;
+    for reason in waiting.all() {
+        match (reason, reason.ends_at()) {
+            (_, Some(at)) => not_before = not_before.max(Some(at)),
+            (WaitFor::Budget(shortage), None) if !shortage.used_by.is_empty() => {
+                nodes.extend(shortage.used_by.iter().map(|(node, by)| match by {
+                    UsedBy::Grant { .. } => (node.as_str(), "is done"),
+                    UsedBy::Unavailable(_) => (node.as_str(), "is available again"),
+                }));
+            }
+            (WaitFor::SharedBudget { node, .. } | WaitFor::SharedWorkload { node, .. }, None) => {
+                nodes.insert(node, "is done");
+            }
+            (_, None) => rest += 1,
         }
-        (None, None) => "starts when the budget allows more".to_owned(),
+    }
+    let nodes: Vec<(&str, &str)> = nodes.into_iter().collect();
+    match (nodes.as_slice(), not_before, rest) {
+        ([], Some(at), 0) => format!("looked at again {}", story::when(at, now)),
+        ([], None, 1) => "starts when that is lifted".to_owned(),
+        ([], None, _) => "starts when all of that is lifted".to_owned(),
+        (nodes, not_before, rest) => {
+            let mut parts = Vec::new();
+            match nodes {
+                [] => {}
+                [(node, so)] => parts.push(format!("when {node} {so}")),
+                several => {
+                    let names: Vec<&str> = several.iter().map(|it| it.0).collect();
+                    parts.push(format!("when enough of {} are done", names.join(", ")));
+                }
+            }
+            if rest > 0 {
+                parts.push("when the rest of that is lifted".to_owned());
+            }
+            parts.extend(not_before.map(|at| format!("not before {}", both(at, now))));
+            format!("starts {}", parts.join(", and "))
+        }
     }
 }
 
@@ -142,26 +216,84 @@ fn tell_replacement(
     let Replacement { phase, cause: why, because, .. } = replacement;
     story.fact("plan", format!("{} since {since} ({}): {because}", phase.as_str(), why.as_str()));
     for successor in &replacement.successors {
-        story.fact("", format!("successor {}", successor.claim));
+        let told = world.successors.get(&successor.claim);
+        let mut text = format!("successor {}", successor.claim);
+        if let Some(node) = told.and_then(|it| it.node.as_ref()) {
+            let _ = write!(text, " (node {node})");
+        }
+        if let Some(why) = told.and_then(|it| it.failed.as_ref()) {
+            let _ = write!(text, ": not launched so far: {why}");
+        }
+        story.fact("", text);
     }
     let node = &replacement.old.node;
     let (_, held) = evictions(world.drains, &world.fleet.pdbs, now);
-    for held in held.iter().filter(|it| it.node == *node && blocks(&it.why)) {
-        let cause = held_cause(held, &world.fleet.pdbs);
-        story.fact("", format!("pod {}: {}", held.pod, cause.text));
-        story.causes.push(cause);
-    }
+    tell_held(story, world, node, &held);
     let drain = world.drains.iter().find(|it| it.node == *node);
     let limit = drain.and_then(|it| limit_ends_at(it, now));
     let step = world.steps.get(node);
+    let held = !story.causes.is_empty();
+    story.causes.extend(step_cause(world, node));
     story.next = match (limit, step) {
-        (Some(at), _) if !story.causes.is_empty() => {
-            format!("the drain limit ends {}", story::when(at, now))
-        }
-        (_, Some(step)) if step.phase == *phase => step.because.to_string(),
+        (Some(at), _) if held => format!("the drain limit ends {}", story::when(at, now)),
+        (_, Some(step)) if step.phase == *phase => waits(step, replacement, now),
         (_, Some(step)) => format!("{}: {}", step.phase.as_str(), step.because),
         (_, None) => format!("goes on from {}", phase.as_str()),
     };
+}
+
+/// How the last try ended, if it did not come to a good end.
+fn tell_last(story: &mut Story, replacement: Option<&Replacement>, now: Timestamp) {
+    let Some(last) = replacement.filter(|it| it.phase.failed()) else { return };
+    let ended = format!("{} at {}: {}", last.phase.as_str(), both(last.since, now), last.because);
+    story.fact("last", ended);
+    if last.phase == Phase::Kept {
+        let names: Vec<&str> = last.successors.iter().map(|it| it.claim.as_str()).collect();
+        let names = names.join(", ");
+        story.fact("", format!("pods of it run on its successor, which stays: {names}"));
+    }
+}
+
+/// The pods that hold its drain.
+fn tell_held(story: &mut Story, world: &World<'_>, node: &str, held: &[Held]) {
+    for held in held.iter().filter(|it| it.node == *node && blocks(&it.why)) {
+        let causes = held_causes(held, &world.fleet.pdbs);
+        let text = causes.first().map_or("", |it| it.text.as_str());
+        story.fact("", format!("pod {}: {text}", held.pod));
+        story.causes.extend(causes);
+    }
+}
+
+/// What its next step waits for, and why that has not come.
+fn step_cause(world: &World<'_>, node: &str) -> Option<Cause> {
+    let cause = of_step(&world.steps.get(node)?.because)?;
+    let failed = world.successors.get(&cause.named.name).and_then(|it| it.failed.as_ref());
+    Some(match failed {
+        Some(why) => Cause { text: format!("{}: {why}", cause.text), ..cause },
+        None => cause,
+    })
+}
+
+/// What it waits for, and when it stops waiting.
+fn waits(step: &Step, replacement: &Replacement, now: Timestamp) -> String {
+    let patience = match replacement.phase {
+        Phase::Launching => Some(LAUNCH_DEADLINE),
+        Phase::Joining => Some(JOIN_DEADLINE),
+        Phase::Settling => Some(SETTLE_DEADLINE),
+        Phase::Draining
+        | Phase::Terminating
+        | Phase::Retreating
+        | Phase::Done
+        | Phase::Failed
+        | Phase::Skipped
+        | Phase::Kept
+        | Phase::Cancelled => None,
+    };
+    let ends_at = patience.and_then(|it| replacement.since.checked_add(it).ok());
+    match ends_at.filter(|_| of_step(&step.because).is_some_and(|it| it.reason != "Halted")) {
+        Some(at) => format!("{}, until {}", step.because, both(at, now)),
+        None => step.because.to_string(),
+    }
 }
 
 fn blocks(hold: &Hold) -> bool {
@@ -171,129 +303,36 @@ fn blocks(hold: &Hold) -> bool {
     }
 }
 
-/// Where a person would go to lift it.
-pub fn cause(reason: &WaitFor) -> Cause {
-    let text = reason.to_string();
-    let named = match reason {
-        WaitFor::Unlock { .. } | WaitFor::Resume { .. } => {
-            Named::cluster("DisruptionLedger", "cluster")
-        }
-        WaitFor::OtherHand { by } => Named::cluster("Controller", by),
-        WaitFor::ProtectedPod { pod, .. }
-        | WaitFor::BarePod { pod }
-        | WaitFor::HomelessPod { pod, .. }
-        | WaitFor::Place { pod, .. } => Named::of("Pod", pod),
-        WaitFor::Pdb { pod, refused } => match refused.pdb() {
-            Some(pdb) => Named::in_namespace("PodDisruptionBudget", &pod.namespace, pdb),
-            None => Named::cluster("Namespace", &pod.namespace),
-        },
-        WaitFor::SharedBudget { pdb, .. } => {
-            let (namespace, name) = pdb.split_once('/').unwrap_or(("", pdb));
-            Named::in_namespace("PodDisruptionBudget", namespace, name)
-        }
-        WaitFor::SharedWorkload { node, .. } => Named::cluster("Node", node),
-        WaitFor::Window { policy, .. } => Named::cluster("ImagePolicy", policy),
-        WaitFor::Budget(shortage) => budget_name(&shortage.id),
-        WaitFor::Limit { pool, .. } => Named::cluster("NodePool", pool),
-        WaitFor::Image { .. }
-        | WaitFor::ProtectedNode { .. }
-        | WaitFor::NextTry { .. }
-        | WaitFor::Capacity { .. }
-        | WaitFor::Lifetime { .. }
-        | WaitFor::Reach { .. }
-        | WaitFor::Consideration => Named::nothing(),
-    };
-    Cause { reason: reason.reason(), named, text, ends_at: reason.ends_at() }
-}
-
-fn budget_name(id: &BudgetId) -> Named {
-    match id {
-        BudgetId::Serial => Named::cluster("DisruptionLedger", "cluster"),
-        BudgetId::Disruption { name } => Named::cluster("NodeDisruptionBudget", name),
-        BudgetId::Class { policy, .. } => Named::cluster("ImagePolicy", policy),
-        BudgetId::Pool { name } => Named::cluster("NodePool", name),
-    }
-}
-
-fn held_cause(held: &Held, pdbs: &[Pdb]) -> Cause {
-    let (reason, named, text) = match &held.why {
-        Hold::Refused(refused) => {
-            let named = match refused.pdb() {
-                Some(pdb) => Named::in_namespace("PodDisruptionBudget", &held.pod.namespace, pdb),
-                None => Named::cluster("Namespace", &held.pod.namespace),
-            };
-            ("PodDisruptionBudget", named, refused_text(refused, &held.pod, pdbs))
-        }
-        Hold::Protected(protection) => {
-            let text = format!("says `{}`", protection.annotation);
-            ("ProtectedPod", Named::of("Pod", &held.pod), text)
-        }
-        Hold::Bare => (
-            "BarePod",
-            Named::of("Pod", &held.pod),
-            "has no controller and would be lost".to_owned(),
-        ),
-        Hold::UnderWay { pdb } => (
-            "Eviction",
-            Named::in_namespace("PodDisruptionBudget", &held.pod.namespace, pdb),
-            "its eviction was accepted".to_owned(),
-        ),
-        Hold::Terminating => {
-            ("Terminating", Named::of("Pod", &held.pod), "is on its way".to_owned())
-        }
-        Hold::AfterOthers => {
-            ("AfterOthers", Named::of("Pod", &held.pod), "leaves after all others".to_owned())
-        }
-        Hold::Stays(stays) => ("Stays", Named::of("Pod", &held.pod), stays_text(*stays).to_owned()),
-    };
-    Cause { reason, named, text, ends_at: held.again_at }
-}
-
-fn stays_text(stays: Stays) -> &'static str {
-    match stays {
-        Stays::DaemonSet => "stays with the node: of a DaemonSet",
-        Stays::Mirror => "stays with the node: a mirror pod",
-        Stays::Finished => "stays with the node: finished",
-        Stays::ToleratesCordon => "stays with the node: it tolerates the cordon",
-        Stays::Stuck => "should be gone, and goes with the machine",
-    }
-}
-
-fn refused_text(refused: &Refused, pod: &PodId, pdbs: &[Pdb]) -> String {
-    let matching =
-        |it: &&Pdb| Some(it.name.as_str()) == refused.pdb() && it.namespace == pod.namespace;
-    match pdbs.iter().find(matching) {
-        Some(pdb) => {
-            format!("{refused} ({} healthy, {} wanted)", pdb.current_healthy, pdb.desired_healthy)
-        }
-        None => refused.to_string(),
-    }
-}
-
-/// What a pod does to its node, and what is done about it.
+/// What a pod does to its node, and what is done about it; or why one that was moved holds others.
 pub fn explain_pod(
     world: &World<'_>,
     namespace: &str,
     name: &str,
     now: Timestamp,
 ) -> Option<Story> {
-    let (node_name, node, pod) = world.fleet.nodes.iter().find_map(|(node_name, node)| {
-        let pod = node.pods.iter().find(|it| it.id.namespace == namespace && it.id.name == name)?;
+    let meant = |it: &PodId| it.namespace == namespace && it.name == name;
+    let on = world.fleet.nodes.iter().find_map(|(node_name, node)| {
+        let pod = node.pods.iter().find(|it| meant(&it.id))?;
         Some((node_name, node, pod))
-    })?;
+    });
+    let Some((node_name, node, pod)) = on else {
+        let mut all = world.fleet.homeless.iter();
+        let (pool, homeless) = all.find(|(_, it)| meant(&it.pod))?;
+        return Some(explain_homeless(pool, homeless, now));
+    };
     let mut story = Story::about("pod", &pod.id.to_string());
     story.fact("pod", pod.id.to_string());
     story.fact("node", node_name.clone());
     let (evict, held) = evictions(world.drains, &world.fleet.pdbs, now);
     if let Some(held) = held.iter().find(|it| it.pod == pod.id) {
-        let cause = held_cause(held, &world.fleet.pdbs);
-        story.fact("drain", cause.text.clone());
+        let causes = held_causes(held, &world.fleet.pdbs);
+        story.fact("drain", causes.first().map_or(String::new(), |it| it.text.clone()));
         story.next = match held.again_at {
             Some(at) => format!("looked at again {}", story::when(at, now)),
             None if blocks(&held.why) => "leaves when that is lifted".to_owned(),
             None => "nothing to do".to_owned(),
         };
-        story.causes.push(cause);
+        story.causes.extend(causes);
     } else if evict.iter().any(|it| it.pod == pod.id) {
         story.fact("drain", "may leave now");
         story.then("it is evicted");
@@ -301,19 +340,33 @@ pub fn explain_pod(
         story.fact("drain", "its node is not being emptied");
         let waiting = world.plan.waiting.get(node_name);
         for reason in waiting.into_iter().flat_map(Waiting::all) {
-            let cause = cause(reason);
             if speaks_of(reason, &pod.id) {
-                story.fact("holds", format!("its node waits for {}", cause.text));
-                story.causes.push(cause);
+                let causes = causes(reason, node.member.class.as_deref(), now);
+                let text = causes.first().map_or("", |it| it.text.as_str());
+                story.fact("holds", format!("its node waits for {text}"));
+                story.causes.extend(causes);
             }
         }
         story.next = match (&node.wish, waiting) {
             (None, _) => "nothing to do".to_owned(),
-            (Some(_), Some(_)) => format!("see node {node_name}"),
+            (Some(_), Some(_)) => {
+                format!("`nodemolt explain {node_name}` tells what its node waits for")
+            }
             (Some(_), None) => format!("node {node_name} is about to be replaced"),
         };
     }
     Some(story)
+}
+
+fn explain_homeless(pool: &str, homeless: &Homeless, now: Timestamp) -> Story {
+    let Homeless { pod, since } = homeless;
+    let mut story = Story::about("pod", &pod.to_string());
+    story.fact("pod", pod.to_string());
+    story.fact("node", "none");
+    story.fact("pending", format!("since {}: it was moved and has no place", both(*since, now)));
+    story.fact("holds", format!("nodes of NodePool `{pool}`: none begins to be replaced"));
+    story.then("when it has a place the pool goes on");
+    story
 }
 
 fn speaks_of(reason: &WaitFor, id: &PodId) -> bool {
@@ -328,7 +381,7 @@ fn speaks_of(reason: &WaitFor, id: &PodId) -> bool {
         WaitFor::Unlock { .. }
         | WaitFor::Resume { .. }
         | WaitFor::OtherHand { .. }
-        | WaitFor::Image { .. }
+        | WaitFor::Image(_)
         | WaitFor::ProtectedNode { .. }
         | WaitFor::NextTry { .. }
         | WaitFor::Capacity { .. }
@@ -377,6 +430,11 @@ pub fn explain_fleet(world: &World<'_>, now: Timestamp) -> Story {
     story
 }
 
+/// One line for each class whose images could not be asked for, or of which nothing is known.
+pub fn unanswered(world: &World<'_>, now: Timestamp) -> Vec<String> {
+    world.classes.iter().flat_map(|(class, it)| asked::lines(class, it, now)).collect()
+}
+
 fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, now: Timestamp) {
     let nodes: BTreeMap<&String, &Node> =
         world.fleet.nodes.iter().filter(|(_, it)| of(it)).collect();
@@ -387,10 +445,13 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
     let drifted = drift(Drift::drifted);
     story.fact("nodes", format!("{}   {drifted} drifted   {unknown} unknown", nodes.len()));
     let under_way = world.plan.under_way.iter().filter(|it| nodes.contains_key(it));
+    let (_, held) = evictions(world.drains, &world.fleet.pdbs, now);
     for name in under_way {
         if let Some(it) = world.replacements.get(name) {
             let since = story::ago(it.since, now);
             story.fact("going", format!("{name}   {} since {since}", it.phase.as_str()));
+            tell_held(story, world, name, &held);
+            story.causes.extend(step_cause(world, name));
         }
     }
     for start in world.plan.start.iter().filter(|it| nodes.contains_key(&it.node)) {
@@ -398,16 +459,35 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
     }
     let waiting: Vec<_> =
         world.plan.waiting.iter().filter(|(name, _)| nodes.contains_key(name)).collect();
-    let mut by_reason: BTreeMap<&'static str, (usize, &String, &WaitFor)> = BTreeMap::new();
+    // One line for each thing that holds, not for each kind: whoever reads it goes there.
+    let mut held: BTreeMap<(&'static str, Named), (usize, &String, Cause)> = BTreeMap::new();
     for (name, it) in &waiting {
-        let (count, _, _) = by_reason.entry(it.first.reason()).or_insert((0, *name, &it.first));
-        *count += 1;
+        let class = nodes.get(name).and_then(|it| it.member.class.as_deref());
+        for cause in it.all().flat_map(|it| causes(it, class, now)) {
+            let entry = held.entry((cause.reason, cause.named.clone()));
+            entry.or_insert((0, *name, cause)).0 += 1;
+        }
     }
-    for (_, (count, name, reason)) in by_reason {
-        let cause = cause(reason);
+    let mut held: Vec<_> = held.into_values().collect();
+    held.sort_by(|a, b| b.0.cmp(&a.0));
+    let more = held.len().saturating_sub(CAUSES_TOLD_MAX);
+    for (count, name, cause) in held.into_iter().take(CAUSES_TOLD_MAX) {
         story.fact("waiting", format!("{count}, for example {name}: for {}", cause.text));
         story.causes.push(cause);
     }
+    if more > 0 {
+        story
+            .fact("", format!("and for {more} other things: `nodemolt plan -o wide` has them all"));
+    }
+    asked::tell_staying(story, world, &nodes);
+    let classes = nodes.values().filter_map(|it| it.member.class.as_ref());
+    let classes: BTreeSet<&String> = classes.collect();
+    for class in classes {
+        if let Some(told) = world.classes.get(class) {
+            asked::tell_class(story, class, told, now);
+        }
+    }
+    let names: BTreeSet<String> = nodes.keys().map(|it| (*it).clone()).collect();
     let first_change = waiting.iter().filter_map(|(_, it)| it.first.ends_at()).min();
     story.next = match (world.plan.expected, first_change) {
         (Some(it), _) => format!(
@@ -417,6 +497,13 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
             relative(it.duration)
         ),
         (None, Some(at)) => format!("looked at again {}", story::when(at, now)),
+        (None, None) if !world.plan.under_way.is_disjoint(&names) => {
+            "goes on with those that are being replaced".to_owned()
+        }
+        (None, None) if waiting.is_empty() && !story.next.is_empty() => story.next.clone(),
+        (None, None) if waiting.is_empty() && unknown > 0 => {
+            "nothing, until it is known what they should run".to_owned()
+        }
         (None, None) if waiting.is_empty() => "nothing to do".to_owned(),
         (None, None) => "goes on when what they wait for is lifted".to_owned(),
     };

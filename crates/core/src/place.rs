@@ -9,10 +9,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodemolt_fit::{
+    Quantity, label,
     node::Node,
     pack::{Home, NewNode, Packing, Why, pack},
     pod::{Pod, PodId},
-    pool::Pool,
+    pool::{NODES, Pool},
 };
 
 /// Everything that pods could be on, and the pods that are on nothing yet.
@@ -77,13 +78,34 @@ pub fn place_leaving(nodes: &[Node], pools: &[Pool], pending: &[Pod]) -> Placeme
         .cloned()
         .map(|it| Pod { terminating: false, ..it })
         .collect();
-    let packing = pack(&pods, nodes, pools);
+    let strange = nodes.iter().filter(|it| placements.of.contains_key(&it.name));
+    let pools = with_own_kind(pools, strange);
+    let packing = pack(&pods, nodes, &pools);
     for (name, pods) in moving {
         placements.of.insert(name.to_owned(), placement(&pods, &packing));
     }
     placements.homes = packing.placed.into_iter().map(|it| (it.pod, it.home)).collect();
     placements.new_nodes = packing.new_nodes;
     placements
+}
+
+/// A node that leaves and has a pod that nobody can foresee gets a successor of its own kind: that counts towards
+/// the limits of its pool, before any other new node does.
+pub fn with_own_kind<'n>(pools: &[Pool], strange: impl Iterator<Item = &'n Node>) -> Vec<Pool> {
+    let mut pools = pools.to_vec();
+    for node in strange {
+        let own = |it: &&mut Pool| Some(&it.name) == node.pool.as_ref();
+        let Some(pool) = pools.iter_mut().find(own) else { continue };
+        let kind = node.labels.get(label::INSTANCE_TYPE);
+        let machine = pool.machines.iter().find(|it| Some(&it.name) == kind);
+        let takes = machine.map_or_else(|| node.allocatable.clone(), |it| it.capacity.clone());
+        let one = (NODES.to_owned(), Quantity::from_units(1));
+        for (name, amount) in takes.into_iter().chain([one]) {
+            let used = pool.used.entry(name).or_default();
+            *used = used.saturating_add(amount);
+        }
+    }
+    pools
 }
 
 /// What a packing of all pods says of the node that these leave.

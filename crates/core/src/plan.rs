@@ -28,7 +28,8 @@ use crate::drain::{
     Answer, BarePods, Homeless, Owner, Pdb, Pdbs, Pod, PodId, Protection, remaining,
 };
 use crate::place::{Placement, Placements};
-use crate::replace::{Cause, Order, Phase};
+use crate::replace::{Because, Cause, Order, Phase};
+use crate::wanted::NoImage;
 use queue::Queue;
 use together::Together;
 
@@ -66,6 +67,8 @@ pub struct Node {
     pub wish: Option<Wish>,
     /// Of the node itself.
     pub protection: Option<Protection>,
+    /// Its claim, where that says so and the node does not.
+    pub protected_by_claim: Option<String>,
     /// Shared with whoever saw them: pods are many.
     pub pods: Vec<Arc<Pod>>,
     /// A `terminationGracePeriod`: pods do not hold back the start then, they get a deadline.
@@ -85,7 +88,7 @@ pub struct Wish {
     /// Drifted, expired or asked for since then.
     pub since: Timestamp,
     /// Why there is no image for its successor now, if there is none.
-    pub no_image: Option<String>,
+    pub no_image: Option<NoImage>,
     /// Its successor would carry the candidate of a rollout.
     pub to_candidate: bool,
 }
@@ -94,7 +97,7 @@ pub struct Wish {
 pub struct NextTry {
     pub at: Timestamp,
     pub failed_at: Timestamp,
-    pub because: String,
+    pub because: Because,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -248,7 +251,7 @@ impl<'a> Desk<'a> {
         if !wish.cause.voluntary() {
             return self.goes_anyway(name, node, wish);
         }
-        self.people(node, wish, rule, &mut reasons);
+        self.people(name, node, wish, rule, &mut reasons);
         self.time(node, wish, rule, &mut reasons);
         self.progress(name, node, wish, &mut reasons);
         let order = rule.map_or(Order::SuccessorFirst, |it| it.order);
@@ -328,6 +331,7 @@ impl<'a> Desk<'a> {
     /// What only a person can lift.
     fn people(
         &self,
+        name: &str,
         node: &Node,
         wish: &Wish,
         rule: Option<&ClassRule>,
@@ -348,10 +352,11 @@ impl<'a> Desk<'a> {
             }
         }
         if let Some(why) = &wish.no_image {
-            reasons.push(WaitFor::Image { because: why.clone() });
+            reasons.push(WaitFor::Image(why.clone()));
         }
         if let Some(protection) = node.protection.as_ref().filter(|it| it.holds(self.now)) {
-            reasons.push(WaitFor::ProtectedNode { protection: protection.clone() });
+            let (node, claim) = (name.to_owned(), node.protected_by_claim.clone());
+            reasons.push(WaitFor::ProtectedNode { node, claim, protection: protection.clone() });
         }
         let bare = rule.map_or(BarePods::Wait, |it| it.bare_pods);
         // A budget is told with the first of its pods; the others would say the same.
@@ -387,18 +392,21 @@ impl<'a> Desk<'a> {
         {
             out.push(WaitFor::NextTry { at: next.at, because: next.because.clone() });
         }
-        let state = node.member.pool.as_ref().and_then(|it| self.fleet.pools.get(it));
-        if let Some((until, why)) = state.and_then(|it| it.back_off.as_ref())
+        let pool = node.member.pool.as_ref();
+        let state = pool.and_then(|it| self.fleet.pools.get_key_value(it));
+        if let Some((pool, (until, why))) =
+            state.and_then(|(pool, it)| Some((pool, it.back_off.as_ref()?)))
             && now < *until
         {
-            out.push(WaitFor::Capacity { until: Some(*until), because: why.clone() });
+            let (pool, because) = (pool.clone(), why.clone());
+            out.push(WaitFor::Capacity { pool, until: Some(*until), because });
         }
         let Some(rule) = rule else { return };
         let old_at = node.created_at.saturating_add(rule.minimum_lifetime);
         let old_at = old_at.unwrap_or(Timestamp::MAX);
         // Young nodes are spared churn; whoever asks for one by name means it.
         if now < old_at && wish.cause != Cause::Asked {
-            out.push(WaitFor::Lifetime { until: old_at });
+            out.push(WaitFor::Lifetime { policy: rule.policy.clone(), until: old_at });
         }
         let opening = node.member.class.as_ref().and_then(|it| self.openings.get(it.as_str()));
         if let Some(Opening::Closed { opens_at, because }) = opening {
@@ -442,7 +450,9 @@ fn no_place(node: &Node, pod: &fit::pod::PodId, why: &Why) -> WaitFor {
                 (Obstacle::PoolLimit { resource, .. }, Place::Pool(pool)) => {
                     return WaitFor::Limit { pod, pool: pool.clone(), resource: resource.clone() };
                 }
-                (Obstacle::NoCapacity, _) => return WaitFor::Capacity { until: None, because },
+                (Obstacle::NoCapacity, Place::Pool(pool)) => {
+                    return WaitFor::Capacity { pool: pool.clone(), until: None, because };
+                }
                 _ => {}
             }
         }

@@ -95,7 +95,7 @@ impl Cause {
             Self::Drift => "drift",
             Self::Expiry => "expiry",
             Self::Asked => "asked for",
-            Self::Deleted => "deleted by a person",
+            Self::Deleted => "deleted",
             Self::Interrupted => "interrupted",
         }
     }
@@ -295,6 +295,10 @@ pub enum SuccessorSeen {
         since: Timestamp,
         pods: usize,
     },
+    /// Its machine has ended under it, by EC2's own word, and nobody had deleted it.
+    Died {
+        node: String,
+    },
     Deleting,
     Gone,
 }
@@ -333,6 +337,7 @@ pub enum Because {
     Flapping { claim: String },
     SuccessorGone { claim: String },
     SuccessorLost { claim: String },
+    SuccessorDied { claim: String, node: String },
     NoPlaceAnyMore { pod: String, because: String },
     DrainLimit { pod: String },
 }
@@ -462,6 +467,9 @@ impl fmt::Display for Because {
             Self::SuccessorGone { claim } => write!(out, "`{claim}` was deleted"),
             Self::SuccessorLost { claim } => {
                 write!(out, "`{claim}` was not ready for {LOST_DEADLINE:#}")
+            }
+            Self::SuccessorDied { claim, node } => {
+                write!(out, "the machine of its successor {node} (`{claim}`) has ended")
             }
             Self::NoPlaceAnyMore { pod, because } => {
                 write!(out, "pod {pod} has no place any more: {because}")

@@ -75,6 +75,26 @@ pub struct View {
     /// The catalog's memory.
     pub images: BTreeMap<ImageId, Remembered>,
     pub unreadable: BTreeMap<ObjectName, Vec<Complaint>>,
+    /// What people read a status on, whether it can be read or not.
+    pub subjects: BTreeMap<Subject, Identity>,
+}
+
+/// An object of people's that we write a status on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    Class(ClassKey),
+    Pool(String),
+    DisruptionBudget(String),
+    Policy(String),
+}
+
+/// Which one of that name, and which version of what was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    pub uid: String,
+    pub generation: i64,
+    /// Of a pool, the class that it names: it tells whose pool it is where nothing else can be read.
+    pub class: Option<ClassKey>,
 }
 
 /// What is watched.
@@ -112,6 +132,28 @@ pub struct ObjectName {
 pub struct Complaint {
     pub field: String,
     pub message: String,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.field.is_empty() || self.field == "." {
+            return out.write_str(&self.message);
+        }
+        write!(out, "{}: {}", self.field, self.message)
+    }
+}
+
+impl Subject {
+    /// As it stands in [`View::unreadable`].
+    pub fn object(&self) -> ObjectName {
+        let (kind, name) = match self {
+            Self::Class(key) => (Kind::Class, key.to_string()),
+            Self::Pool(name) => (Kind::Pool, name.clone()),
+            Self::DisruptionBudget(name) => (Kind::DisruptionBudget, name.clone()),
+            Self::Policy(name) => (Kind::Policy, name.clone()),
+        };
+        ObjectName { kind, namespace: String::new(), name }
+    }
 }
 
 /// One name in two groups is two classes.
@@ -334,6 +376,14 @@ pub struct Remembered {
 }
 
 impl View {
+    /// Why an object that belongs to the whole cluster cannot be read, if it cannot.
+    pub fn why_unreadable(&self, kind: Kind, name: &str) -> Option<String> {
+        let object = ObjectName { kind, namespace: String::new(), name: name.to_owned() };
+        let complaints = self.unreadable.get(&object)?;
+        let why = complaints.first().map(|it| format!(": {it}")).unwrap_or_default();
+        Some(format!("{} `{name}` cannot be read{why}", kind.as_str()))
+    }
+
     /// Whether everything that deciding needs was listed at least once.
     pub fn complete(&self) -> Result<(), BTreeSet<Kind>> {
         let missing: BTreeSet<Kind> =

@@ -8,9 +8,10 @@
 //! good one for all, so going back is ordinary drift.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use nodemolt_fit::Written;
 use serde::Serialize;
 
@@ -19,7 +20,7 @@ use crate::image::ImageId;
 use crate::launch::{fields, hex_sha256};
 use crate::lookup::Minor;
 use crate::node::{ImageRef, Stamp};
-use crate::resolve::{Boots, Refusal, Refused, Resolution};
+use crate::resolve::{Boots, Problem, Refusal, Refused, Resolution};
 
 /// Stands in front of the digest of a pool's template, like the class's own version.
 pub const TEMPLATE_VERSION: &str = "nodemolt-template/v1:";
@@ -54,7 +55,7 @@ pub struct Beside {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Boot {
     Image(usize),
-    HeldBack(String),
+    HeldBack(NoImage),
     Nothing,
 }
 
@@ -63,11 +64,72 @@ enum Boot {
 pub enum Replacing<'a> {
     Image(&'a ImageRef),
     /// A rule holds its image back.
-    HeldBack(&'a str),
+    HeldBack(&'a NoImage),
     /// No image fits it.
     NoImageFits,
     /// Nobody has asked about such a type.
     NotResolved,
+}
+
+/// Why there is no image for a new node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoImage {
+    pub because: String,
+    /// Kind and name of whatever says so, where there is such a thing; no name: its class.
+    pub object: Option<(&'static str, String)>,
+    /// When it ends by itself, if it does.
+    pub until: Option<Timestamp>,
+}
+
+impl NoImage {
+    pub fn because(why: impl Into<String>) -> Self {
+        Self { because: why.into(), object: None, until: None }
+    }
+
+    pub fn held_back(image: &ImageId, refusal: &Refusal) -> Self {
+        let object = refusal.object().map(|(kind, name)| (kind, name.to_owned()));
+        Self {
+            because: format!("{image} is held back: {refusal}"),
+            object: Some(object.unwrap_or_else(|| ("Image", image.to_string()))),
+            until: refusal.ends_at(),
+        }
+    }
+}
+
+impl NoImage {
+    /// Why a term of the class leads nowhere, where it should lead somewhere.
+    pub fn nowhere(problem: &Problem) -> Option<Self> {
+        let (because, object) = match problem {
+            Problem::ImageUnknown { id, via } => {
+                let via = via.as_deref().unwrap_or("the class");
+                let because = format!("{via} names {id}, which Amazon EC2 does not have");
+                (because, ("Image", id.to_string()))
+            }
+            Problem::BadValue { parameter, error } => (
+                format!("the value of SSM parameter {parameter} is refused: {error}"),
+                ("SSMParameter", parameter.clone()),
+            ),
+            Problem::NotThere { what, .. } => {
+                let name = what.split_whitespace().last().unwrap_or_default().to_owned();
+                (format!("{what} is not there"), ("SSMParameter", name))
+            }
+            // Told by whoever asked, or a matter of files.
+            Problem::KubernetesUnknown
+            | Problem::UnsupportedAlias(_)
+            | Problem::CouldNotAsk { .. }
+            | Problem::NotInCatalog { .. }
+            | Problem::NeedsHistory { .. }
+            | Problem::ReleaseUnknown { .. }
+            | Problem::MatchedNothing => return None,
+        };
+        Some(Self { because, object: Some(object), until: None })
+    }
+}
+
+impl fmt::Display for NoImage {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.because)
+    }
 }
 
 /// One image that spreads in place of another, as far as it decides what a node should run.
@@ -104,8 +166,8 @@ pub fn wanted(resolution: &Resolution, rollout: Option<&Rollout>, purpose: Purpo
         let boot = match &answer.boots {
             Boots::Image(at) => Boot::Image(*at),
             Boots::HeldBack(at) => Boot::HeldBack(resolution.held.get(*at).map_or_else(
-                || "its image is held back".to_owned(),
-                |it| format!("{} is held back: {}", it.id, it.refusal),
+                || NoImage::because("its image is held back"),
+                |it| NoImage::held_back(&it.id, &it.refusal),
             )),
             Boots::Nothing { .. } => Boot::Nothing,
         };

@@ -340,6 +340,13 @@ fn after_a_batch_comes_a_cooldown() {
         grants.closed = past;
         assert_eq!(granted(&members, &limits, &grants, Act::Replace).len(), expected, "{what}");
     }
+    // Whoever is broken is no exception: that it does not count against itself gives it no place in a batch.
+    let mut broken = members.clone();
+    broken.get_mut("web-0005").unwrap().standing = Standing::Unavailable(Unavailable::NotReady);
+    let mut grants = granted_to(&["web-0000"], ago(minutes(8)));
+    grants.closed = vec![closed("a", 9, 5)];
+    let full = class(rule("2", "10"));
+    assert_eq!(granted(&broken, &full, &grants, Act::Replace), Vec::<String>::new());
     let limits = class(rule("1", "10"));
     let grants = Grants { closed: vec![closed("a", 19, 9)], ..Grants::default() };
     let rooms = measured(&members, &limits, &grants, Act::Replace);

@@ -259,7 +259,7 @@ fn what_is_missing_is_never_a_difference() {
         ),
         (
             Box::new(|it, _| it.instance_type = Some("c7g.large".to_owned())),
-            "unknown: an image for c7g.large: no image was looked up for it",
+            "unknown: an image for c7g.large: NodePool `web` does not ask for such a machine",
         ),
         // Different in everything; but there is nothing to replace it with.
         (
@@ -269,7 +269,7 @@ fn what_is_missing_is_never_a_difference() {
                 it.instance = Some(Instance::default());
                 it.kubelet = "1.20".parse().ok();
             }),
-            "unknown: an image for c7g.large: no image was looked up for it",
+            "unknown: an image for c7g.large: NodePool `web` does not ask for such a machine",
         ),
     ];
     for (change, expected) in cases {

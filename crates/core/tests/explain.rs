@@ -13,7 +13,8 @@ use nodemolt_core::budget::{Act, Grant, GrantKind, Grants, Limits, measure};
 use nodemolt_core::drain::{AtLimit, DO_NOT_DISRUPT, Drain, Homeless, Owner, Pod, Protection};
 use nodemolt_core::drift::{Direction, Divergence, Drift, Missing};
 use nodemolt_core::explain::{
-    Story, World, explain, explain_fleet, explain_pod, explain_pool, relative,
+    ClassTold, Story, SuccessorTold, World, explain, explain_fleet, explain_pod, explain_pool,
+    relative,
 };
 use nodemolt_core::node::{ImageRef, Running};
 use nodemolt_core::place::{Placement, Placements};
@@ -31,6 +32,8 @@ struct Told {
     replacements: BTreeMap<String, Replacement>,
     steps: BTreeMap<String, Step>,
     drains: Vec<Drain>,
+    classes: BTreeMap<String, ClassTold>,
+    successors: BTreeMap<String, SuccessorTold>,
 }
 
 fn image(digits: &str, name: &str, age_days: i64) -> ImageRef {
@@ -106,6 +109,8 @@ impl Told {
             replacements: &self.replacements,
             steps: &self.steps,
             drains: &self.drains,
+            classes: &self.classes,
+            successors: &self.successors,
         })
     }
 
@@ -138,7 +143,7 @@ fn a_node_that_waits_says_for_whom() {
         runs     ami-000000a1   al2023-v20260610   52d old
         wants    ami-000000b2   al2023-v20260722   10d old
         drift    image ami-000000a1 → ami-000000b2 (upgrade)
-        plan     waiting for the cluster's one slot: 1 of 1 in use by n0 (since 2026-08-03T11:51:00Z)
+        plan     waiting for the cluster's one slot: 1 of 1 in use by n0 since 2026-08-03T11:51:00Z (9m ago)
         next     starts when n0 is done
         ",
     );
@@ -283,7 +288,7 @@ fn a_pool_and_the_fleet_are_counted() {
         pool     web
         nodes    3   3 drifted   0 unknown
         going    n0   draining since 2026-08-03T11:57:00Z (3m)
-        waiting  2, for example n1: for the cluster's one slot: 1 of 1 in use by n0 (since 2026-08-03T11:51:00Z)
+        waiting  2, for example n1: for the cluster's one slot: 1 of 1 in use by n0 since 2026-08-03T11:51:00Z (9m ago)
         next     3 nodes, 1 at once: about 30m more
         ",
     );
@@ -292,8 +297,8 @@ fn a_pool_and_the_fleet_are_counted() {
         "
         nodes    4   4 drifted   0 unknown
         going    n0   draining since 2026-08-03T11:57:00Z (3m)
-        waiting  2, for example n1: for the cluster's one slot: 1 of 1 in use by n0 (since 2026-08-03T11:51:00Z)
-        waiting  1, for example d1: for a person: the node says `karpenter.sh/do-not-disrupt`
+        waiting  3, for example d1: for the cluster's one slot: 1 of 1 in use by n0 since 2026-08-03T11:51:00Z (9m ago)
+        waiting  1, for example d1: for a person: node d1 says `karpenter.sh/do-not-disrupt`
         budget   the cluster's one slot: 1 of 1 nodes in use
         next     3 nodes, 1 at once: about 30m more
         ",

@@ -193,6 +193,28 @@ fn a_pod_that_nobody_has_a_picture_of_is_named() {
 }
 
 #[test]
+fn a_successor_of_its_own_kind_counts_towards_the_limits() {
+    let mut strange = demand("strange", 1);
+    strange.unmodelled = vec!["a resource claim".to_owned()];
+    let of_pool = |it: Node| Node { pool: Some("default".to_owned()), ..it };
+    // A and B exist. A third node may be that for A's own pod, a fourth takes the pod of B.
+    for (nodes_max, placed) in [(3, false), (4, true)] {
+        let fleet = Fleet {
+            nodes: vec![
+                of_pool(node("A", 4, pods(&strange, 1))),
+                of_pool(node("B", 4, pods(&demand("b", 3), 1))),
+            ],
+            pools: vec![pool(Some(nodes_max), 2)],
+            pending: Vec::new(),
+        };
+        let both = leave(&["A", "B"], &fleet);
+        assert!(matches!(both.of["A"], Placement::Unmodelled { .. }));
+        let of_b = matches!(both.of["B"], Placement::Successors { .. });
+        assert_eq!(of_b, placed, "{nodes_max}: {:?}", both.of);
+    }
+}
+
+#[test]
 fn pods_that_belong_to_their_node_need_no_place() {
     let mut daemon = pods(&demand("daemon", 3), 1);
     daemon[0].tied = true;

@@ -22,7 +22,8 @@ use nodemolt_core::place::{Placement, Placements};
 use nodemolt_core::plan::{
     Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, UnderWay, WaitFor, plan,
 };
-use nodemolt_core::replace::{Cause, Order, Phase};
+use nodemolt_core::replace::{Because, Cause, Order, Phase};
+use nodemolt_core::wanted::NoImage;
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -147,13 +148,13 @@ fn a_node_waits_for_something_with_a_name() {
         (
             Box::new(|it| {
                 it.node("n1").wish.as_mut().unwrap().no_image =
-                    Some("ami-0a is too young".to_owned());
+                    Some(NoImage::because("ami-0a is too young"));
             }),
             "an image for its successor: ami-0a is too young",
         ),
         (
             Box::new(|it| it.node("n1").protection = held(DO_NOT_DISRUPT)),
-            "a person: the node says `karpenter.sh/do-not-disrupt`",
+            "a person: node n1 says `karpenter.sh/do-not-disrupt`",
         ),
         (
             Box::new(|it| {
@@ -189,7 +190,7 @@ fn a_node_waits_for_something_with_a_name() {
                 it.node("n1").next_try = Some(NextTry {
                     at: ago(minutes(-30)),
                     failed_at: ago(minutes(30)),
-                    because: "`new` did not join in 15m".to_owned(),
+                    because: Because::NeverRegistered { claim: "new".to_owned() },
                 });
             }),
             "its next try at 2026-08-03T12:30:00Z: `new` did not join in 15m",
@@ -207,14 +208,14 @@ fn a_node_waits_for_something_with_a_name() {
                     },
                 );
             }),
-            "capacity, tried again at 2026-08-03T12:03:00Z: InsufficientInstanceCapacity",
+            "capacity for NodePool `web`, tried again at 2026-08-03T12:03:00Z: InsufficientInstanceCapacity",
         ),
         (
             Box::new(|it| {
                 it.rule().minimum_lifetime = minutes(60);
                 it.node("n1").created_at = ago(minutes(20));
             }),
-            "its minimum lifetime, until 2026-08-03T12:40:00Z",
+            "its minimum lifetime (ImagePolicy `prod`), until 2026-08-03T12:40:00Z",
         ),
         (
             Box::new(|it| it.rule().windows = Some(Ok(windows.clone()))),
@@ -240,7 +241,7 @@ fn a_node_waits_for_something_with_a_name() {
                     .nodes
                     .insert("n0".to_owned(), Node { wish: None, ..node("web", "a", vec![]) });
             }),
-            "the cluster's one slot: 1 of 1 in use by n0 (since 2026-08-03T11:57:00Z)",
+            "the cluster's one slot: 1 of 1 in use by n0 since 2026-08-03T11:57:00Z",
         ),
         (
             Box::new(|it| {
@@ -272,7 +273,7 @@ fn a_node_waits_for_something_with_a_name() {
         (unplaced(None), "a place for pod shop/p: there is neither a node nor a pool"),
         (
             unplaced(Some(Obstacle::NoCapacity)),
-            "capacity: nearest is a new node of pool web: no machine that would do can be had now",
+            "capacity for NodePool `web`: nearest is a new node of pool web: no machine that would do can be had now",
         ),
     ];
     for (change, expected) in cases {
@@ -315,8 +316,11 @@ fn a_deadline_lifts_what_pods_say_and_not_what_the_node_says() {
 fn who_asks_by_name_passes_young_age_and_an_older_failure() {
     let mut world = one(vec![]);
     world.rule().minimum_lifetime = SignedDuration::MAX;
-    let failed =
-        NextTry { at: ago(minutes(-30)), failed_at: ago(minutes(30)), because: String::new() };
+    let failed = NextTry {
+        at: ago(minutes(-30)),
+        failed_at: ago(minutes(30)),
+        because: Because::NoLongerWanted,
+    };
     world.node("n1").next_try = Some(failed);
     assert!(world.starts().is_empty());
     let wish = world.node("n1").wish.as_mut().unwrap();
@@ -562,7 +566,7 @@ fn some_node() -> impl Strategy<Value = Node> {
                     it.next_try = Some(NextTry {
                         at: ago(minutes(-9)),
                         failed_at: now(),
-                        because: String::new(),
+                        because: Because::NoLongerWanted,
                     });
                 }
                 4 => it.member.standing = Standing::Outside,
@@ -571,7 +575,7 @@ fn some_node() -> impl Strategy<Value = Node> {
             match wish {
                 0 => it.wish = None,
                 1 => it.wish.as_mut().unwrap().cause = Cause::Asked,
-                2 => it.wish.as_mut().unwrap().no_image = Some("none".to_owned()),
+                2 => it.wish.as_mut().unwrap().no_image = Some(NoImage::because("none")),
                 _ => {}
             }
             it

@@ -72,10 +72,6 @@ pub enum Errand {
     Evict {
         replacement: String,
         pod: PodId,
-        /// Of its node.
-        pool: Option<String>,
-        /// The UID of whoever starts it again.
-        owner: Option<String>,
     },
     /// Past budgets and protections, as the Replacement records.
     DeletePod {
@@ -88,6 +84,10 @@ pub enum Errand {
         replacement: String,
         claim: String,
         uid: String,
+    },
+    /// A node for pods that we moved and that found no place.
+    MakeRoom {
+        claim: Box<NewClaim>,
     },
     /// The life of a claim and of its machine.
     Claim(Box<ClaimAct>),

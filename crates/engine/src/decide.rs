@@ -9,6 +9,7 @@
 pub(crate) mod classes;
 pub(crate) mod fleet;
 pub(crate) mod going;
+pub(crate) mod homes;
 pub(crate) mod limits;
 pub(crate) mod placing;
 pub(crate) mod pools;
@@ -23,8 +24,8 @@ use jiff::Timestamp;
 use nodemolt_core::budget::{Grants, Member, Standing};
 use nodemolt_core::drain::homeless;
 use nodemolt_core::replace::Cause;
-use nodemolt_core::seen::{Claim, Kind, View};
-use nodemolt_core::wanted::Purpose;
+use nodemolt_core::seen::{Claim, ClassKey, Kind, OWN_CLASS_GROUP, Subject, View};
+use nodemolt_core::wanted::{NoImage, Purpose};
 use nodemolt_fit::label;
 
 use crate::Config;
@@ -74,11 +75,28 @@ impl<'a> Sight<'a> {
         self.view.claims.get(name).filter(|it| it.uid == uid)
     }
 
+    /// Whether we are the ones that move nodes of this class. One that cannot be read is nobody else's.
+    pub(crate) fn ours(&self, class: &ClassKey) -> bool {
+        class.group == OWN_CLASS_GROUP
+            || self.view.classes.contains_key(class)
+            || self.view.subjects.contains_key(&Subject::Class(class.clone()))
+    }
+
+    /// Why a claim's class or pool cannot be read, if one of them cannot.
+    pub(crate) fn hidden(&self, claim: &Claim) -> Option<NoImage> {
+        let class = self.unread(Kind::Class, &claim.class.to_string());
+        class.or_else(|| self.unread(Kind::Pool, claim.pool.as_ref()?))
+    }
+
     /// Why an object of this kind cannot be read, if one cannot.
-    pub(crate) fn unreadable(&self, kind: Kind) -> Option<String> {
-        let (name, complaints) = self.view.unreadable.iter().find(|(it, _)| it.kind == kind)?;
-        let why = complaints.first().map_or("", |it| it.message.as_str());
-        Some(format!("{} `{}` cannot be read: {why}", kind.as_str(), name.name))
+    pub(crate) fn unreadable(&self, kind: Kind) -> Option<NoImage> {
+        let object = self.view.unreadable.keys().find(|it| it.kind == kind)?;
+        self.unread(kind, &object.name)
+    }
+
+    fn unread(&self, kind: Kind, name: &str) -> Option<NoImage> {
+        let because = self.view.why_unreadable(kind, name)?;
+        Some(NoImage { because, object: Some((kind.as_str(), name.to_owned())), until: None })
     }
 }
 
@@ -89,6 +107,8 @@ pub(crate) struct Decision {
     pub(crate) remember: Vec<NewMemory>,
     pub(crate) going: Vec<going::Going>,
     pub(crate) starts: Vec<starting::Begun>,
+    /// Nodes for pods that we moved and that found no place.
+    pub(crate) rooms: Vec<(Intent, Errand)>,
     /// Successors that came after their replacement had ended.
     pub(crate) abandoned: Vec<(Intent, Errand)>,
     /// The life of claims.
@@ -127,7 +147,8 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     fleet.gone = gone(sight);
     fleet.pools = pools::states(sight);
     fleet.pdbs = sight.view.pdbs.values().cloned().collect();
-    fleet.homeless = homeless(&going::moved(memory, sight), now);
+    let moved = homes::moved(sight);
+    fleet.homeless = homeless(&moved, now);
     fleet.pace.clone_from(memory.pace.phases());
 
     // The next step of those that are going; then who starts beside them. Placements of all who leave are
@@ -136,8 +157,9 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let going = going::go_on(memory, sight, &mut table, &limits, &mut wake);
     let planned = placing::plan_all(memory, sight, &mut table, &grants, &limits);
     let starts = starting::begin(memory, sight, &table, &planned);
+    let rooms = homes::make_room(memory, sight, &mut table, &moved, &mut wake);
     // Here join, each as a wish about a node and through the same rooms and the same plan:
-    // room for pods that are pending (new claims beside those of `starting`), nodes that are empty
+    // room for pods that are pending for other reasons (in `homes`), nodes that are empty
     // (`budget::Act::RemoveEmpty`), and nodes whose work fewer could do (`budget::Act::Consolidate`).
     drop(table);
 
@@ -150,7 +172,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     }
     let cooldown_max = limits.classes.values().map(|it| it.cooldown).max().unwrap_or_default();
     let mut picture = Picture::new(sight, &readings, planned.plan, planned.rooms, &going, limits);
-    picture.unresolved = classes::unresolved(memory);
+    picture.classes = classes::told(memory, sight);
     memory.readings = readings;
     let statuses = status::statuses(memory, sight, &picture);
     Decision {
@@ -159,6 +181,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
         going,
         starts,
         abandoned: going::abandoned(sight),
+        rooms,
         claims: lives.acts,
         forget: starting::to_forget(sight),
         statuses,
@@ -234,8 +257,8 @@ fn gone(sight: &Sight<'_>) -> BTreeMap<String, Member> {
             pool: it.pool.clone(),
             class: pool.map(|it| it.class.to_string()),
             labels,
-            // Nobody counts its processors any more.
-            cpu_millis: 0,
+            // What nobody knows the size of is taken for all there is.
+            cpu_millis: it.cpu_millis.unwrap_or(u64::MAX),
             standing: Standing::Outside,
         };
         (it.node.clone(), member)

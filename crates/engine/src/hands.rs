@@ -62,7 +62,9 @@ pub async fn perform(
     }
     match &act.errand {
         Errand::Ask(question) => ask(question, cloud).await,
-        Errand::MakeClaim { claim, .. } => Done::Made(cluster.create_claim(claim).await),
+        Errand::MakeClaim { claim, .. } | Errand::MakeRoom { claim } => {
+            Done::Made(cluster.create_claim(claim).await)
+        }
         Errand::Cordon { replacement, node } => {
             Done::Written(cluster.cordon(node, replacement).await)
         }
@@ -111,7 +113,7 @@ fn may(act: &Act, records: &Records) -> Result<(), String> {
         records.replacements.get(name).ok_or_else(|| format!("Replacement {name} is not there"))
     };
     match &act.errand {
-        Errand::Ask(_) | Errand::Claim(_) => Ok(()),
+        Errand::Ask(_) | Errand::Claim(_) | Errand::MakeRoom { .. } => Ok(()),
         Errand::MakeClaim { replacement, claim } => {
             let record = find(replacement)?;
             let listed = record.replacement.successors.iter().any(|it| it.claim == claim.name);

@@ -47,6 +47,7 @@ fn granted(record: &Recorded) -> Option<Granted> {
     Some(Granted {
         node: record.replacement.old.node.clone(),
         pool: record.pool.clone(),
+        cpu_millis: None,
         kind: match record.replacement.cause {
             Cause::Deleted => GrantKind::Deleted,
             Cause::Interrupted => GrantKind::Interrupted,
@@ -94,6 +95,8 @@ pub(crate) fn settled(
     }
     for it in records.replacements.values().filter(|it| disturbs(it)) {
         if let Some(granted) = granted(it) {
+            // It is we who say so now, whoever granted it first.
+            let granted = Granted { epoch: ledger.epoch, ..granted };
             ledger.grants.entry(it.name.clone()).or_insert(granted);
         }
     }

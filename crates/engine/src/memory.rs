@@ -36,8 +36,8 @@ const EVICTED_FOR: SignedDuration = SignedDuration::from_mins(2);
 const HELD_FIRST: SignedDuration = SignedDuration::from_secs(5);
 const HELD_MAX: SignedDuration = SignedDuration::from_mins(1);
 
-/// Whoever was evicted is looked for among the pending for this long.
-const MOVED_FOR: SignedDuration = SignedDuration::from_hours(6);
+/// That we have made a claim is of interest until every watch has told it; that is minutes.
+const MADE_FOR: SignedDuration = SignedDuration::from_hours(6);
 
 /// May be lost at any time, which costs only delay.
 #[derive(Debug, Default)]
@@ -66,8 +66,6 @@ pub struct Memory {
     pub(crate) made: BTreeMap<String, (String, Timestamp)>,
     /// Pods that were asked to go, by UID: not again before this, and how often in a row.
     pub(crate) evicted: BTreeMap<String, (Timestamp, u32)>,
-    /// By the UID of who starts them again: the pool whose node we moved pods from, and when last.
-    pub(crate) moved: BTreeMap<String, (String, Timestamp)>,
     /// What was written last of each object, by kind and name.
     pub(crate) told: BTreeMap<(&'static str, String), Status>,
 }
@@ -106,7 +104,6 @@ impl Memory {
             drafts: self.drafts.clone(),
             made: self.made.clone(),
             evicted: self.evicted.clone(),
-            moved: self.moved.clone(),
             told: self.told.clone(),
         }
     }
@@ -161,24 +158,17 @@ impl Memory {
                 self.claims.learn(act, &claims::ClaimDone::Withheld(why), now);
             }
             (Errand::Claim(act), _) => self.claims.learn(act, &claims::ClaimDone::Late, now),
-            (Errand::MakeClaim { claim, .. }, Done::Made(Ok(uid))) => {
+            (Errand::MakeClaim { claim, .. } | Errand::MakeRoom { claim }, Done::Made(Ok(uid))) => {
                 self.made.insert(claim.name.clone(), (uid, now));
             }
-            (Errand::Evict { pod, pool, owner, .. }, done) => {
-                self.asked_to_go(pod, &done, now);
-                if let (Some(pool), Some(owner)) = (pool, owner) {
-                    // The first of them: whoever came since may be one that we moved.
-                    self.moved
-                        .entry(owner.clone())
-                        .or_insert_with(|| (pool.clone(), act.decided_at));
-                }
-            }
+            (Errand::Evict { pod, .. }, done) => self.asked_to_go(pod, &done, now),
             (Errand::DeletePod { pod, .. }, _) => {
                 self.evicted.insert(pod.uid.clone(), (after(now, EVICTED_FOR), 0));
             }
             // What became of these is seen in the cluster, and nowhere else.
             (
                 Errand::MakeClaim { .. }
+                | Errand::MakeRoom { .. }
                 | Errand::Cordon { .. }
                 | Errand::Uncordon { .. }
                 | Errand::DeleteOld { .. }
@@ -251,8 +241,7 @@ impl Memory {
 
     fn forget_old(&mut self, now: Timestamp) {
         self.evicted.retain(|_, (until, _)| now < after(*until, EVICTED_FOR));
-        self.moved.retain(|_, (_, at)| now < after(*at, MOVED_FOR));
-        self.made.retain(|_, (_, at)| now < after(*at, MOVED_FOR));
+        self.made.retain(|_, (_, at)| now < after(*at, MADE_FOR));
     }
 }
 

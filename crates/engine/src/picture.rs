@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use nodemolt_core::budget::{Limits, Measured};
+use nodemolt_core::budget::{Condition, Limits, Measured};
 use nodemolt_core::drain::Drain;
 use nodemolt_core::drift::Drift;
-use nodemolt_core::explain::World;
+use nodemolt_core::explain::{ClassTold, SuccessorTold, World};
 use nodemolt_core::node::Running;
 use nodemolt_core::plan::{Fleet, Plan};
 use nodemolt_core::replace::{Replacement, Step};
-use nodemolt_core::seen::View;
+use nodemolt_core::seen::{Kind, ObjectName, View};
 
 use crate::Config;
 use crate::act::Question;
@@ -38,9 +38,13 @@ pub struct Picture {
     pub replacements: BTreeMap<String, Replacement>,
     pub steps: BTreeMap<String, Step>,
     pub drains: Vec<Drain>,
+    /// By claim: those of open replacements.
+    pub successors: BTreeMap<String, SuccessorTold>,
     pub limits: Limits,
-    /// Classes of which nothing is concluded yet, and why.
-    pub unresolved: BTreeMap<String, String>,
+    /// Classes, pools, policies and quarantines that cannot be read, each with why.
+    pub unreadable: Vec<String>,
+    /// By class: what is known of its images, and what is not.
+    pub classes: BTreeMap<String, ClassTold>,
 }
 
 impl Picture {
@@ -62,8 +66,15 @@ impl Picture {
         }
         let steps =
             going.iter().map(|it| (it.recorded.replacement.old.node.clone(), it.step.clone()));
+        let successors = sight.successors.keys().filter_map(|it| {
+            let claim = sight.view.claims.get(*it)?;
+            let attempt = claim.attempt.as_ref().filter(|_| claim.machine.is_none());
+            let failed = attempt.and_then(|it| it.ended.clone().or_else(|| it.last_ended.clone()));
+            Some(((*it).to_owned(), SuccessorTold { node: claim.node.clone(), failed }))
+        });
         Self {
             at: sight.now,
+            successors: successors.collect(),
             fleet: Arc::clone(readings.fleet()),
             plan,
             rooms,
@@ -73,7 +84,8 @@ impl Picture {
             steps: steps.collect(),
             drains: going.iter().filter_map(|it| it.drain.clone()).collect(),
             limits,
-            unresolved: BTreeMap::new(),
+            unreadable: unreadable(sight.view),
+            classes: BTreeMap::new(),
         }
     }
 
@@ -88,7 +100,20 @@ impl Picture {
             replacements: &self.replacements,
             steps: &self.steps,
             drains: &self.drains,
+            classes: &self.classes,
+            successors: &self.successors,
         }
+    }
+
+    /// What people wrote and what does not work as they meant it, a sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let rooms = self.rooms.rooms().iter().filter_map(|room| match room.condition.as_ref()? {
+            Condition::SelectsNothing => Some(format!("{} selects no node", room.id)),
+            Condition::Unreadable(why) => {
+                Some(format!("{}: nothing may go until it can be read: {}", room.id, why.0))
+            }
+        });
+        self.unreadable.iter().cloned().chain(rooms).collect()
     }
 
     /// Nodes that do not match, or of which that is not known, by name.
@@ -96,6 +121,26 @@ impl Picture {
         let drifts = self.drifts.iter().filter(|(_, it)| **it != Drift::InSync);
         drifts.map(|(name, it)| (name.as_str(), it))
     }
+}
+
+fn unreadable(view: &View) -> Vec<String> {
+    let ours = |it: &&ObjectName| match it.kind {
+        Kind::Class | Kind::Pool | Kind::Policy | Kind::Quarantine => true,
+        // It has its room, which says so.
+        Kind::DisruptionBudget
+        | Kind::Claim
+        | Kind::Node
+        | Kind::Pod
+        | Kind::Namespace
+        | Kind::DaemonSet
+        | Kind::Pdb
+        | Kind::Image
+        | Kind::Replacement
+        | Kind::Ledger
+        | Kind::Storage => false,
+    };
+    let all = view.unreadable.keys().filter(ours);
+    all.filter_map(|it| view.why_unreadable(it.kind, &it.name)).collect()
 }
 
 /// The picture as a turn would see it now. Nothing is written, and nothing is asked.

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use nodemolt_core::budget::{Closed, GrantKind};
+use nodemolt_core::budget::Closed;
+pub use nodemolt_core::budget::Granted;
 use nodemolt_core::drain::PodId;
 use nodemolt_core::drift::Divergence;
 use nodemolt_core::image::ImageId;
@@ -29,16 +30,6 @@ pub struct Ledger {
     pub lock: Option<Lock>,
     /// What a person wrote: the lock that they have looked at.
     pub released_lock: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Granted {
-    pub node: String,
-    pub pool: Option<String>,
-    pub kind: GrantKind,
-    /// Of the leader that granted it.
-    pub epoch: u64,
-    pub since: Timestamp,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +80,9 @@ pub struct DrainRecord {
     pub forced: Vec<(PodId, String)>,
     /// For people: who may not leave yet, and why.
     pub held: Vec<(PodId, String)>,
+    /// By the UID of who starts them again: since when pods are asked to leave. Recorded before the first
+    /// is, so that whoever leads next makes room for those that find none.
+    pub moved: BTreeMap<String, Timestamp>,
 }
 
 /// For people only; nothing is decided by it.

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use nodemolt_core::budget::{self, BudgetId};
 use nodemolt_core::resolve::Resolution;
-use nodemolt_core::seen::{Class, Kind};
+use nodemolt_core::seen::{Class, ClassKey, Identity, Pool, Subject};
 
 use crate::decide::limits::rules;
 use crate::decide::{Sight, pools};
@@ -15,23 +15,19 @@ use crate::picture::Picture;
 use crate::port::{ClassStatus, Condition, Status};
 
 const READY: &str = "Ready";
+/// Whether what was written can be read.
+const ACCEPTED: &str = "Accepted";
+const UNREADABLE: &str = "Unreadable";
+const OVERLAP: &str = "PoliciesOverlap";
 
 pub(crate) fn statuses(memory: &mut Memory, sight: &Sight<'_>, picture: &Picture) -> Vec<Status> {
     let mut all = Vec::new();
     for class in sight.view.classes.values() {
-        all.push((("class", class.key.to_string()), Status::Class(of_class(memory, sight, class))));
+        all.push(Status::Class(of_class(memory, sight, class)));
     }
     let mut used = pools::used(sight);
     for pool in sight.view.pools.values() {
-        let Some(class) = sight.view.classes.get(&pool.class) else { continue };
-        let ready = readiness(memory, class);
-        let condition = match ready {
-            Ok(()) => condition(READY, Some(true), READY, "", sight.now),
-            Err((_, why)) => {
-                let why = format!("class `{}`: {why}", class.key);
-                condition(READY, Some(false), "NodeClassNotReady", &why, sight.now)
-            }
-        };
+        let Some(ready) = pool_ready(memory, sight, &pool.class) else { continue };
         let mut resources = used.remove(pool.name.as_str()).unwrap_or_default();
         let nodes = resources.remove(nodemolt_fit::pool::NODES);
         let nodes = nodes.map_or(0, |it| u64::try_from(it.ceil_units()).unwrap_or(0));
@@ -41,18 +37,25 @@ pub(crate) fn statuses(memory: &mut Memory, sight: &Sight<'_>, picture: &Picture
             generation: pool.generation,
             nodes,
             resources,
-            conditions: vec![condition],
+            conditions: vec![ready, pool_accepted(pool, sight.now)],
         };
-        all.push((("pool", pool.name.clone()), status));
+        all.push(status);
     }
     for room in picture.rooms.rooms() {
         let BudgetId::Disruption { name } = &room.id else { continue };
-        let conditions = vec![of_room(room, sight.now)];
-        let status =
-            Status::DisruptionBudget { name: name.clone(), room: Some(room.clone()), conditions };
-        all.push((("budget", name.clone()), status));
+        let subject = Subject::DisruptionBudget(name.clone());
+        let Some(Identity { uid, generation, .. }) = sight.view.subjects.get(&subject).cloned()
+        else {
+            continue;
+        };
+        let (name, conditions) = (name.clone(), vec![of_room(room, sight.now)]);
+        let room = room.clone();
+        all.push(Status::DisruptionBudget { name, uid, generation, room, conditions });
     }
+    all.extend(policies(sight));
+    all.extend(unreadable(sight));
     all.into_iter()
+        .map(|it| (place_of(&it), it))
         .filter_map(|(place, status)| {
             let status = match memory.told.get(&place) {
                 Some(before) => since_before(status, before),
@@ -70,6 +73,109 @@ pub(crate) fn place_of(status: &Status) -> (&'static str, String) {
         Status::Pool { name, .. } => ("pool", name.clone()),
         Status::DisruptionBudget { name, .. } => ("budget", name.clone()),
         Status::Policy { name, .. } => ("policy", name.clone()),
+        Status::Unreadable { subject, .. } => match subject {
+            Subject::Class(key) => ("class", key.to_string()),
+            Subject::Pool(name) => ("pool", name.clone()),
+            Subject::DisruptionBudget(name) => ("budget", name.clone()),
+            Subject::Policy(name) => ("policy", name.clone()),
+        },
+    }
+}
+
+/// Of those that could not be read. A budget is not among them: it has its room, of nothing.
+fn unreadable(sight: &Sight<'_>) -> Vec<Status> {
+    let view = sight.view;
+    let all = view.subjects.iter().filter_map(|(subject, identity)| {
+        let complaint = view.unreadable.get(&subject.object())?.first();
+        let why = complaint.map(ToString::to_string).unwrap_or_default();
+        let not = |kind| condition(kind, Some(false), UNREADABLE, &why, sight.now);
+        let conditions = match subject {
+            Subject::Class(_) => vec![not(READY), not(ACCEPTED)],
+            // Somebody else's pool is somebody else's to complain about.
+            Subject::Pool(_) => {
+                identity.class.as_ref().filter(|it| sight.ours(it))?;
+                vec![not(READY), not(ACCEPTED)]
+            }
+            Subject::Policy(_) => {
+                let why =
+                    format!("{why}; until it can be read no image is chosen and no node goes");
+                vec![condition(READY, Some(false), UNREADABLE, &why, sight.now)]
+            }
+            Subject::DisruptionBudget(_) => return None,
+        };
+        let Identity { uid, generation, .. } = identity.clone();
+        Some(Status::Unreadable { subject: subject.clone(), uid, generation, conditions })
+    });
+    all.collect()
+}
+
+fn policies(sight: &Sight<'_>) -> Vec<Status> {
+    let view = sight.view;
+    let all = view.policies.iter().filter_map(|(name, policy)| {
+        let subject = Subject::Policy(name.clone());
+        let Identity { uid, generation, .. } = view.subjects.get(&subject).cloned()?;
+        let selects = |it: &&Class| policy.rule.classes.matches(&it.ask.labels);
+        let classes: Vec<&Class> = view.classes.values().filter(selects).collect();
+        let rollout = policy.rollout.as_ref();
+        let wrong = rollout.and_then(|it| {
+            let concurrency = it.concurrency.as_ref().and_then(|it| it.as_ref().err());
+            let batch = it.batch_max.as_ref().and_then(|it| it.as_ref().err());
+            let windows = it.windows.as_ref().and_then(|it| it.as_ref().err());
+            concurrency.or(batch).or(windows)
+        });
+        let ready = match wrong {
+            Some(why) => {
+                let why = format!("it counts as zero: {}", why.0);
+                condition(READY, Some(false), UNREADABLE, &why, sight.now)
+            }
+            None if classes.is_empty() => {
+                let why = "its selector matches no class";
+                condition(READY, Some(false), "SelectsNothing", why, sight.now)
+            }
+            None => condition(READY, Some(true), READY, "", sight.now),
+        };
+        let overruled = rollout.and_then(|own| {
+            classes.iter().find_map(|class| {
+                let first = rules(sight, class).next()?.policy.clone();
+                (first != own.policy).then(|| (first, class.key.clone()))
+            })
+        });
+        let overlap = match overruled {
+            Some((first, class)) => {
+                let why = format!("class `{class}` follows the rollout of `{first}`");
+                condition(OVERLAP, Some(true), "SeveralPolicies", &why, sight.now)
+            }
+            None => condition(OVERLAP, Some(false), "OnePolicy", "", sight.now),
+        };
+        let (name, classes) = (name.clone(), classes.len() as u64);
+        let conditions = vec![ready, overlap];
+        Some(Status::Policy { name, uid, generation, classes, conditions })
+    });
+    all.collect()
+}
+
+/// `None` for a pool that somebody else looks after.
+fn pool_ready(memory: &Memory, sight: &Sight<'_>, key: &ClassKey) -> Option<Condition> {
+    let why = if let Some(class) = sight.view.classes.get(key) {
+        match readiness(memory, class) {
+            Ok(()) => return Some(condition(READY, Some(true), READY, "", sight.now)),
+            Err((_, why)) => format!("class `{key}`: {why}"),
+        }
+    } else {
+        let class = Subject::Class(key.clone());
+        sight.view.subjects.get(&class)?;
+        sight.view.why_unreadable(class.object().kind, &class.object().name)?
+    };
+    Some(condition(READY, Some(false), "NodeClassNotReady", &why, sight.now))
+}
+
+fn pool_accepted(pool: &Pool, now: Timestamp) -> Condition {
+    match pool.budgets.iter().find_map(|it| it.as_ref().err()) {
+        None => condition(ACCEPTED, Some(true), ACCEPTED, "", now),
+        Some(why) => {
+            let why = format!("its budgets count as zero: {}", why.0);
+            condition(ACCEPTED, Some(false), UNREADABLE, &why, now)
+        }
     }
 }
 
@@ -82,42 +188,27 @@ fn of_class(memory: &Memory, sight: &Sight<'_>, class: &Class) -> ClassStatus {
         Err((None, why)) => condition(READY, None, "NotKnownYet", &why, sight.now),
         Err((Some(reason), why)) => condition(READY, Some(false), reason, &why, sight.now),
     }];
-    let complaints = sight
-        .view
-        .unreadable
-        .iter()
-        .find(|(it, _)| it.kind == Kind::Class && it.name == class.key.name);
-    conditions.push(match complaints.and_then(|(_, it)| it.first()) {
-        None => condition("Accepted", Some(true), "Accepted", "", sight.now),
-        Some(it) => {
-            let why = format!("{}: {}", it.field, it.message);
-            condition("Accepted", Some(false), "Unreadable", &why, sight.now)
-        }
-    });
+    conditions.push(condition(ACCEPTED, Some(true), ACCEPTED, "", sight.now));
     let policies: Vec<&str> = rules(sight, class).map(|it| it.policy.as_str()).collect();
-    if let [first, _, ..] = policies.as_slice() {
+    conditions.push(if let [first, _, ..] = policies.as_slice() {
         let why = format!(
             "{} say how a rollout goes; `{first}` is followed",
             policies.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", ")
         );
-        conditions.push(condition(
-            "PoliciesOverlap",
-            Some(true),
-            "SeveralPolicies",
-            &why,
-            sight.now,
-        ));
-    }
+        condition(OVERLAP, Some(true), "SeveralPolicies", &why, sight.now)
+    } else {
+        condition(OVERLAP, Some(false), "OnePolicy", "", sight.now)
+    });
     ClassStatus {
         key: class.key.clone(),
         uid: class.uid.clone(),
         generation: class.generation,
-        images: resolution.map_or_else(Vec::new, |it| images(memory, class, it)),
-        subnets: network.map_or_else(Vec::new, |it| {
+        images: resolution.and_then(|it| images(memory, class, it)),
+        subnets: network.map(|it| {
             let all = it.subnets.iter();
             all.map(|it| (it.id.clone(), it.zone.clone(), it.zone_id.clone())).collect()
         }),
-        security_groups: network.map_or_else(Vec::new, |it| {
+        security_groups: network.map(|it| {
             it.security_groups.iter().map(|(id, name)| (id.clone(), name.clone())).collect()
         }),
         conditions,
@@ -126,11 +217,11 @@ fn of_class(memory: &Memory, sight: &Sight<'_>, class: &Class) -> ClassStatus {
 
 type Images = Vec<(nodemolt_core::image::ImageId, String, Vec<nodemolt_fit::Written>)>;
 
-fn images(memory: &Memory, class: &Class, resolution: &Resolution) -> Images {
-    let Some((_, machines)) = memory.types.get(&class.ask.family) else { return Vec::new() };
+fn images(memory: &Memory, class: &Class, resolution: &Resolution) -> Option<Images> {
+    let (_, machines) = memory.types.get(&class.ask.family)?;
     let written = |it: &nodemolt_fit::Requirements| it.written(&machines.vocabulary);
     let chosen = resolution.chosen.iter();
-    chosen.map(|it| (it.id.clone(), it.name.clone(), written(&it.requirements))).collect()
+    Some(chosen.map(|it| (it.id.clone(), it.name.clone(), written(&it.requirements))).collect())
 }
 
 /// Whether nodes of the class can be launched; if not, the reason unless it is not known, and why.
@@ -140,7 +231,7 @@ fn readiness(memory: &Memory, class: &Class) -> Result<(), (Option<&'static str>
     };
     let resolution = match &resolved.outcome {
         Ok(resolution) => resolution,
-        Err(why) => return Err((None, why.clone())),
+        Err(why) => return Err((None, why.to_string())),
     };
     if resolution.chosen.is_empty() {
         let why = match resolution.held.first() {
@@ -172,7 +263,7 @@ fn of_room(room: &budget::Room, now: Timestamp) -> Condition {
         }
         Some(budget::Condition::Unreadable(why)) => {
             let why = format!("it counts as zero: {}", why.0);
-            condition(READY, Some(false), "Unreadable", &why, now)
+            condition(READY, Some(false), UNREADABLE, &why, now)
         }
     }
 }
@@ -211,7 +302,8 @@ fn conditions(status: &Status) -> &[Condition] {
         Status::Class(it) => &it.conditions,
         Status::Pool { conditions, .. }
         | Status::DisruptionBudget { conditions, .. }
-        | Status::Policy { conditions, .. } => conditions,
+        | Status::Policy { conditions, .. }
+        | Status::Unreadable { conditions, .. } => conditions,
     }
 }
 
@@ -220,6 +312,7 @@ fn conditions_mut(status: &mut Status) -> &mut [Condition] {
         Status::Class(it) => &mut it.conditions,
         Status::Pool { conditions, .. }
         | Status::DisruptionBudget { conditions, .. }
-        | Status::Policy { conditions, .. } => conditions,
+        | Status::Policy { conditions, .. }
+        | Status::Unreadable { conditions, .. } => conditions,
     }
 }

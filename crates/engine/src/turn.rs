@@ -118,7 +118,7 @@ pub async fn turn(
             acts.push(intent, errand, CLUSTER_ALLOWED, voluntary);
         }
     }
-    for (intent, errand) in decision.abandoned {
+    for (intent, errand) in decision.abandoned.into_iter().chain(decision.rooms) {
         acts.push(intent, errand, CLUSTER_ALLOWED, false);
     }
     if pen.settle(cluster, &mut after_steps, &starts, cooldown_max).await {
@@ -167,6 +167,7 @@ fn disturbs(errand: &Errand) -> bool {
         | Errand::DeleteOld { .. } => true,
         Errand::Ask(_)
         | Errand::MakeClaim { .. }
+        | Errand::MakeRoom { .. }
         | Errand::Uncordon { .. }
         | Errand::DeleteSuccessor { .. }
         | Errand::Claim(_) => false,

@@ -8,6 +8,7 @@ use nodemolt_core::explain::explain;
 use nodemolt_core::replace::Phase;
 use nodemolt_engine::port::Leadership;
 use nodemolt_engine::record::Pause;
+use nodemolt_engine::{Done, Errand};
 use support::{NEW_IMAGE, OLD_IMAGE, World, errands};
 
 #[test]
@@ -133,4 +134,45 @@ fn a_lookup_that_fails_drifts_nobody() {
     let after = world.turn();
     assert!(turn.picture.plan.start.is_empty() && after.picture.plan.start.is_empty());
     assert!(!after.picture.drifts.values().any(Drift::drifted));
+}
+
+/// Who is pending, how much it asks for, whose pods were moved, after how long; and whether room is made.
+#[test]
+fn room_is_made_for_pods_that_we_moved_and_for_no_others() {
+    let cases = [
+        ("it fits nowhere", 3800, "uid-web", 61, true),
+        ("the scheduler has its chance first", 3800, "uid-web", 30, false),
+        ("it has room where it could go", 500, "uid-web", 61, false),
+        ("others were moved", 3800, "uid-other", 61, false),
+        ("no machine is as large", 100_000, "uid-web", 61, false),
+        ("that is long ago", 3800, "uid-web", 7 * 3600, false),
+    ];
+    for (what, cpu_millis, owner, after_seconds, made) in cases {
+        let mut world = World::new(2, 3, &[NEW_IMAGE]);
+        world.settle();
+        world.has_moved(owner, world.now);
+        world.add_pending("web-later", cpu_millis);
+        world.pass(after_seconds);
+        world.turn();
+        let turn = world.turn();
+        let rooms = errands(&turn).iter().filter(|it| *it == "make room").count();
+        assert_eq!(rooms, usize::from(made), "{what}: {:?}", errands(&turn));
+    }
+}
+
+#[test]
+fn room_that_was_made_is_not_made_again_before_it_is_seen() {
+    let mut world = World::new(2, 3, &[NEW_IMAGE]);
+    world.settle();
+    world.has_moved("uid-web", world.now);
+    world.add_pending("web-later", 3800);
+    world.pass(61);
+    let turn = world.turn();
+    let room = turn.acts.iter().find(|it| matches!(it.errand, Errand::MakeRoom { .. })).unwrap();
+    world.memory.done(room, Done::Made(Ok("uid-room".to_owned())), world.now);
+    // Another pod is first by now: the name of its room would be another one.
+    world.add_pending("web-a", 3800);
+    world.pass(2);
+    let turn = world.turn();
+    assert_eq!(errands(&turn), Vec::<String>::new());
 }

@@ -1,24 +1,36 @@
-//! How long does it take to pack the very pods that Karpenter has just packed?
+//! How long does it take to pack the very pods that Karpenter has just packed, and is either packing right?
 //!
 //! `cargo xtask bench pack` runs this beside Karpenter's own benchmark and gives it that benchmark's pods,
-//! one to a line, as `xtask/go/bench-pack` writes them.
+//! one to a line, and its answer, as `xtask/go/bench-pack` writes them. Both answers go to the checker of our
+//! tests, which shares no line with what packs.
 
+#[path = "../tests/pack/check.rs"]
+#[expect(clippy::unwrap_used, reason = "a broken answer should stop the benchmark")]
+mod check;
 #[path = "pack/recipe.rs"]
 #[expect(dead_code, reason = "the pods come from a file; only the pool is made here")]
 mod recipe;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nodemolt_fit::Quantity;
-use nodemolt_fit::pack::{Home, pack};
+use nodemolt_fit::pack::{Choice, Home, NewNode, Packing, Placed, Unplaced, Why, pack};
 use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm, Spread, Weighted};
+use nodemolt_fit::pool::Pool;
 use nodemolt_fit::requirement::{Operator, Written};
 use nodemolt_fit::selector::{NodeTerm, Selector};
+use nodemolt_fit::{Quantity, label};
+
+/// Which machine each new node turns out to be is rolled so often.
+const ROLLS: [usize; 3] = [0, 1, 5];
+/// So many faults are told.
+const TOLD: usize = 3;
 
 fn main() -> ExitCode {
-    let Some(path) = argument() else {
+    let mut arguments = arguments().into_iter();
+    let Some(path) = arguments.next() else {
         // `cargo bench` runs every program; this one has nothing to do alone.
         return ExitCode::SUCCESS;
     };
@@ -44,12 +56,36 @@ fn main() -> ExitCode {
         seconds(cpu),
         peak_mib().unwrap_or(0),
     );
+    let faults = check::faults(&pods, &[], &pools, &packing, &ROLLS);
+    tell("ours", &faults);
+    let Some(answer) = arguments.next() else { return ExitCode::SUCCESS };
+    let theirs = match read_answer(&answer, &pods, &pools[0]) {
+        Ok(theirs) => theirs,
+        Err(error) => {
+            eprintln!("cannot read the answer in `{answer}`: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    // Their order is not told: one is looked for. It counts how the worst of the rolls ends.
+    let mut faults = check::faults(&pods, &[], &pools, &theirs, &[]);
+    if faults.is_empty() {
+        let rolls = ROLLS.iter().map(|roll| check::stuck(&pods, &[], &pools, &theirs, *roll));
+        faults = rolls.max_by_key(Vec::len).unwrap_or_default();
+    }
+    tell("theirs", &faults);
     ExitCode::SUCCESS
 }
 
+fn tell(whose: &str, faults: &[String]) {
+    println!("checked whose={whose} faults={}", faults.len());
+    for fault in faults.iter().take(TOLD) {
+        println!("fault {whose}: {fault}");
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "a program beside the pure crate, not a part of it")]
-fn argument() -> Option<String> {
-    std::env::args().skip(1).find(|it| it != "--bench")
+fn arguments() -> Vec<String> {
+    std::env::args().skip(1).filter(|it| it != "--bench").collect()
 }
 
 fn seconds(time: Duration) -> String {
@@ -74,6 +110,82 @@ fn read(path: &str) -> Result<Vec<Pod>, String> {
             Ok(Pod::new(&namespace, &format!("pod-{at:06}"), &Arc::new(demand)))
         })
         .collect()
+}
+
+/// Karpenter's packing in our words. A claim carries the instance types that remain, beside what it requires.
+#[expect(clippy::disallowed_methods, reason = "a program beside the pure crate, not a part of it")]
+fn read_answer(path: &str, pods: &[Pod], pool: &Pool) -> Result<Packing, String> {
+    let text = std::fs::read_to_string(path).map_err(|it| it.to_string())?;
+    let mut lines = text.lines();
+    let queue = lines.next().and_then(|it| it.strip_prefix("queue=")).ok_or("no queue")?;
+    let mut packing = Packing::default();
+    let mut homes: BTreeMap<usize, usize> = BTreeMap::new();
+    for (at, line) in lines.enumerate() {
+        let (node, own) =
+            new_node(line, pods, pool).ok_or_else(|| format!("line {}: `{line}`", at + 2))?;
+        homes.extend(own.into_iter().map(|it| (it, at)));
+        packing.new_nodes.push(node);
+    }
+    for number in queue.split('|') {
+        let number: usize = number.parse().map_err(|_| format!("`{number}` is no number"))?;
+        let pod = pods.get(number).ok_or_else(|| format!("there is no pod {number}"))?.id();
+        match homes.get(&number) {
+            Some(at) => {
+                let home = Home::New(*at);
+                packing.placed.push(Placed { pod, home, relaxed: Vec::new() });
+            }
+            None => {
+                let why = Why::NoPlace { nearest: None };
+                packing.unplaced.push(Unplaced { pod, why });
+            }
+        }
+    }
+    Ok(packing)
+}
+
+fn new_node(line: &str, pods: &[Pod], pool: &Pool) -> Option<(NewNode, Vec<usize>)> {
+    let mut own: Vec<usize> = Vec::new();
+    let (mut requirements, mut names) = (Vec::new(), Vec::new());
+    for word in line.split(' ') {
+        let (name, value) = word.split_once('=')?;
+        match name {
+            "pods" => own = value.split('|').map(|it| it.parse().ok()).collect::<Option<_>>()?,
+            "types" => names = value.split('|').map(str::to_owned).collect(),
+            "require" => {
+                let (key, rest) = value.split_once(':')?;
+                let (operator, values) = rest.split_once(':')?;
+                requirements.push(Written {
+                    key: key.to_owned(),
+                    operator: operator.parse().ok()?,
+                    values: values.split('|').map(str::to_owned).collect(),
+                    min_values: None,
+                });
+            }
+            _ => return None,
+        }
+    }
+    let price = |name: &str| {
+        let machine = pool.machines.iter().find(|it| it.name == name)?;
+        machine.offerings.iter().filter_map(|it| it.price).min()
+    };
+    let mut machines: Vec<Choice> =
+        names.iter().map(|name| Choice { machine: name.clone(), price: price(name) }).collect();
+    machines.sort_by_key(|it| (it.price.is_none(), it.price));
+    requirements.retain(|it| it.key != label::INSTANCE_TYPE);
+    requirements.push(Written {
+        key: label::INSTANCE_TYPE.to_owned(),
+        operator: Operator::In,
+        values: names,
+        min_values: None,
+    });
+    let node = NewNode {
+        pool: pool.name.clone(),
+        pods: own.iter().map(|at| Some(pods.get(*at)?.id())).collect::<Option<_>>()?,
+        machines: Arc::new(machines),
+        requirements: Arc::new(requirements),
+        requests: BTreeMap::new(),
+    };
+    Some((node, own))
 }
 
 fn demand(line: &str) -> Option<Demand> {

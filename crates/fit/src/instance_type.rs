@@ -74,6 +74,10 @@ pub struct Ebs {
     pub max_mbps: Option<u64>,
     /// `required`, `supported` or `unsupported`.
     pub nvme: Option<String>,
+    /// How many volumes can be attached, those of the machine itself included.
+    pub attachments_max: Option<u32>,
+    /// `shared`, if network interfaces beyond the first take from that number, else `dedicated`.
+    pub attachments_share: Option<String>,
 }
 
 /// The disks inside the machine. Old types have some that are not `NVMe`.

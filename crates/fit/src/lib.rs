@@ -10,6 +10,7 @@ pub mod types;
 pub mod prices;
 pub mod type_labels;
 pub mod capacity;
+pub mod attachments;
 mod nearest;
 pub mod vocabulary;
 pub mod requirement;

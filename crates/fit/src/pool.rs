@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use crate::{
     Family, Types,
+    attachments::volume_limits,
     capacity::{Amounts, NodeSettings, offer},
     label,
     pod::Pod,
@@ -100,7 +101,7 @@ pub fn machines(
                 labels: labels.collect(),
                 capacity: node.capacity,
                 allocatable: node.allocatable,
-                volume_limits: BTreeMap::new(),
+                volume_limits: volume_limits(it, settings),
                 offerings,
             }
         })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nodemolt_fit::node::Node;
-use nodemolt_fit::pack::{Home, Packing, Preference, Why, pack};
+use nodemolt_fit::pack::{Home, Obstacle, Packing, Preference, Why, pack};
 use nodemolt_fit::pod::{
     Demand, HostPort, InitContainer, Namespace, Pod, PodTerm, Spread, Volume, Weighted, requests,
 };
@@ -494,4 +494,47 @@ fn a_node_that_exists_is_used_as_the_scheduler_would_use_it() {
     let spreading = Demand { spread: vec![spread(label::ZONE)], ..demand("cpu=1") };
     let packing = pack(&pods(spreading, 3), &nodes, &[three_zones()]);
     assert_eq!(on(&packing), ["n1", "n2", "new 0"]);
+}
+
+fn daemon(selector: &[(&str, &str)]) -> Pod {
+    let demand = Demand {
+        labels: labels(&[("app", "agent")]),
+        node_selector: labels(selector),
+        ..Demand::default()
+    };
+    Pod::new(&Arc::new(Namespace::named("shop")), "agent", &Arc::new(demand))
+}
+
+#[test]
+fn who_must_be_near_a_daemon_gets_a_node_that_brings_it_along() {
+    for key in [label::HOSTNAME, label::ZONE] {
+        let near = Demand { affinity: vec![term(key, "agent")], ..demand("cpu=500m") };
+        let everywhere = Pool { daemons: vec![daemon(&[])], ..three_zones() };
+        let packing = pack(&pods(near.clone(), 4), &[], std::slice::from_ref(&everywhere));
+        assert_eq!(on(&packing), ["new 0"; 4], "{key}: {:?}", packing.unplaced);
+
+        // Only the large one gets the daemon, so it must be that.
+        let selector = [(label::INSTANCE_TYPE, "large")];
+        let on_large = Pool { daemons: vec![daemon(&selector)], ..three_zones() };
+        let packing = pack(&pods(near.clone(), 1), &[], &[on_large]);
+        let machines: Vec<&str> =
+            packing.new_nodes[0].machines.iter().map(|it| it.machine.as_str()).collect();
+        assert_eq!(machines, ["large"], "{key}");
+
+        // And where nobody like that comes, it has no place.
+        let packing = pack(&pods(near, 1), &[], &[three_zones()]);
+        assert_eq!(packing.placed.len(), 0, "{key}");
+    }
+}
+
+#[test]
+fn too_few_kinds_of_machines_are_said_to_be_that() {
+    let mut kinds = written(label::INSTANCE_TYPE, Operator::Exists, &[]);
+    kinds.min_values = Some(2);
+    let pool = Pool { requirements: vec![kinds], ..three_zones() };
+    // The small one has no room, so that one kind remains.
+    let packing = pack(&pods(demand("cpu=3"), 1), &[], &[pool]);
+    let Why::NoPlace { nearest: Some(miss) } = &packing.unplaced[0].why else { panic!() };
+    let key = label::INSTANCE_TYPE.to_owned();
+    assert_eq!(miss.obstacles, [Obstacle::MinValues { key, have: 1, need: 2 }]);
 }

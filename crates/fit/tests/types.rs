@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 const MOTO_VERSION: &str = "5.2.5";
 const WHEEL_SHA256: &str = "eef62cdcf3bfe73e0863743511ba042dfaba04ba3d5ecdcb896a196c693ad528";
-const BODY_SHA256: &str = "3f6bb980437a9d911b8e04ede7917530934dd7128f6e79b219a59e6b7a5b139e";
+const BODY_SHA256: &str = "ad5be617c32fed0d6a01be569142cfa118b179ca959b573bcf21717037b8fa16";
 const COUNT: usize = 1395;
 
 fn shipped(name: &str) -> &'static InstanceType {

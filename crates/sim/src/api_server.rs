@@ -138,11 +138,11 @@ impl ApiServer {
         let kind = kind_of(request.resource).ok_or_else(refuse::no_such_resource)?;
         let call = Call { by, now, kind, resource: request.resource, request };
         call.check_place()?;
-        let mut items = Vec::new();
+        let mut items = None;
         let (code, body) = match (request.verb, request.subresource) {
             (Verb::Get, _) => (200, self.asked_for(&call)?),
             (Verb::List, None) => {
-                items = self.listed(&call);
+                items = Some(self.listed(&call));
                 (200, self.list_of(&call))
             }
             (Verb::Create, None) => (201, self.create(&call)?),

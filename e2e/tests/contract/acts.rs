@@ -7,20 +7,26 @@ use std::fmt::Debug;
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_cluster::Adapter;
 use nodemolt_cluster::resources::{
-    CLAIM, NAMESPACE as NAMESPACES, NODE, PDB, POD, POOL, REPLACEMENT,
+    CLAIM, DISRUPTION_BUDGET, IMAGE, KARPENTER_CLASS, NAMESPACE as NAMESPACES, NODE, OWN_CLASS,
+    PDB, POD, POLICY, POOL, REPLACEMENT,
 };
-use nodemolt_cluster::transport::{Refusal, Request, Resource, Subresource, Transport, Verb};
-use nodemolt_core::budget::{Closed, GrantKind};
+use nodemolt_cluster::transport::{
+    Answer, Heard, Refusal, Request, Resource, Subresource, Transport, Verb,
+};
+use nodemolt_core::budget::{
+    self, Amount, Closed, DisruptionBudget, GrantKind, Grants, Keep, Limits, Member, Room,
+    Standing, Unavailable,
+};
 use nodemolt_core::catalog::{Appeared, Because, Withdrawn};
 use nodemolt_core::drain::{AtLimit, PodId};
 use nodemolt_core::node::Stamp;
 use nodemolt_core::replace::{Cause, Old, Order, Phase, Replacement, Successor};
 use nodemolt_core::seen::{
-    Attempt, Choice, ClassKey, FrozenRequest, MachineId, Remembered, Revision, Stage,
+    Attempt, Choice, ClassKey, FrozenRequest, MachineId, Remembered, Revision, Stage, Subject,
 };
 use nodemolt_engine::port::{
-    ClaimState, Cluster as _, ClusterError, Condition, NewClaim, NewMemory, NewNodeState, Object,
-    Status,
+    ClaimState, ClassStatus, Cluster as _, ClusterError, Condition, NewClaim, NewMemory,
+    NewNodeState, Object, Status,
 };
 use nodemolt_engine::record::{DrainRecord, Granted, Ledger, Lock, Recorded, Told};
 use nodemolt_fit::taint::{Effect, Taint};
@@ -28,6 +34,7 @@ use nodemolt_fit::{Operator, Written};
 use serde_json::{Value, json};
 
 use crate::pair::{GOING, NAMESPACE};
+use crate::same::{self, COMPARED};
 
 const NOBODY: &str = "00000000-0000-4000-8000-00000000dead";
 
@@ -62,6 +69,7 @@ pub(crate) enum Act {
     MakePod(u8, bool, bool),
     RunPod(u8, bool),
     FinishPod(u8),
+    FailPod(u8),
     KillPod(u8),
     Evict(u8, Which),
     EvictInGoing(u8),
@@ -79,9 +87,93 @@ pub(crate) enum Act {
     Remember(u8, u8),
     Lead(u8, i64),
     TellPool(bool, u8),
+    MakeSubject(Of),
+    /// People write something else.
+    TouchSubject(Of),
+    /// What we found out of it as it is now, or as it was; more of it by and by.
+    TellSubject(Of, bool, u8),
+    /// That it cannot be read.
+    Complain(Of, bool),
+    /// What eyes show of everything.
+    View,
+}
+
+/// What people read a status on, beside pools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    OwnClass,
+    KarpenterClass,
+    DisruptionBudget,
+    Policy,
+}
+
+impl Of {
+    pub(crate) const ALL: [Self; 4] =
+        [Self::OwnClass, Self::KarpenterClass, Self::DisruptionBudget, Self::Policy];
+
+    fn resource(self) -> Resource {
+        match self {
+            Self::OwnClass => OWN_CLASS,
+            Self::KarpenterClass => KARPENTER_CLASS,
+            Self::DisruptionBudget => DISRUPTION_BUDGET,
+            Self::Policy => POLICY,
+        }
+    }
+
+    fn subject(self, name: &str) -> Subject {
+        let name = name.to_owned();
+        match self {
+            Self::OwnClass | Self::KarpenterClass => {
+                Subject::Class(ClassKey { group: self.resource().group.to_owned(), name })
+            }
+            Self::DisruptionBudget => Subject::DisruptionBudget(name),
+            Self::Policy => Subject::Policy(name),
+        }
+    }
 }
 
 impl Act {
+    /// The method of the port that it calls; `None` for what a person or a controller does.
+    pub(crate) fn method(self) -> Option<&'static str> {
+        Some(match self {
+            Self::MakeClaim(..) => "create_claim",
+            Self::Attempt(..) => "record_attempt",
+            Self::TellClaim(..) => "write_claim",
+            Self::EndClaim(..) => "delete_claim",
+            Self::ReleaseClaim(..) => "release_claim",
+            Self::Register(..) => "register_node",
+            Self::Cordon(..) => "cordon",
+            Self::Uncordon(..) => "uncordon",
+            Self::EndNode(..) => "delete_node",
+            Self::ReleaseNode(..) => "release_node",
+            Self::Evict(..) | Self::EvictInGoing(_) => "evict",
+            Self::EndPod(..) => "delete_pod",
+            Self::Record(..) => "write_replacement",
+            Self::Forget(..) => "delete_replacement",
+            Self::Records => "records",
+            Self::Ledger(_) => "write_ledger",
+            Self::Remember(..) => "remember",
+            Self::Lead(..) => "lead",
+            Self::TellPool(..) | Self::TellSubject(..) | Self::Complain(..) => "write_status",
+            Self::View => "view",
+            Self::MakePool
+            | Self::MakeNode(_)
+            | Self::TouchNode(_)
+            | Self::MakePod(..)
+            | Self::RunPod(..)
+            | Self::FinishPod(_)
+            | Self::FailPod(_)
+            | Self::KillPod(_)
+            | Self::MakePdb(..)
+            | Self::JudgePdb(..)
+            | Self::FloodPdb(_)
+            | Self::TouchPdb(_)
+            | Self::DropPdb(_)
+            | Self::MakeSubject(_)
+            | Self::TouchSubject(_) => return None,
+        })
+    }
+
     /// Whether it touches what all share.
     pub(crate) fn of_all(self) -> bool {
         matches!(self, Self::Ledger(_) | Self::Records)
@@ -271,6 +363,9 @@ impl<'a, T: Transport> Side<'a, T> {
             Act::FinishPod(number) => {
                 self.status(POD, &self.name('p', number), json!({"phase": "Succeeded"})).await
             }
+            Act::FailPod(number) => {
+                self.status(POD, &self.name('p', number), json!({"phase": "Failed"})).await
+            }
             Act::KillPod(number) => {
                 let now = json!({"apiVersion": "v1", "kind": "DeleteOptions",
                     "gracePeriodSeconds": 0});
@@ -352,7 +447,52 @@ impl<'a, T: Transport> Side<'a, T> {
                 };
                 say(&self.adapter.write_status(&status).await)
             }
+            Act::MakeSubject(of) => {
+                let name = self.name('s', 0);
+                self.make(of.resource(), &name, subject(of, &name)).await
+            }
+            Act::TouchSubject(of) => {
+                let change = match of {
+                    Of::OwnClass | Of::KarpenterClass => json!({"spec": {"role": "others"}}),
+                    Of::DisruptionBudget => json!({"spec": {"maxUnavailable": 2}}),
+                    Of::Policy => json!({"spec": {"minimumAge": "9d"}}),
+                };
+                self.change(of.resource(), &self.name('s', 0), change).await
+            }
+            Act::TellSubject(of, current, how) => {
+                let (uid, generation) = self.identity(of, current).await;
+                let status = subject_status(of, &self.name('s', 0), uid, generation, how);
+                say(&self.adapter.write_status(&status).await)
+            }
+            Act::Complain(of, current) => {
+                let (uid, generation) = self.identity(of, current).await;
+                let subject = of.subject(&self.name('s', 0));
+                let conditions = vec![condition("Ready", false), condition("Accepted", false)];
+                let status = Status::Unreadable { subject, uid, generation, conditions };
+                say(&self.adapter.write_status(&status).await)
+            }
+            Act::View => self.view().await,
         }
+    }
+
+    /// Of what people read a status on: as it is now, or one version later.
+    async fn identity(&self, of: Of, current: bool) -> (String, i64) {
+        let found = self.find(of.resource(), &self.name('s', 0)).await.unwrap_or_default();
+        let generation = found["metadata"]["generation"].as_i64().unwrap_or_default();
+        let uid = found["metadata"]["uid"].as_str().unwrap_or(NOBODY).to_owned();
+        (uid, if current { generation } else { generation + 1 })
+    }
+
+    /// What the port shows to whoever was told everything, by whole lists.
+    async fn view(&self) -> String {
+        let eyes = Adapter::new(self.transport);
+        for resource in COMPARED {
+            let listed = self.transport.send(&of(Verb::List, resource, None, None, None)).await;
+            let (objects, _) = listed.and_then(Answer::whole_list).unwrap();
+            eyes.hear(resource, &Heard::Listed(objects), Timestamp::now());
+        }
+        let view = eyes.view();
+        same::shown(&view, &self.prefix).join("; ")
     }
 
     async fn record(&self, number: u8, which: Which, how: u8) -> String {
@@ -419,11 +559,11 @@ impl<'a, T: Transport> Side<'a, T> {
         let image = format!("ami-{}{number:09}", self.prefix).parse().unwrap();
         let at = Timestamp::from_second(1_790_000_000).unwrap();
         let name = format!("{image}");
-        let found = self.find(nodemolt_cluster::resources::IMAGE, &name).await;
+        let found = self.find(IMAGE, &name).await;
         let eyes = Adapter::new(());
         if let Some(found) = found {
-            let heard = nodemolt_cluster::transport::Heard::Applied(found);
-            eyes.hear(nodemolt_cluster::resources::IMAGE, &heard, at);
+            let heard = Heard::Applied(found);
+            eyes.hear(IMAGE, &heard, at);
         }
         let known: Option<Remembered> = eyes.seen().images.get(&image).cloned();
         let known = if how == 4 { None } else { known };
@@ -513,6 +653,99 @@ fn pool(name: &str) -> Value {
             "requirements": [],
         }}},
     })
+}
+
+fn subject(of: Of, name: &str) -> Value {
+    let Resource { group, version, kind, .. } = of.resource();
+    let spec = match of {
+        Of::OwnClass | Of::KarpenterClass => {
+            let terms = json!([{"tags": {"discovery": "blue"}}]);
+            json!({"amiSelectorTerms": [{"alias": "al2023@latest"}], "role": "nodes",
+                "subnetSelectorTerms": terms, "securityGroupSelectorTerms": terms})
+        }
+        Of::DisruptionBudget => {
+            json!({"labelSelectors": [{"team": "web"}], "maxUnavailable": 1})
+        }
+        Of::Policy => {
+            let selector = json!({"matchLabels": {"team": "web"}});
+            json!({"classSelector": selector, "minimumAge": "7d", "rollout": {"concurrency": 2}})
+        }
+    };
+    let api_version = format!("{group}/{version}");
+    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec})
+}
+
+fn subject_status(of: Of, name: &str, uid: String, generation: i64, how: u8) -> Status {
+    let conditions = vec![
+        condition("Ready", how.is_multiple_of(2)),
+        condition("PoliciesOverlap", !how.is_multiple_of(2)),
+    ];
+    let name = name.to_owned();
+    match of {
+        Of::OwnClass | Of::KarpenterClass => {
+            let group = of.resource().group.to_owned();
+            Status::Class(class_status(ClassKey { group, name }, uid, generation, how, conditions))
+        }
+        Of::DisruptionBudget => {
+            Status::DisruptionBudget { room: room(how), name, uid, generation, conditions }
+        }
+        Of::Policy => Status::Policy { name, uid, generation, classes: how.into(), conditions },
+    }
+}
+
+/// Nothing is known at first; then something; then that there is nothing.
+fn class_status(
+    key: ClassKey,
+    uid: String,
+    generation: i64,
+    how: u8,
+    conditions: Vec<Condition>,
+) -> ClassStatus {
+    let requirement = Written {
+        key: "kubernetes.io/arch".to_owned(),
+        operator: Operator::In,
+        values: vec!["amd64".to_owned()],
+        min_values: None,
+    };
+    let id = "ami-0123456789abcdef0".parse().unwrap();
+    let images = vec![(id, "an-image".to_owned(), vec![requirement])];
+    let subnets = vec![
+        ("subnet-1".to_owned(), "eu-central-1a".to_owned(), Some("euc1-az2".to_owned())),
+        ("subnet-2".to_owned(), "eu-central-1b".to_owned(), None),
+    ];
+    let groups = vec![("sg-1".to_owned(), Some("nodes".to_owned())), ("sg-2".to_owned(), None)];
+    ClassStatus {
+        key,
+        uid,
+        generation,
+        images: (how > 0).then(|| if how > 2 { Vec::new() } else { images }),
+        subnets: (how > 1).then(|| if how > 2 { Vec::new() } else { subnets }),
+        security_groups: (how > 1).then(|| if how > 2 { Vec::new() } else { groups }),
+        conditions,
+    }
+}
+
+/// A budget of two over four nodes, of which so many cannot be counted on.
+fn room(unavailable: u8) -> Room {
+    let budget = DisruptionBudget {
+        name: "b".to_owned(),
+        selectors: vec![BTreeMap::new()],
+        keep: Ok(Keep::MaxUnavailable(Amount::Count(2))),
+        gates_controller: true,
+        gates_people: false,
+    };
+    let members = (0..4).map(|it| {
+        let gone = Standing::Unavailable(Unavailable::NotReady);
+        let standing = if it < unavailable { gone } else { Standing::Available };
+        let labels = BTreeMap::new();
+        (format!("node-{it}"), Member { pool: None, class: None, labels, cpu_millis: 0, standing })
+    });
+    let members: BTreeMap<String, Member> = members.collect();
+    let limits = Limits { disruption_budgets: vec![budget], ..Limits::default() };
+    let named = members.iter().map(|(name, it)| (name.as_str(), it));
+    let now = Timestamp::UNIX_EPOCH;
+    let measured = budget::measure(named, &limits, &Grants::default(), budget::Act::Replace, now);
+    measured.rooms()[0].clone()
 }
 
 fn node(name: &str, number: u8) -> Value {

@@ -11,7 +11,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use nodemolt_cluster::Adapter;
 use nodemolt_cluster::live::Live;
 use nodemolt_cluster::resources::WATCHED;
-use nodemolt_cluster::transport::{Answer, Heard, Refusal, Request, Transport};
+use nodemolt_cluster::transport::{Answer, Heard, Refusal, Request, Resource, Transport};
 use nodemolt_rig::{Parts, Rig};
 use nodemolt_sim::api_server::{ApiServer, What};
 use nodemolt_sim::trace::{Actor, Trace};
@@ -39,7 +39,7 @@ impl Transport for Simulated {
 }
 
 /// By kind and name: what a watch told, as `ADDED` and so on.
-type Told = BTreeMap<(&'static str, String), Vec<(What, Value)>>;
+type Told = BTreeMap<(Resource, String), Vec<(What, Value)>>;
 
 pub(crate) struct Pair {
     _rig: Rig,
@@ -104,7 +104,7 @@ impl Pair {
                         Heard::Deleted(object) => (What::Deleted, object),
                         Heard::Listed(_) | Heard::Current => return,
                     };
-                    let key = (resource.plural, name(&object));
+                    let key = (resource, name(&object));
                     told.borrow_mut().entry(key).or_default().push((what, object));
                 })
                 .await;
@@ -175,7 +175,7 @@ impl Pair {
                         What::Deleted => Heard::Deleted(object.clone()),
                     };
                     eyes.hear(resource, &heard, Timestamp::now());
-                    let key = (resource.plural, name(&object));
+                    let key = (resource, name(&object));
                     expected.entry(key).or_default().push((change.what, object));
                 }
             }
@@ -196,9 +196,9 @@ impl Pair {
                 // Images are called after their ids.
                 let begin = [prefix.to_owned(), format!("ami-{prefix}")];
                 let ours = begin.iter().flat_map(|begin| {
-                    let from = told.range((resource.plural, begin.clone())..);
-                    from.take_while(|((plural, name), _)| {
-                        *plural == resource.plural && name.starts_with(begin.as_str())
+                    let from = told.range((resource, begin.clone())..);
+                    from.take_while(|((of, name), _)| {
+                        *of == resource && name.starts_with(begin.as_str())
                     })
                 });
                 ours.flat_map(|(_, it)| it)

@@ -3,7 +3,7 @@
 use futures_util::{StreamExt as _, stream};
 use tokio::task::LocalSet;
 
-use crate::acts::{Act, Which};
+use crate::acts::{Act, Of, Which};
 use crate::pair::Pair;
 
 const SEQUENCES: u32 = 500;
@@ -66,6 +66,10 @@ impl Dice {
         u8::try_from(self.below(end)).unwrap()
     }
 
+    fn of(&mut self) -> Of {
+        Of::ALL[usize::from(self.small(4))]
+    }
+
     fn which(&mut self) -> Which {
         match self.below(6) {
             0 => Which::AsMade,
@@ -85,7 +89,7 @@ fn sequence(seed: u32) -> Vec<Act> {
     let length = ACTS_MIN + dice.below(10);
     while (acts.len() as u64) < length {
         let (number, which) = (dice.small(2), dice.which());
-        acts.push(match dice.below(34) {
+        acts.push(match dice.below(37) {
             0 | 1 => Act::MakeClaim(number),
             2 => Act::Attempt(number, which, 1 + dice.small(3)),
             3 | 4 => Act::TellClaim(number, which, dice.small(3)),
@@ -100,7 +104,8 @@ fn sequence(seed: u32) -> Vec<Act> {
             14 => Act::ReleaseNode(number, which),
             15 | 16 => Act::MakePod(number, dice.below(4) > 0, dice.below(4) > 0),
             17 | 18 => Act::RunPod(number, dice.below(3) > 0),
-            19 => Act::FinishPod(number),
+            19 if number == 0 => Act::FinishPod(number),
+            19 => Act::FailPod(number),
             20 => Act::KillPod(number),
             // Of one that is pending the real server says so only after ten seconds: there is a named case.
             21 | 22 => Act::Evict(number, if which == Which::Another { Which::Now } else { which }),
@@ -122,6 +127,13 @@ fn sequence(seed: u32) -> Vec<Act> {
             30 => Act::Ledger(dice.small(7)),
             31 => Act::Remember(number, dice.small(5)),
             32 => Act::Lead(number, i64::from(dice.small(60))),
+            33 => Act::MakeSubject(dice.of()),
+            34 => match dice.below(4) {
+                0 => Act::TouchSubject(dice.of()),
+                1 => Act::Complain(dice.of(), dice.below(4) > 0),
+                _ => Act::TellSubject(dice.of(), dice.below(4) > 0, dice.small(4)),
+            },
+            35 => Act::TellSubject(dice.of(), dice.below(4) > 0, dice.small(4)),
             _ => Act::TellPool(dice.below(4) > 0, dice.small(4)),
         });
     }

@@ -1,12 +1,27 @@
 //! What of an answer, of an object and of a view must be the same on two servers?
 
-use nodemolt_cluster::resources::{CLAIM, IMAGE, NODE, PDB, POD, POOL, REPLACEMENT};
+use nodemolt_cluster::resources::{
+    CLAIM, DISRUPTION_BUDGET, IMAGE, KARPENTER_CLASS, NODE, OWN_CLASS, PDB, POD, POLICY, POOL,
+    REPLACEMENT,
+};
 use nodemolt_cluster::transport::Resource;
 use nodemolt_core::seen::View;
 use serde_json::{Map, Value, json};
 
 /// The kinds whose objects are compared.
-pub(crate) const COMPARED: [Resource; 7] = [CLAIM, NODE, POD, PDB, POOL, IMAGE, REPLACEMENT];
+pub(crate) const COMPARED: [Resource; 11] = [
+    CLAIM,
+    NODE,
+    POD,
+    PDB,
+    POOL,
+    IMAGE,
+    REPLACEMENT,
+    OWN_CLASS,
+    KARPENTER_CLASS,
+    DISRUPTION_BUDGET,
+    POLICY,
+];
 
 /// Words without UIDs, times and revisions.
 pub(crate) fn words(text: &str) -> String {
@@ -97,6 +112,12 @@ pub(crate) fn shown(view: &View, prefix: &str) -> Vec<String> {
     let images = view.images.values().filter(|it| ours(&it.image.to_string()));
     all.extend(images.map(|it| format!("{it:?}")));
     all.extend(view.pdbs.values().filter(|it| ours(&it.name)).map(|it| format!("{it:?}")));
+    all.extend(view.classes.values().filter(|it| ours(&it.key.name)).map(|it| format!("{it:?}")));
+    all.extend(view.budgets.values().filter(|it| ours(&it.name)).map(|it| format!("{it:?}")));
+    let policies = view.policies.iter().filter(|(name, _)| ours(name));
+    all.extend(policies.map(|it| format!("{it:?}")));
+    let subjects = view.subjects.iter().filter(|(it, _)| ours(&it.object().name));
+    all.extend(subjects.map(|it| format!("{it:?}")));
     all.extend(view.unreadable.iter().filter(|(it, _)| ours(&it.name)).map(|it| format!("{it:?}")));
     all.iter().map(|it| words(it)).collect()
 }

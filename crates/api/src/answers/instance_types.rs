@@ -163,6 +163,8 @@ fn read_ebs(ebs: &Member<'_>) -> Reading<Ebs> {
         baseline_mbps: optimised.at("BaselineBandwidthInMbps")?.maybe(Member::number)?,
         max_mbps: optimised.at("MaximumBandwidthInMbps")?.maybe(Member::number)?,
         nvme: ebs.at("NvmeSupport")?.maybe(Member::text)?,
+        attachments_max: ebs.at("MaximumEbsAttachments")?.maybe(Member::number)?,
+        attachments_share: ebs.at("AttachmentLimitType")?.maybe(Member::text)?,
     })
 }
 

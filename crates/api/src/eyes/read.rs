@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use nodemolt_core::drain::{Protection, protection};
-use nodemolt_core::seen::{Complaint, MachineId, Revision, UPGRADE_ANNOTATION};
+use nodemolt_core::seen::{ClassKey, Complaint, Identity, MachineId, Revision, UPGRADE_ANNOTATION};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -25,6 +25,19 @@ pub(super) fn decode<T: DeserializeOwned>(object: &Value) -> Result<T, Broken> {
         };
         vec![told]
     })
+}
+
+/// Which object it is. Of the object as it came: it may be one that cannot be read.
+pub(super) fn identity(object: &Value) -> Identity {
+    let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+    let meta = &object["metadata"];
+    let class = &object["spec"]["template"]["spec"]["nodeClassRef"];
+    let class = ClassKey { group: text(&class["group"]), name: text(&class["name"]) };
+    Identity {
+        uid: text(&meta["uid"]),
+        generation: meta["generation"].as_i64().unwrap_or_default(),
+        class: Some(class).filter(|it| !it.name.is_empty()),
+    }
 }
 
 /// Only errors keep an object out.

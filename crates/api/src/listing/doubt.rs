@@ -107,6 +107,21 @@ impl Doubts {
                 }
             }
         }
+        for spread in demand.spread.iter().filter(|it| it.required) {
+            let counted = spread.selector.with_own(&spread.match_label_keys, &[], &demand.labels);
+            let theirs = |it: &&Daemon| {
+                it.namespace.name == pod.namespace.name
+                    && !counted.asks_nothing()
+                    && counted.selects(&it.demand.labels)
+            };
+            for daemon in self.daemons.iter().filter(theirs) {
+                what.push(format!(
+                    "the pods of the DaemonSet {}, which its spread over {} counts, on nodes that are still to come",
+                    quoted(&daemon.name),
+                    spread.topology_key
+                ));
+            }
+        }
         what
     }
 

@@ -7,9 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Pod as WirePod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use super::{CRON_JOB, Copies, DAEMON_SET, Listing, TEMPLATE_HASH, Workload, name, namespace};
+use super::{
+    CRON_JOB, Copies, DAEMON_SET, Listing, ROLLOUT, ROLLOUT_HASH, TEMPLATE_HASH, Workload, name,
+    namespace,
+};
 
-const REVISION: &str = "deployment.kubernetes.io/revision";
+const REVISIONS: [&str; 2] = ["deployment.kubernetes.io/revision", "rollout.argoproj.io/revision"];
 const JOB: &str = "Job";
 
 type Key<'l> = (&'l str, &'l str, &'l str);
@@ -89,8 +92,11 @@ impl<'l> Owners<'l> {
         }
         let above = match direct {
             Some(set) => controller(&set.meta).and_then(|it| find(&it.kind, &it.name)),
-            // `web-5d4f8c7b9` is made by the Deployment `web`.
-            None => owner.name.rsplit_once('-').and_then(|(it, _)| find("Deployment", it)),
+            // `web-5d4f8c7b9` is made by the Deployment `web`, or by the Rollout of that name.
+            None => owner
+                .name
+                .rsplit_once('-')
+                .and_then(|(it, _)| find("Deployment", it).or_else(|| find(ROLLOUT, it))),
         };
         above.or(direct)
     }
@@ -123,19 +129,21 @@ impl<'l> Owners<'l> {
         self.nodes.get(&key(workload)).cloned().unwrap_or_default()
     }
 
-    /// The label that tells the newest pods of a `Deployment` from older ones, if it is known.
-    pub(super) fn template_hash(&self, workload: &'l Workload) -> Option<&'l str> {
+    /// The label that tells the newest pods of a `Deployment` from older ones, if it is known: key and value.
+    pub(super) fn template_hash(&self, workload: &'l Workload) -> Option<(&'static str, &'l str)> {
         let sets = self.listing.workloads.iter().map(|it| &it.value);
         let theirs = sets.filter(|it| {
             it.kind == "ReplicaSet"
                 && self.of(&it.meta).is_some_and(|it| std::ptr::eq(it, workload))
         });
         let revision = |it: &&Workload| {
-            let written = it.meta.annotations.as_ref().and_then(|it| it.get(REVISION));
+            let annotations = it.meta.annotations.as_ref();
+            let written = annotations.and_then(|all| REVISIONS.iter().find_map(|it| all.get(*it)));
             written.and_then(|it| it.parse::<u64>().ok())
         };
         let newest = theirs.max_by_key(|it| (revision(it), name(&it.meta)))?;
-        newest.meta.labels.as_ref()?.get(TEMPLATE_HASH).map(String::as_str)
+        let key = if workload.kind == ROLLOUT { ROLLOUT_HASH } else { TEMPLATE_HASH };
+        newest.meta.labels.as_ref()?.get(key).map(|it| (key, it.as_str()))
     }
 }
 

@@ -6,8 +6,11 @@
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
     batch::v1::{CronJob, Job, JobSpec, JobStatus},
-    core::v1::ReplicationController,
+    core::v1::{PodTemplateSpec, ReplicationController},
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Copies, Workload};
 use crate::problem::Finding;
@@ -19,6 +22,66 @@ pub(super) fn deployment(it: Deployment) -> Result<Workload, Finding> {
     let spec = it.spec.unwrap_or_default();
     let copies = Copies::Alike(count("spec.replicas", spec.replicas)?);
     Ok(Workload::new("Deployment", it.metadata, spec.template, copies))
+}
+
+/// Argo's `Rollout`, v1alpha1: what says how many pods there are and of what kind. The rest is named so that a
+/// misspelt field is told from one that is only of no interest here.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Rollout {
+    #[serde(rename = "apiVersion")]
+    _api_version: Option<String>,
+    #[serde(rename = "kind")]
+    _kind: Option<String>,
+    pub(super) metadata: ObjectMeta,
+    #[serde(default)]
+    spec: RolloutSpec,
+    #[serde(rename = "status")]
+    _status: Option<Value>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RolloutSpec {
+    replicas: Option<i32>,
+    template: Option<PodTemplateSpec>,
+    workload_ref: Option<Value>,
+    #[serde(rename = "selector")]
+    _selector: Option<LabelSelector>,
+    #[serde(rename = "strategy")]
+    _strategy: Option<Value>,
+    #[serde(rename = "analysis")]
+    _analysis: Option<Value>,
+    #[serde(rename = "rollbackWindow")]
+    _rollback_window: Option<Value>,
+    #[serde(rename = "minReadySeconds")]
+    _min_ready_seconds: Option<i32>,
+    #[serde(rename = "revisionHistoryLimit")]
+    _revision_history_limit: Option<i32>,
+    #[serde(rename = "paused")]
+    _paused: Option<bool>,
+    #[serde(rename = "progressDeadlineSeconds")]
+    _progress_deadline_seconds: Option<i32>,
+    #[serde(rename = "progressDeadlineAbort")]
+    _progress_deadline_abort: Option<bool>,
+    #[serde(rename = "restartAt")]
+    _restart_at: Option<String>,
+}
+
+impl Rollout {
+    /// Whether its template is that of another object, whose replicas then are not its own.
+    pub(super) fn refers(&self) -> bool {
+        self.spec.workload_ref.is_some()
+    }
+}
+
+pub(super) fn rollout(it: Rollout) -> Result<Workload, Finding> {
+    let copies = Copies::Alike(count("spec.replicas", it.spec.replicas)?);
+    let Some(template) = it.spec.template else {
+        let finding = Finding::error("spec.template", "is missing, and so is spec.workloadRef");
+        return Err(finding.hint("a Rollout needs one of them"));
+    };
+    Ok(Workload::new(super::ROLLOUT, it.metadata, template, copies))
 }
 
 pub(super) fn replica_set(it: ReplicaSet) -> Result<Workload, Finding> {

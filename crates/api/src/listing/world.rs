@@ -22,7 +22,7 @@ use nodemolt_fit::{
 };
 
 use super::{
-    CRON_JOB, Copies, DAEMON_SET, Listing, TEMPLATE_HASH, Workload,
+    CRON_JOB, Copies, DAEMON_SET, Listing, Workload,
     around::Volumes,
     claim::{self, Claims},
     doubt::Doubts,
@@ -335,8 +335,7 @@ impl<'l> Builder<'l> {
                     let missing = count.saturating_sub(there.len());
                     if missing > 0 {
                         runs.extend((workload.kind == CRON_JOB).then(|| name(&workload.meta)));
-                        let hash = self.owners.template_hash(workload);
-                        let more = hash.map(|it| (TEMPLATE_HASH, it));
+                        let more = self.owners.template_hash(workload);
                         let labels = with_labels(template_labels(workload), more.as_slice());
                         let called = name(&workload.meta);
                         let demand = self.of_template(at, called, &labels, &[]);

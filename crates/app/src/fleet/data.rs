@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use nodemolt_core::drift::Drift;
-use nodemolt_core::explain::{self, Cause};
+use nodemolt_core::explain::Cause;
 use nodemolt_engine::Picture;
 use serde::Serialize;
 
@@ -22,6 +22,8 @@ pub(super) struct Status<'p> {
     seed: u64,
     paused: Option<&'p str>,
     locked: Option<&'p str>,
+    /// What people wrote and what does not work as they meant it.
+    warnings: Vec<String>,
     pools: Vec<PoolStatus<'p>>,
     nodes: Vec<Node<'p>>,
 }
@@ -88,6 +90,7 @@ struct Expected {
 
 pub(super) fn status<'p>(
     opened: &'p Opened,
+    picture: &Picture,
     rows: &'p [Row<'_>],
     pools: &'p [Pool<'_>],
     halt: Option<&'p Halt>,
@@ -100,6 +103,7 @@ pub(super) fn status<'p>(
         seed: opened.file.seed,
         paused: halt.and_then(|it| it.paused.as_deref()),
         locked: halt.and_then(|it| it.locked.as_deref()),
+        warnings: picture.warnings(),
         pools: pools.iter().map(pool).collect(),
         nodes: rows.iter().map(node).collect(),
     }
@@ -145,7 +149,7 @@ fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
         State::Waits(_) => ("Waits", None, None, Vec::new()),
     };
     let waits_for = match &row.state {
-        State::Waits(waiting) => waiting.all().map(explain::cause).collect(),
+        State::Waits(reasons) => reasons.iter().flatten().cloned().collect(),
         State::Fine
         | State::Unknown(_)
         | State::Drifted

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use nodemolt_core::drift::{Divergence, Drift};
-use nodemolt_core::explain::relative;
+use nodemolt_core::explain::{Cause, causes, relative};
 use nodemolt_core::node::ImageRef;
-use nodemolt_core::plan::Waiting;
 use nodemolt_engine::Picture;
 
 /// One node.
@@ -36,7 +35,8 @@ pub(crate) enum State<'p> {
         because: String,
         successors: Vec<&'p str>,
     },
-    Waits(&'p Waiting),
+    /// For all of these: one reason may name several objects.
+    Waits(Vec<Vec<Cause>>),
 }
 
 /// The nodes of a pool in numbers.
@@ -114,7 +114,8 @@ fn row<'p>(picture: &'p Picture, name: &str) -> Option<Row<'p>> {
     } else if let Some(it) = start {
         State::Starts(it.cause.as_str())
     } else if let Some(waiting) = picture.plan.waiting.get(name) {
-        State::Waits(waiting)
+        let class = node.member.class.as_deref();
+        State::Waits(waiting.all().map(|it| causes(it, class, picture.at)).collect())
     } else {
         match drift {
             Some(Drift::Unknown(missing)) => State::Unknown(missing.to_string()),

@@ -69,7 +69,12 @@ pub(super) fn find<'w>(world: &'w World, named: &str) -> Result<Found<'w>, Failu
                 .pods
                 .iter()
                 .map(|it| it.id().to_string())
-                .map(|it| (strsim::damerau_levenshtein(&it, named), it))
+                .map(|it| {
+                    // Who leaves the namespace out means the name.
+                    let name = it.split_once('/').map_or(it.as_str(), |(_, name)| name);
+                    let meant = if named.contains('/') { it.as_str() } else { name };
+                    (strsim::damerau_levenshtein(meant, named), it)
+                })
                 .filter(|(distance, it)| *distance <= 1.max(it.len() / 3))
                 .min();
             let failure = Failure::usage(format!("the files hold no pod `{named}`"));

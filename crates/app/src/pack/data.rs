@@ -1,9 +1,10 @@
 //! The answer for programs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use nodemolt_core::place::Placement;
-use nodemolt_fit::pack::{Home, Miss, Place, Why};
+use nodemolt_fit::pack::{Choice, Home, Miss, Place, Why};
 use nodemolt_fit::prices::decimal;
 use nodemolt_fit::{Quantity, Written};
 use serde::Serialize;
@@ -25,6 +26,8 @@ pub(super) struct Packing<'s> {
     placements: Vec<Leaves<'s>>,
     unplaced: Vec<Unplaced<'s>>,
     new_nodes: Vec<New<'s>>,
+    /// What new nodes can be. Thousands of them share a few.
+    choices: Vec<Choices<'s>>,
     placed: Vec<Placed<'s>>,
 }
 
@@ -117,6 +120,14 @@ struct New<'s> {
     requests: &'s BTreeMap<String, Quantity>,
     #[serde(skip_serializing_if = "Option::is_none")]
     price_per_hour: Option<String>,
+    /// By name, one of `choices`.
+    choice: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Choices<'s> {
+    name: String,
     /// The cheapest first; where no price is known, the smallest first.
     instance_types: Vec<Type<'s>>,
     requirements: &'s [Written],
@@ -147,6 +158,7 @@ pub(super) fn packing(story: &Story) -> Packing<'_> {
         Known::Priced { currency, whence } => (Some(currency.code()), whence),
         Known::Unpriced(why) => (None, why),
     };
+    let (choices, of_node) = choices(story);
     Packing {
         api_version: "nodemolt.dev/cli/v1",
         kind: "Packing",
@@ -166,20 +178,17 @@ pub(super) fn packing(story: &Story) -> Packing<'_> {
         new_nodes: story
             .new_nodes
             .iter()
-            .map(|it| New {
+            .zip(of_node)
+            .map(|(it, choice)| New {
                 name: &it.name,
                 pool: &it.pool,
                 pods: it.pods.iter().map(ToString::to_string).collect(),
                 requests: &it.requests,
                 price_per_hour: it.price.map(decimal),
-                instance_types: it
-                    .machines
-                    .iter()
-                    .map(|it| Type { name: &it.machine, price_per_hour: it.price.map(decimal) })
-                    .collect(),
-                requirements: &it.requirements,
+                choice,
             })
             .collect(),
+        choices,
         placed: story
             .pods
             .iter()
@@ -194,6 +203,28 @@ pub(super) fn packing(story: &Story) -> Packing<'_> {
             })
             .collect(),
     }
+}
+
+/// Each different choice once, and which of them every new node has.
+fn choices(story: &Story) -> (Vec<Choices<'_>>, Vec<String>) {
+    let mut known: BTreeMap<(*const Vec<Choice>, *const Vec<Written>), usize> = BTreeMap::new();
+    let (mut choices, mut of_node) = (Vec::new(), Vec::new());
+    for node in &story.new_nodes {
+        let pointers = (Arc::as_ptr(&node.machines), Arc::as_ptr(&node.requirements));
+        let at = *known.entry(pointers).or_insert_with(|| {
+            let types = node.machines.iter();
+            choices.push(Choices {
+                name: format!("choice-{}", choices.len() + 1),
+                instance_types: types
+                    .map(|it| Type { name: &it.machine, price_per_hour: it.price.map(decimal) })
+                    .collect(),
+                requirements: &node.requirements,
+            });
+            choices.len() - 1
+        });
+        of_node.push(choices[at].name.clone());
+    }
+    (choices, of_node)
 }
 
 fn leaves<'s>(story: &'s Story, said: &'s story::Leaves) -> Leaves<'s> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use nodemolt_api::listing::World;
 use nodemolt_api::nodepool::NodePool;
+use nodemolt_fit::attachments::volume_limits;
 use nodemolt_fit::capacity::{Amounts, NodeSettings, offer};
 use nodemolt_fit::pack::{Why, pack};
 use nodemolt_fit::pod::{Demand, Namespace, Pod};
@@ -42,6 +43,7 @@ pub(super) fn pools(
     talk: &mut Talk,
 ) -> Pools {
     let mut made: BTreeMap<String, Arc<Vec<Machine>>> = BTreeMap::new();
+    let seen = attached_by_type(world);
     let mut pools = Pools::default();
     for file in &files.pools {
         let name = &file.pool.name;
@@ -71,7 +73,12 @@ pub(super) fn pools(
             settings.vm_memory_overhead_millionths = verb.vm_memory_overhead_percent;
             let of_class = known.map(|it| OfClass::new(&it.wire)).unwrap_or_default();
             note_class(&key, &of_class, verb, market, talk);
-            Arc::new(machines(types, &settings, market, &of_class))
+            let mut machines = machines(types, &settings, market, &of_class);
+            for machine in &mut machines {
+                // What drivers have told of such machines is better than a rule.
+                machine.volume_limits.extend(seen.get(&machine.name).cloned().unwrap_or_default());
+            }
+            Arc::new(machines)
         });
         let machines = Arc::clone(machines);
         warn_of_unknown_values(&file.pool, types, market, talk);
@@ -91,6 +98,20 @@ pub(super) fn pools(
         pools.able.push(pool);
     }
     pools
+}
+
+/// How many volumes nodes of an instance type attach, by their `CSINode`s: the least of each type and driver.
+fn attached_by_type(world: &World) -> BTreeMap<String, BTreeMap<String, u32>> {
+    let mut seen: BTreeMap<String, BTreeMap<String, u32>> = BTreeMap::new();
+    for node in &world.nodes {
+        let Some(name) = node.labels.get(label::INSTANCE_TYPE) else { continue };
+        for (driver, limit) in &node.volume_limits {
+            let of_type = seen.entry(name.clone()).or_default();
+            let least = of_type.entry(driver.clone()).or_insert(*limit);
+            *least = (*least).min(*limit);
+        }
+    }
+    seen
 }
 
 fn note_class(key: &str, of_class: &OfClass, verb: &cli::Pack, market: &Market, talk: &mut Talk) {
@@ -173,7 +194,7 @@ fn machines(
             labels: labels.collect(),
             capacity: node.capacity,
             allocatable: node.allocatable,
-            volume_limits: BTreeMap::new(),
+            volume_limits: volume_limits(it, settings),
             offerings: market.offerings(&it.name, of_class),
         }
     });

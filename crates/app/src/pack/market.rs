@@ -6,16 +6,17 @@
 //! tables do not have it, they have no price, and nobody speaks of the cheapest.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use anyhow::Context as _;
 use nodemolt_api::answers;
 use nodemolt_api::answers::offerings::Unavailable;
 use nodemolt_api::ec2nodeclass::{EC2NodeClass, StatusCapacityReservation};
 use nodemolt_api::listing::World;
-use nodemolt_fit::Operator;
 use nodemolt_fit::label;
 use nodemolt_fit::pool::{Offering, Price};
 use nodemolt_fit::prices::{Currency, OfRegion, Prices, SHIPPED_PRICES, region_of_zone};
+use nodemolt_fit::{Operator, Types};
 
 use super::{Talk, files::Files};
 use crate::cli;
@@ -159,6 +160,9 @@ impl Market {
             if !answer.complete {
                 talk.warnings.push(incomplete(path));
             }
+            if answer.on_demand.regions.values().all(BTreeMap::is_empty) && answer.spot.is_empty() {
+                talk.warnings.push(format!("{}: there is no price in it", path.display()));
+            }
             for (region, prices) in answer.on_demand.regions {
                 brought.regions.entry(region).or_default().extend(prices);
             }
@@ -186,8 +190,13 @@ impl Market {
         self.prices = match (shipped, own) {
             (shipped, Some(own)) => {
                 self.on_demand = shipped.cloned().unwrap_or_default();
+                let rest = self.on_demand.keys().any(|it| !own.contains_key(it));
                 self.on_demand.extend(own);
-                Known::Priced { currency, whence: format!("{region}, from --prices") }
+                let mut whence = format!("{region}, from --prices");
+                if let (true, Some(date)) = (rest, shipped_date(&region)) {
+                    let _ = write!(whence, ", the rest shipped, of {date}");
+                }
+                Known::Priced { currency, whence }
             }
             (Some(shipped), None) => {
                 self.on_demand = shipped.clone();
@@ -209,6 +218,25 @@ impl Market {
             }
         };
         Ok(())
+    }
+
+    /// Marks of what cannot be had that mean nothing: most often mistyped.
+    pub(super) fn marks_in_vain(&self, types: &Types) -> Vec<String> {
+        let vain = |it: &&Unavailable| {
+            types.find(&it.instance_type).is_err() || !self.knows_zone(&it.location)
+        };
+        let mut names: Vec<String> = self
+            .unavailable
+            .iter()
+            .filter(vain)
+            .map(|it| format!("{} in {}", it.instance_type, it.location))
+            .collect();
+        names.dedup();
+        let text = names.join(", ");
+        let warning = format!(
+            "--offerings marks as unavailable what is not known here, by instance type or zone: {text}"
+        );
+        (!names.is_empty()).then_some(warning).into_iter().collect()
     }
 
     /// Whether the zone is one in which new nodes are looked for.

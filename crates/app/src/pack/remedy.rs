@@ -5,6 +5,8 @@ use nodemolt_fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_fit::taint::UNSCHEDULABLE;
 use nodemolt_fit::{Quantity, label};
 
+/// Taints of nodes that do not answer.
+const UNWELL: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 /// What a term of node affinity calls a node's name.
 const NAME: &str = "metadata.name";
 
@@ -57,6 +59,9 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
         Obstacle::Taint(taint) if taint.key == UNSCHEDULABLE => {
             "that node were not cordoned".to_owned()
         }
+        Obstacle::Taint(taint) if UNWELL.contains(&taint.key.as_str()) => {
+            "that node were ready".to_owned()
+        }
         Obstacle::Taint(taint) => format!("it tolerated {taint}"),
         Obstacle::Label(asked) if on_node => format!("that node had {asked}"),
         // No pool can promise a name.
@@ -65,7 +70,14 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
         }
         Obstacle::Label(asked) => format!("the pool allowed {asked}"),
         Obstacle::NotOffered(asked) => format!("a machine with {asked} could be had"),
-        Obstacle::VolumeElsewhere { handle } => format!("its volume {handle} were not elsewhere"),
+        Obstacle::VolumeElsewhere { handle, asks } if asks.is_empty() => {
+            format!("its volume {handle} were not elsewhere")
+        }
+        Obstacle::VolumeElsewhere { handle, asks } => {
+            let asks: Vec<String> = asks.iter().map(ToString::to_string).collect();
+            let whose = if on_node { "that node" } else { "such a node" };
+            format!("{whose} had {}, where its volume {handle} is", asks.join(" and "))
+        }
         Obstacle::VolumesFull { driver, over } => format!("{driver} could attach {over} more"),
         Obstacle::Short { resource, by } if *by >= Quantity::from_units(FAR_TOO_MUCH_UNITS) => {
             format!("it asked for far less {resource}")

@@ -32,6 +32,7 @@ pub(crate) const ALL: &[BuiltIn] = built_in![
     "user-deletes-the-node",
     "never-joins",
     "successor-dies",
+    "kept-successor",
     "two-leaders",
     "throttled-ssm",
     "limits-reached",

@@ -8,7 +8,8 @@ use nodemolt_api::disruptionledger::{self, DisruptionLedger, DisruptionLedgerSta
 use nodemolt_api::into_record::cut;
 use nodemolt_api::problem::Finding;
 use nodemolt_api::replacement::{
-    self as wire, Drain, ForcedPod, GrantTaken, HeldPod, ReplacementSpec, ReplacementStatus,
+    self as wire, Drain, ForcedPod, GrantTaken, HeldPod, MovedOwner, ReplacementSpec,
+    ReplacementStatus,
 };
 use nodemolt_core::budget;
 use nodemolt_core::drain::{AtLimit, PodId};
@@ -16,13 +17,13 @@ use nodemolt_core::drift::Divergence;
 use nodemolt_core::replace::{self, Order};
 use nodemolt_core::seen::Revision;
 use nodemolt_engine::port::{ClusterError, Records};
-use nodemolt_engine::record::{DrainRecord, Granted, Ledger, Lock, Pause, Recorded, Told};
+use nodemolt_engine::record::{DrainRecord, Ledger, Lock, Pause, Recorded, Told};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Adapter;
-use super::call::{object, revision};
+use super::call::{error, object, revision};
 use crate::resources::{LEDGER, REPLACEMENT};
 use crate::transport::{Request, Resource, Subresource, Transport, Verb};
 
@@ -32,6 +33,7 @@ const VALUE_MAX: u32 = 256;
 const DIVERGENCES_MAX: usize = 50;
 const HELD_MAX: usize = 50;
 const FORCED_MAX: usize = 500;
+const MOVED_MAX: usize = 500;
 
 /// A status as it was last read or written, by revision.
 #[derive(Debug)]
@@ -53,9 +55,11 @@ impl<T: Transport> Adapter<T> {
         };
         let answer = self.call(&Request::of(Verb::List, REPLACEMENT)).await?;
         let mut records = Records { ledger, server_time: answer.date, ..Records::default() };
+        let listed = answer.whole_list().map_err(|it| error("the list of replacements", it));
+        let (items, _) = listed?;
         let mut told = self.told.borrow_mut();
         let mut known = std::mem::take(&mut *told);
-        for item in &answer.items {
+        for item in &items {
             let name = item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let revision = revision(item);
             let same = |it: &Standing| it.revision == revision && !revision.0.is_empty();
@@ -102,16 +106,9 @@ impl<T: Transport> Adapter<T> {
             revision(&self.call(&Request::of(Verb::Create, LEDGER).body(new)).await?.body)
         };
         let mut status = DisruptionLedgerStatus::default();
-        let granted = |it: &Granted| budget::Granted {
-            node: it.node.clone(),
-            pool: it.pool.clone(),
-            kind: it.kind,
-            epoch: it.epoch,
-            since: it.since,
-        };
         status.record(&budget::Ledger {
             epoch: ledger.epoch,
-            grants: ledger.grants.iter().map(|(key, it)| (key.clone(), granted(it))).collect(),
+            grants: ledger.grants.clone(),
             closed: ledger.closed.clone(),
             pause: None,
             lock: ledger.lock.as_ref().map(|it| budget::Lock {
@@ -199,13 +196,6 @@ fn ledger(object: &Value) -> Result<Ledger, ClusterError> {
     };
     let wire: DisruptionLedger = read(object).map_err(unreadable)?;
     let read = budget::Ledger::try_from(&wire).map_err(|it| unreadable(found(&it)))?;
-    let granted = |it: budget::Granted| Granted {
-        node: it.node,
-        pool: it.pool,
-        kind: it.kind,
-        epoch: it.epoch,
-        since: it.since,
-    };
     // Released or not, it stands in the status until the next one.
     let lock = wire.status.as_ref().and_then(|it| it.lock.as_ref()).map(|it| Lock {
         id: it.id.clone(),
@@ -215,7 +205,7 @@ fn ledger(object: &Value) -> Result<Ledger, ClusterError> {
     Ok(Ledger {
         revision: Some(revision(object)),
         epoch: read.epoch,
-        grants: read.grants.into_iter().map(|(key, it)| (key, granted(it))).collect(),
+        grants: read.grants,
         closed: read.closed,
         pause: read.pause.map(|it| Pause { reason: it.reason, by: it.by }),
         lock,
@@ -260,6 +250,11 @@ fn recorded(object: &Value) -> Result<(Recorded, ReplacementStatus), String> {
             .held
             .iter()
             .map(|it| (id(&it.namespace, &it.name, ""), it.because.clone()))
+            .collect(),
+        moved: it
+            .moved
+            .iter()
+            .filter_map(|it| Some((it.uid.clone(), it.since.parse().ok()?)))
             .collect(),
     });
     let image = |it: &Option<String>| it.as_deref().and_then(|it| it.parse().ok());
@@ -325,6 +320,12 @@ fn tell(status: &mut ReplacementStatus, record: &Recorded) {
                 uid: pod.uid.clone(),
                 because: cut(because, SENTENCE_MAX),
             })
+            .collect(),
+        moved: it
+            .moved
+            .iter()
+            .take(MOVED_MAX)
+            .map(|(uid, since)| MovedOwner { uid: uid.clone(), since: since.to_string() })
             .collect(),
     });
     if !told.divergences.is_empty() {

@@ -4,6 +4,7 @@
 //! is not written again.
 
 use nodemolt_core::budget::{self, Unit};
+use nodemolt_core::seen::{ClassKey, Subject};
 use nodemolt_engine::port::{ClassStatus, ClusterError, Condition, Status};
 use serde_json::{Map, Value, json};
 
@@ -21,24 +22,32 @@ impl<T: Transport> Adapter<T> {
     pub(super) async fn tell(&self, status: &Status) -> Result<(), ClusterError> {
         match status {
             Status::Class(class) => {
-                let own = class.key.group == OWN_CLASS.group;
-                let resource = if own { OWN_CLASS } else { KARPENTER_CLASS };
-                let known = Some((class.uid.as_str(), class.generation));
-                self.tell_of(resource, &class.key.name, known, &class.conditions, of_class(class))
-                    .await
+                let known = (class.uid.as_str(), class.generation);
+                let (resource, wanted) = (of_group(&class.key), of_class(class));
+                self.tell_of(resource, &class.key.name, known, &class.conditions, wanted).await
             }
             Status::Pool { name, uid, generation, nodes, resources, conditions } => {
                 let wire = |(name, it): (&String, &_)| (name.clone(), Value::from(format!("{it}")));
                 let resources: Map<String, Value> = resources.iter().map(wire).collect();
                 let wanted = fields(json!({"nodes": nodes, "resources": resources}));
-                self.tell_of(POOL, name, Some((uid, *generation)), conditions, wanted).await
+                self.tell_of(POOL, name, (uid, *generation), conditions, wanted).await
             }
-            Status::DisruptionBudget { name, room, conditions } => {
-                let wanted = room.as_ref().map(of_room).unwrap_or_default();
-                self.tell_of(DISRUPTION_BUDGET, name, None, conditions, wanted).await
+            Status::DisruptionBudget { name, uid, generation, room, conditions } => {
+                let known = (uid.as_str(), *generation);
+                self.tell_of(DISRUPTION_BUDGET, name, known, conditions, of_room(room)).await
             }
-            Status::Policy { name, conditions } => {
-                self.tell_of(POLICY, name, None, conditions, Map::new()).await
+            Status::Policy { name, uid, generation, classes, conditions } => {
+                let wanted = fields(json!({"classes": classes}));
+                self.tell_of(POLICY, name, (uid, *generation), conditions, wanted).await
+            }
+            Status::Unreadable { subject, uid, generation, conditions } => {
+                let (resource, name) = match subject {
+                    Subject::Class(key) => (of_group(key), &key.name),
+                    Subject::Pool(name) => (POOL, name),
+                    Subject::DisruptionBudget(name) => (DISRUPTION_BUDGET, name),
+                    Subject::Policy(name) => (POLICY, name),
+                };
+                self.tell_of(resource, name, (uid, *generation), conditions, Map::new()).await
             }
         }
     }
@@ -47,27 +56,21 @@ impl<T: Transport> Adapter<T> {
         &self,
         resource: Resource,
         name: &str,
-        known: Option<(&str, i64)>,
+        (uid, generation): (&str, i64),
         told: &[Condition],
         wanted: Map<String, Value>,
     ) -> Result<(), ClusterError> {
-        let found = match known {
-            Some((uid, _)) => self.get_same(resource, name, uid).await?,
-            None => self.get(resource, name).await?,
-        };
-        let generation = found["metadata"]["generation"].as_i64();
-        if known.is_some_and(|(_, it)| generation != Some(it)) {
+        let found = self.get_same(resource, name, uid).await?;
+        if found["metadata"]["generation"].as_i64() != Some(generation) {
             return Err(ClusterError::Conflict(format!("{} {name}", resource.kind)));
         }
         let mut wanted = wanted;
         if !told.is_empty() {
-            let all = conditions(&found["status"]["conditions"], told, generation);
+            let all = conditions(&found["status"]["conditions"], told, Some(generation));
             wanted.insert("conditions".to_owned(), all);
         }
         // Karpenter's pools have no place for it but their conditions.
-        if resource != POOL
-            && let Some(generation) = generation
-        {
+        if resource != POOL {
             wanted.insert("observedGeneration".to_owned(), generation.into());
         }
         wanted.retain(|key, value| found["status"][key] != *value);
@@ -80,30 +83,44 @@ impl<T: Transport> Adapter<T> {
     }
 }
 
+fn of_group(key: &ClassKey) -> Resource {
+    if key.group == OWN_CLASS.group { OWN_CLASS } else { KARPENTER_CLASS }
+}
+
 fn of_class(class: &ClassStatus) -> Map<String, Value> {
-    let images = class.images.iter().take(LISTED_MAX).map(|(id, name, requirements)| {
-        let requirements: Vec<Value> = requirements.iter().map(requirement).collect();
-        json!({"id": id.to_string(), "name": name, "requirements": requirements})
+    let images = class.images.as_ref().map(|all| {
+        listed(all, |(id, name, requirements)| {
+            let requirements: Vec<Value> = requirements.iter().map(requirement).collect();
+            json!({"id": id.to_string(), "name": name, "requirements": requirements})
+        })
     });
-    let subnets = class.subnets.iter().take(LISTED_MAX).map(|(id, zone, zone_id)| {
-        let mut wire = json!({"id": id, "zone": zone});
-        if let Some(zone_id) = zone_id {
-            wire["zoneID"] = zone_id.clone().into();
-        }
-        wire
+    let subnets = class.subnets.as_ref().map(|all| {
+        listed(all, |(id, zone, zone_id)| {
+            let mut wire = json!({"id": id, "zone": zone});
+            if let Some(zone_id) = zone_id {
+                wire["zoneID"] = zone_id.clone().into();
+            }
+            wire
+        })
     });
-    let groups = class.security_groups.iter().take(LISTED_MAX).map(|(id, name)| {
-        let mut wire = json!({"id": id});
-        if let Some(name) = name {
-            wire["name"] = name.clone().into();
-        }
-        wire
+    let groups = class.security_groups.as_ref().map(|all| {
+        listed(all, |(id, name)| {
+            let mut wire = json!({"id": id});
+            if let Some(name) = name {
+                wire["name"] = name.clone().into();
+            }
+            wire
+        })
     });
-    fields(json!({
-        "amis": images.collect::<Vec<Value>>(),
-        "subnets": subnets.collect::<Vec<Value>>(),
-        "securityGroups": groups.collect::<Vec<Value>>(),
-    }))
+    // What is not known is not touched.
+    [("amis", images), ("subnets", subnets), ("securityGroups", groups)]
+        .into_iter()
+        .filter_map(|(field, all)| Some((field.to_owned(), all?)))
+        .collect()
+}
+
+fn listed<T>(all: &[T], wire: impl FnMut(&T) -> Value) -> Value {
+    all.iter().take(LISTED_MAX).map(wire).collect::<Vec<Value>>().into()
 }
 
 fn of_room(room: &budget::Room) -> Map<String, Value> {

@@ -27,6 +27,9 @@ pub struct Granted {
     /// The node's name; its claim's, where it never became a node.
     pub node: String,
     pub pool: Option<String>,
+    /// Thousandths of its processors when it was granted: the node may be gone before the grant is.
+    /// `None` if nobody knows.
+    pub cpu_millis: Option<u64>,
     pub kind: GrantKind,
     /// Of the leader that granted it.
     pub epoch: u64,

@@ -38,6 +38,9 @@ pub struct Room {
     pub condition: Option<Condition>,
     pub gates_controller: bool,
     pub gates_people: bool,
+    /// So many may still begin in the batch that goes on, if batches are counted: whoever is away already
+    /// begins all the same.
+    batch_left: Option<u64>,
     used_sum: u64,
     broken_sum: u64,
 }
@@ -199,6 +202,7 @@ fn furnish(
         condition: None,
         gates_controller: true,
         gates_people: false,
+        batch_left: None,
         used_sum: 0,
         broken_sum: 0,
     };
@@ -308,15 +312,15 @@ fn rest(room: &mut Room, rule: &ClassRule, class: &str, grants: &Grants, now: Ti
     if left == 0 && open == 0 {
         room.rests_until = last_ended.map(after).filter(|it| *it > now);
     } else {
-        room.allowed = room.allowed.min(room.used_sum.saturating_add(left));
-        room.at_least_one &= left > 0;
+        room.batch_left = Some(left);
     }
 }
 
 impl Room {
     /// How many more, in its unit.
     pub fn free(&self) -> u64 {
-        self.allowed.saturating_sub(self.used_sum)
+        let free = self.allowed.saturating_sub(self.used_sum);
+        self.batch_left.map_or(free, |it| free.min(it))
     }
 
     pub fn used_sum(&self) -> u64 {
@@ -349,7 +353,9 @@ impl Room {
             let own_broken = own.filter(|it| it.by == broken).map_or(0, |it| it.weight);
             used = used.saturating_sub(self.broken_sum.saturating_sub(own_broken));
         }
-        let fits = used.saturating_add(weight) <= self.allowed || (self.at_least_one && used == 0);
+        let batch_full = self.batch_left == Some(0);
+        let fits = !batch_full
+            && (used.saturating_add(weight) <= self.allowed || (self.at_least_one && used == 0));
         if fits && self.rests_until.is_none() {
             return None;
         }
@@ -358,7 +364,7 @@ impl Room {
         Some(Shortage {
             id: self.id.clone(),
             unit: self.unit,
-            allowed: self.allowed,
+            allowed: if batch_full { self.allowed.min(used) } else { self.allowed },
             used,
             used_by: others.take(NAMED_MAX).map(|(it, used)| (it.clone(), used.by)).collect(),
             opens_at: self.rests_until.or(self.opens_at),
@@ -403,6 +409,7 @@ impl Measured {
             if let Some(room) = self.rooms.get_mut(*at) {
                 let weight = weight(member, room.unit);
                 room.occupy(node, weight, UsedBy::Grant { since: now });
+                room.batch_left = room.batch_left.map(|it| it.saturating_sub(1));
             }
         }
     }

@@ -43,7 +43,7 @@ pub struct Cause {
 }
 
 /// Kind, namespace and name of an object; empty where there is none.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Named {
     pub kind: &'static str,
@@ -109,7 +109,7 @@ pub fn relative(length: SignedDuration) -> String {
 
 /// `at 2026-08-06T00:00:00Z (in 5d)`.
 pub(super) fn when(at: Timestamp, now: Timestamp) -> String {
-    let length = at.duration_since(now);
+    let (at, length) = (whole(at), at.duration_since(now));
     if length.is_negative() {
         format!("at {at} ({} ago)", relative(length))
     } else {
@@ -117,7 +117,22 @@ pub(super) fn when(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// `2026-08-06T00:00:00Z (in 5d)`: absolute for tickets, relative for people.
+pub(super) fn both(at: Timestamp, now: Timestamp) -> String {
+    let (at, length) = (whole(at), at.duration_since(now));
+    if length.is_positive() {
+        format!("{at} (in {})", relative(length))
+    } else {
+        format!("{at} ({} ago)", relative(length))
+    }
+}
+
 /// `2026-08-06T00:00:00Z (5d)`.
 pub(super) fn ago(since: Timestamp, now: Timestamp) -> String {
-    format!("{since} ({})", relative(now.duration_since(since)))
+    format!("{} ({})", whole(since), relative(now.duration_since(since)))
+}
+
+/// Nobody reads parts of a second.
+fn whole(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
 }

@@ -8,6 +8,8 @@ use jiff::Timestamp;
 
 use crate::budget::{BudgetId, Shortage, Unit, UsedBy};
 use crate::drain::{PodId, Protection, Refused};
+use crate::replace::Because;
+use crate::wanted::NoImage;
 
 /// All that a node waits for: never nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,10 +42,11 @@ pub enum WaitFor {
     OtherHand {
         by: String,
     },
-    Image {
-        because: String,
-    },
+    Image(NoImage),
     ProtectedNode {
+        node: String,
+        /// What says so, if the node itself does not.
+        claim: Option<String>,
         protection: Protection,
     },
     ProtectedPod {
@@ -65,13 +68,15 @@ pub enum WaitFor {
     // Time lifts these.
     NextTry {
         at: Timestamp,
-        because: String,
+        because: Because,
     },
     Capacity {
+        pool: String,
         until: Option<Timestamp>,
         because: String,
     },
     Lifetime {
+        policy: String,
         until: Timestamp,
     },
     Window {
@@ -114,7 +119,7 @@ impl WaitFor {
             Self::Unlock { .. } => "Locked",
             Self::Resume { .. } => "Paused",
             Self::OtherHand { .. } => "OtherHand",
-            Self::Image { .. } => "NoImage",
+            Self::Image(_) => "NoImage",
             Self::ProtectedNode { .. } => "ProtectedNode",
             Self::ProtectedPod { .. } => "ProtectedPod",
             Self::BarePod { .. } => "BarePod",
@@ -137,18 +142,18 @@ impl WaitFor {
     /// When time alone changes it, where that is known.
     pub fn ends_at(&self) -> Option<Timestamp> {
         match self {
-            Self::ProtectedNode { protection } | Self::ProtectedPod { protection, .. } => {
+            Self::ProtectedNode { protection, .. } | Self::ProtectedPod { protection, .. } => {
                 protection.until
             }
             Self::NextTry { at, .. } => Some(*at),
             Self::Capacity { until, .. } => *until,
-            Self::Lifetime { until } => Some(*until),
+            Self::Lifetime { until, .. } => Some(*until),
+            Self::Image(why) => why.until,
             Self::Window { opens_at, .. } => *opens_at,
             Self::Budget(shortage) => shortage.opens_at,
             Self::Unlock { .. }
             | Self::Resume { .. }
             | Self::OtherHand { .. }
-            | Self::Image { .. }
             | Self::BarePod { .. }
             | Self::Pdb { .. }
             | Self::HomelessPod { .. }
@@ -169,7 +174,7 @@ impl WaitFor {
             Self::Unlock { .. }
             | Self::Resume { .. }
             | Self::OtherHand { .. }
-            | Self::Image { .. }
+            | Self::Image(_)
             | Self::ProtectedNode { .. }
             | Self::ProtectedPod { .. }
             | Self::BarePod { .. }
@@ -186,88 +191,110 @@ impl WaitFor {
     }
 }
 
-impl fmt::Display for WaitFor {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl WaitFor {
+    /// In words, with each time as `time` writes it: people want it relative too, and what is stored must
+    /// not change by itself.
+    pub fn words(&self, time: &dyn Fn(Timestamp) -> String) -> String {
         match self {
-            Self::Unlock { because } => write!(out, "`nodemolt unlock`: {because}"),
-            Self::Resume { because } => write!(out, "`nodemolt resume`: paused, {because}"),
-            Self::OtherHand { by } => write!(out, "{by}, which moves the nodes of this pool"),
-            Self::Image { because } => write!(out, "an image for its successor: {because}"),
-            Self::ProtectedNode { protection } => {
-                write!(out, "a person: the node says `{}`", protection.annotation)
+            Self::Unlock { because } => format!("`nodemolt unlock`: {because}"),
+            Self::Resume { because } => format!("`nodemolt resume`: paused, {because}"),
+            Self::OtherHand { by } => format!("{by}, which moves the nodes of this pool"),
+            Self::Image(why) => {
+                format!("an image for its successor: {why}{}", until(why.until, time))
+            }
+            Self::ProtectedNode { node, claim, protection } => {
+                let who = match claim {
+                    Some(claim) => format!("NodeClaim {claim}"),
+                    None => format!("node {node}"),
+                };
+                format!("a person: {who} says {}", protected(protection, time))
             }
             Self::ProtectedPod { pod, protection } => {
-                write!(out, "a person: pod {pod} says `{}`", protection.annotation)
+                format!("a person: pod {pod} says {}", protected(protection, time))
             }
             Self::BarePod { pod } => {
-                write!(out, "a person: pod {pod} has no controller and would be lost")
+                format!("a person: pod {pod} has no controller and would be lost")
             }
-            Self::Pdb { pod, refused } => {
-                write!(out, "pod {pod}: {refused}")?;
-                match refused.pdb() {
-                    Some(_) => write!(out, " (namespace {})", pod.namespace),
-                    None => Ok(()),
-                }
-            }
-            Self::HomelessPod { pod, since } => {
-                write!(out, "pod {pod}, which was moved and is pending since {since}")
-            }
-            Self::NextTry { at, because } => write!(out, "its next try at {at}: {because}"),
-            Self::Capacity { until, because } => match until {
-                Some(until) => write!(out, "capacity, tried again at {until}: {because}"),
-                None => write!(out, "capacity: {because}"),
+            Self::Pdb { pod, refused } => match refused.pdb() {
+                Some(_) => format!("pod {pod}: {refused} (namespace {})", pod.namespace),
+                None => format!("pod {pod}: {refused}"),
             },
-            Self::Lifetime { until } => write!(out, "its minimum lifetime, until {until}"),
+            Self::HomelessPod { pod, since } => {
+                format!("pod {pod}, which was moved and is pending since {}", time(*since))
+            }
+            Self::NextTry { at, because } => format!("its next try at {}: {because}", time(*at)),
+            Self::Capacity { pool, until, because } => match until {
+                Some(until) => format!(
+                    "capacity for NodePool `{pool}`, tried again at {}: {because}",
+                    time(*until)
+                ),
+                None => format!("capacity for NodePool `{pool}`: {because}"),
+            },
+            Self::Lifetime { policy, until } => {
+                format!("its minimum lifetime (ImagePolicy `{policy}`), until {}", time(*until))
+            }
             Self::Window { policy, opens_at, because } => {
-                write!(out, "the windows of ImagePolicy `{policy}`, ")?;
-                match opens_at {
-                    Some(at) => write!(out, "open at {at}")?,
-                    None => write!(out, "which do not open again")?,
-                }
-                because.as_ref().map_or(Ok(()), |it| write!(out, " ({it})"))
+                let opens = match opens_at {
+                    Some(at) => format!("open at {}", time(*at)),
+                    None => "which do not open again".to_owned(),
+                };
+                let because = because.as_ref().map_or(String::new(), |it| format!(" ({it})"));
+                format!("the windows of ImagePolicy `{policy}`, {opens}{because}")
             }
-            Self::Reach { because } => write!(out, "the rollout: {because}"),
-            Self::SharedBudget { pdb, pod, node } => write!(
-                out,
-                "node {node}: PodDisruptionBudget `{pdb}` of pod {pod} is spoken for there"
-            ),
+            Self::Reach { because } => format!("the rollout: {because}"),
+            Self::SharedBudget { pdb, pod, node } => {
+                format!("node {node}: PodDisruptionBudget `{pdb}` of pod {pod} is spoken for there")
+            }
             Self::SharedWorkload { workload, node } => {
-                write!(out, "node {node}: the other pods of {workload} are moved from there")
+                format!("node {node}: the other pods of {workload} are moved from there")
             }
-            Self::Budget(shortage) => budget(shortage, out),
+            Self::Budget(shortage) => budget(shortage, time),
             Self::Limit { pod, pool, resource } => {
-                write!(out, "room in the limits of NodePool `{pool}` ({resource}) for pod {pod}")
+                format!("room in the limits of NodePool `{pool}` ({resource}) for pod {pod}")
             }
-            Self::Place { pod, because } => write!(out, "a place for pod {pod}: {because}"),
-            Self::Consideration => write!(out, "a look at where its pods would go"),
+            Self::Place { pod, because } => format!("a place for pod {pod}: {because}"),
+            Self::Consideration => "a look at where its pods would go".to_owned(),
         }
     }
 }
 
-fn budget(shortage: &Shortage, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// With absolute times, which stay as they are.
+impl fmt::Display for WaitFor {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.words(&|it| it.to_string()))
+    }
+}
+
+fn until(at: Option<Timestamp>, time: &dyn Fn(Timestamp) -> String) -> String {
+    at.map_or(String::new(), |at| format!(", until {}", time(at)))
+}
+
+fn protected(protection: &Protection, time: &dyn Fn(Timestamp) -> String) -> String {
+    format!("`{}`{}", protection.annotation, until(protection.until, time))
+}
+
+fn budget(shortage: &Shortage, time: &dyn Fn(Timestamp) -> String) -> String {
     let Shortage { id, unit, allowed, used, used_by, opens_at, resting, unreadable } = shortage;
     if let Some(unreadable) = unreadable {
-        return write!(out, "{id}, which cannot be read and counts as zero: {}", unreadable.0);
+        return format!("{id}, which cannot be read and counts as zero: {}", unreadable.0);
     }
-    if *resting {
-        write!(out, "the cooldown of {id}")?;
+    let mut text = if *resting {
+        format!("the cooldown of {id}")
     } else if *id == BudgetId::Serial {
-        write!(out, "{id}: {used} of {allowed} in use")?;
+        format!("{id}: {used} of {allowed} in use")
     } else {
         match unit {
-            Unit::Nodes => write!(out, "{id}: {used} of {allowed} nodes in use")?,
-            Unit::Cpu => write!(out, "{id}: {used}m of {allowed}m processors in use")?,
+            Unit::Nodes => format!("{id}: {used} of {allowed} nodes in use"),
+            Unit::Cpu => format!("{id}: {used}m of {allowed}m processors in use"),
         }
-    }
-    if let Some(at) = opens_at {
-        write!(out, ", until {at}")?;
-    }
+    };
+    text.push_str(&until(*opens_at, time));
     for (place, (node, by)) in used_by.iter().enumerate() {
-        write!(out, "{}", if place == 0 { " by " } else { ", " })?;
-        match by {
-            UsedBy::Grant { since } => write!(out, "{node} (since {since})")?,
-            UsedBy::Unavailable(why) => write!(out, "{node} ({})", why.as_str())?,
-        }
+        text.push_str(if place == 0 { " by " } else { ", " });
+        text.push_str(&match by {
+            UsedBy::Grant { since } => format!("{node} since {}", time(*since)),
+            UsedBy::Unavailable(why) => format!("{node} ({})", why.as_str()),
+        });
     }
-    Ok(())
+    text
 }

@@ -106,6 +106,9 @@ impl<'a> View<'a> {
                 SuccessorSeen::Gone | SuccessorSeen::Deleting => {
                     Some(retreat(Because::SuccessorGone { claim }))
                 }
+                SuccessorSeen::Died { node } => {
+                    Some(retreat(Because::SuccessorDied { claim, node: node.clone() }))
+                }
                 SuccessorSeen::Launching { gave_up: Some(why) } => {
                     Some(retreat(Because::LaunchGaveUp { claim, why: why.clone() }))
                 }
@@ -138,6 +141,7 @@ impl<'a> View<'a> {
                 | SuccessorSeen::Registered { .. }
                 | SuccessorSeen::Ready { .. }
                 | SuccessorSeen::NotReady { .. }
+                | SuccessorSeen::Died { .. }
                 | SuccessorSeen::Deleting
                 | SuccessorSeen::Gone => {}
             }
@@ -155,7 +159,10 @@ impl<'a> View<'a> {
         for (claim, it) in self.successors() {
             let claim = claim.to_owned();
             match it {
-                SuccessorSeen::Ready { .. } | SuccessorSeen::Deleting | SuccessorSeen::Gone => {}
+                SuccessorSeen::Ready { .. }
+                | SuccessorSeen::Died { .. }
+                | SuccessorSeen::Deleting
+                | SuccessorSeen::Gone => {}
                 SuccessorSeen::Unknown => return self.stay(Wait::Answer { about: claim }),
                 SuccessorSeen::Unasked
                 | SuccessorSeen::Launching { .. }
@@ -201,6 +208,7 @@ impl<'a> View<'a> {
                 | SuccessorSeen::Launched
                 | SuccessorSeen::Launching { .. }
                 | SuccessorSeen::Unasked
+                | SuccessorSeen::Died { .. }
                 | SuccessorSeen::Deleting
                 | SuccessorSeen::Gone => {
                     if self.waited(SETTLE_DEADLINE) {
@@ -258,6 +266,9 @@ impl<'a> View<'a> {
             match it {
                 SuccessorSeen::Gone | SuccessorSeen::Deleting => {
                     Some(Because::SuccessorGone { claim })
+                }
+                SuccessorSeen::Died { node } => {
+                    Some(Because::SuccessorDied { claim, node: node.clone() })
                 }
                 SuccessorSeen::NotReady { since, .. } | SuccessorSeen::Registered { since } => {
                     let lost = self.now.duration_since(*since) > LOST_DEADLINE;
@@ -318,6 +329,7 @@ impl<'a> View<'a> {
                 | SuccessorSeen::Registered { .. }
                 | SuccessorSeen::Ready { .. }
                 | SuccessorSeen::NotReady { .. }
+                | SuccessorSeen::Died { .. }
                 | SuccessorSeen::Deleting => removed = false,
             }
         }
@@ -344,6 +356,7 @@ impl<'a> View<'a> {
             | Because::Flapping { .. }
             | Because::SuccessorGone { .. }
             | Because::SuccessorLost { .. }
+            | Because::SuccessorDied { .. }
             | Because::NoPlaceAnyMore { .. } => Phase::Failed,
         };
         // What ended it is why it was given up, not that the cleaning is done.

@@ -152,6 +152,33 @@ impl Refusal {
         }
     }
 
+    /// Kind and name of the object whose word it is; no name: the class that asks. `None`: it is a fact
+    /// about the image.
+    pub fn object(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Self::Quarantined { by, .. } => Some(("ImageQuarantine", by)),
+            Self::NotAllowedByPolicy { policy }
+            | Self::WrongOwner { rule: OwnerRule::Policy { name: policy, .. }, .. }
+            | Self::Deprecated { because: DeprecatedRule::Policy { name: policy }, .. }
+            | Self::TooYoung { policy: Some(policy), .. } => Some(("ImagePolicy", policy)),
+            Self::TooYoung { policy: None, .. } | Self::NewerThanAsked { .. } => {
+                Some(("EC2NodeClass", ""))
+            }
+            Self::WrongOwner { .. }
+            | Self::Deprecated { .. }
+            | Self::NotAllowedByAccount
+            | Self::NotBootable(_)
+            | Self::UnsupportedArchitecture(_)
+            | Self::WrongPlatform { .. }
+            | Self::KubeletTooNew { .. }
+            | Self::Withdrawn(_)
+            | Self::AgeUnknown { .. }
+            | Self::NotRecommended { .. }
+            | Self::NoLongerNamed { .. }
+            | Self::Superseded { .. } => None,
+        }
+    }
+
     /// When it ends by itself, if it does.
     pub fn ends_at(&self) -> Option<Timestamp> {
         match self {

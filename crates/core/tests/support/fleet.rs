@@ -120,6 +120,7 @@ pub(crate) fn node(pool: &str, zone: &str, pods: Vec<Pod>) -> Node {
         created_at: ago(SignedDuration::from_hours(1000)),
         wish: Some(drifted()),
         protection: None,
+        protected_by_claim: None,
         pods: pods.into_iter().map(Arc::new).collect(),
         has_deadline: false,
         next_try: None,

@@ -232,7 +232,7 @@ impl<'a> Market<'a> {
         let image = match self.wanted.replacing(self.claim.pool.as_deref(), &kind.name) {
             Replacing::Image(image) => &image.id,
             Replacing::HeldBack(why) => {
-                *nothing.images.entry(why.to_owned()).or_default() += 1;
+                *nothing.images.entry(why.to_string()).or_default() += 1;
                 return None;
             }
             Replacing::NoImageFits => {

@@ -133,7 +133,7 @@ impl<'a> Asking<'a> {
             let why = match wanted.replacing(self.claim.pool.as_deref(), kind) {
                 Replacing::Image(image) if image.id == choice.image => continue,
                 Replacing::Image(image) => format!("{} is wanted now", image.id),
-                Replacing::HeldBack(why) => why.to_owned(),
+                Replacing::HeldBack(why) => why.to_string(),
                 Replacing::NoImageFits => "no image fits it".to_owned(),
                 Replacing::NotResolved => {
                     return Err(unknown(format!("no image was looked up for {kind}")));
@@ -197,7 +197,12 @@ impl<'a> Asking<'a> {
             return Err(unknown(format!("{} {} cannot be read", it.kind.as_str(), it.name)));
         }
         let key = &self.claim.class;
-        if self.view.unreadable.keys().any(|it| it.kind == Kind::Class && it.name == key.name) {
+        if self
+            .view
+            .unreadable
+            .keys()
+            .any(|it| it.kind == Kind::Class && it.name == key.to_string())
+        {
             return Err(unknown(format!("EC2NodeClass {key} cannot be read")));
         }
         match self.view.classes.get(key) {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::ask::Ask;
 use nodemolt_core::catalog::Query;
+use nodemolt_core::explain::{ClassTold, Newer};
 use nodemolt_core::image::ImageId;
 use nodemolt_core::launch::{PlacementGroup, Settings};
 use nodemolt_core::lookup::{self, Minor};
@@ -18,15 +19,21 @@ use nodemolt_core::node::Stamp;
 use nodemolt_core::policy::Policy;
 use nodemolt_core::resolve::{Machines, Pool, Resolution, Setting, TypesAsked, resolve};
 use nodemolt_core::seen::{Class, ClassKey, Kind};
-use nodemolt_core::wanted::{Beside, PoolTemplate, Purpose, Wanted, wanted};
+use nodemolt_core::wanted::{Beside, NoImage, PoolTemplate, Purpose, Wanted, wanted};
 use nodemolt_fit::Family;
 
 use super::Sight;
+use super::fleet::image_ref;
+use super::questions::{IMAGES_EVERY, NETWORK_EVERY, OFFERED_EVERY};
 use crate::memory::{Last, Memory, after};
 use crate::port::{Network, NewMemory};
 
 /// Ages, deprecations and quarantines end by themselves. Nobody is told when, so we look again.
 const LOOK_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(30);
+
+/// What is asked of EC2 by each question, in the words of its permissions.
+const OFFERED_CALLS: [&str; 1] = ["ec2:DescribeInstanceTypes"];
+const NETWORK_CALLS: [&str; 2] = ["ec2:DescribeSecurityGroups", "ec2:DescribeSubnets"];
 
 /// So many of what an ask matches are remembered, the newest.
 const REMEMBERED_MAX: usize = 50;
@@ -36,7 +43,7 @@ const REMEMBERED_MAX: usize = 50;
 pub(crate) struct Resolved {
     from: From,
     at: Timestamp,
-    pub(crate) outcome: Result<Resolution, String>,
+    pub(crate) outcome: Result<Resolution, NoImage>,
     /// By pool.
     pub(crate) wanted: BTreeMap<String, Arc<Wanted>>,
     /// To be remembered: chosen, in use, and the newest of the others.
@@ -61,7 +68,9 @@ struct From {
     network: Option<Arc<Network>>,
     kubernetes: Option<Minor>,
     in_use: BTreeSet<ImageId>,
-    hindrance: Option<String>,
+    /// What its images were asked with.
+    queries: Arc<BTreeSet<Query>>,
+    hindrance: Option<NoImage>,
 }
 
 /// What follows from a few words that rarely change.
@@ -123,11 +132,12 @@ pub(crate) fn resolve_all(memory: &mut Memory, sight: &Sight<'_>) -> Asked {
             network: memory.networks.get(&class.network).and_then(|it| it.value()).cloned(),
             kubernetes: view.kubernetes,
             in_use: used.into_iter().cloned().collect(),
+            queries: own,
             hindrance,
         };
         match &mut queries {
-            None => queries = Some(own),
-            Some(all) => add(all, own.iter().cloned().collect()),
+            None => queries = Some(Arc::clone(&from.queries)),
+            Some(all) => add(all, from.queries.iter().cloned().collect()),
         }
         let known = memory.classes.get(key);
         let same =
@@ -184,25 +194,33 @@ fn hindrance(
     sight: &Sight<'_>,
     class: &Class,
     queries: &BTreeSet<Query>,
-    blind: Option<&String>,
-) -> Option<String> {
+    blind: Option<&NoImage>,
+) -> Option<NoImage> {
     if let Some(blind) = blind {
         return Some(blind.clone());
     }
     if sight.view.kubernetes.is_none() {
-        return Some("the version of Kubernetes is not known".to_owned());
+        return Some(NoImage::because("the version of Kubernetes is not known"));
     }
     if memory.offered.value().is_none() {
         let why = memory.offered.failure().map(|it| format!(": {it}")).unwrap_or_default();
-        return Some(format!("EC2 has not said yet which instance types it offers{why}"));
+        let because = format!("Amazon EC2 has not said yet which instance types it offers{why}");
+        let object = Some(("AWSCall", OFFERED_CALLS[0].to_owned()));
+        return Some(NoImage { because, object, until: None });
     }
     if queries.is_empty() && !class.ask.terms.is_empty() {
-        return Some("nothing can be asked for it".to_owned());
+        return Some(NoImage::because("nothing can be asked for it"));
     }
     let unanswered = queries.iter().find(|it| !memory.images.answered(it))?;
-    let last = memory.images.catalog.answers.get(unanswered).and_then(|it| it.last);
-    let outcome = last.map_or("not answered yet".to_owned(), |(outcome, _)| outcome.to_string());
-    Some(format!("{unanswered}: {outcome}"))
+    let told = memory.images.unanswered(unanswered, IMAGES_EVERY);
+    Some(match told {
+        Some(it) => NoImage {
+            because: it.to_string(),
+            object: it.names.first().map(|name| (it.kind, name.clone())),
+            until: None,
+        },
+        None => NoImage::because(format!("{unanswered} was not answered yet")),
+    })
 }
 
 fn pools_of<'a>(
@@ -226,7 +244,7 @@ fn resolve_one(
     words: &mut Words,
 ) -> Resolved {
     let now = sight.now;
-    let unresolved = |from: From, why: String| Resolved {
+    let unresolved = |from: From, why: NoImage| Resolved {
         from,
         at: now,
         outcome: Err(why),
@@ -247,14 +265,15 @@ fn resolve_one(
         };
     }
     let Some((offered, offered_at)) = memory.offered.last() else {
-        return unresolved(from, "EC2 has not said yet which instance types it offers".to_owned());
+        let why = "Amazon EC2 has not said yet which instance types it offers";
+        return unresolved(from, NoImage::because(why));
     };
     let family = class.ask.family;
     if types.get(&family).is_none_or(|(at, _)| *at != offered_at) {
         types.insert(family, (offered_at, Machines::new(&offered.types, family)));
     }
     let Some((_, machines)) = types.get(&family) else {
-        return unresolved(from, "no instance types were read".to_owned());
+        return unresolved(from, NoImage::because("no instance types were read"));
     };
     let pools = pools_of(sight, &class.key).map(|it| Pool {
         name: it.name.clone(),
@@ -357,11 +376,51 @@ pub(crate) fn to_remember(memory: &Memory, sight: &Sight<'_>) -> Vec<NewMemory> 
     missing
 }
 
-/// Classes of which nothing is concluded yet, and why.
-pub(crate) fn unresolved(memory: &Memory) -> BTreeMap<String, String> {
-    let unresolved = memory
-        .classes
-        .iter()
-        .filter_map(|(key, it)| Some((key.to_string(), it.outcome.as_ref().err()?.clone())));
-    unresolved.collect()
+/// What there is to tell of the images of each class: what is not known, who was not answered, and which
+/// images nobody may boot though they are newer.
+pub(crate) fn told(memory: &Memory, sight: &Sight<'_>) -> BTreeMap<String, ClassTold> {
+    let told = sight.view.classes.keys().map(|key| {
+        let Some(resolved) = memory.classes.get(key) else {
+            return (key.to_string(), ClassTold::default());
+        };
+        let queries = resolved.from.queries.iter();
+        let images = queries.filter_map(|it| memory.images.unanswered(it, IMAGES_EVERY));
+        let network = sight.view.classes.get(key).and_then(|it| memory.networks.get(&it.network));
+        let network = network.and_then(|it| it.unanswered(&NETWORK_CALLS, NETWORK_EVERY));
+        let offered = memory.offered.unanswered(&OFFERED_CALLS, OFFERED_EVERY);
+        let unanswered = offered.into_iter().chain(network).chain(images).collect();
+        let resolution = resolved.outcome.as_ref().ok();
+        let newer = resolution.map_or_else(Vec::new, |it| newer(memory, it));
+        let problems = resolution.into_iter().flat_map(|it| &it.terms).flat_map(|it| &it.problems);
+        let nowhere = problems.filter_map(NoImage::nowhere).collect();
+        let unresolved = resolved.outcome.as_ref().err().cloned();
+        (key.to_string(), ClassTold { unresolved, unanswered, nowhere, newer })
+    });
+    told.collect()
+}
+
+/// Refused ones that are younger than any that was chosen for the same processor.
+fn newer(memory: &Memory, resolution: &Resolution) -> Vec<Newer> {
+    let images = &memory.images.catalog.images;
+    let processor = |id: &ImageId| images.get(id).map(|it| it.image.architecture.as_str());
+    let mut chosen: BTreeMap<Option<&str>, Timestamp> = BTreeMap::new();
+    for it in &resolution.chosen {
+        if let Some(dated) = it.dated {
+            let newest = chosen.entry(processor(&it.id)).or_insert(dated);
+            *newest = dated.max(*newest);
+        }
+    }
+    let refused = resolution.refused.iter().filter(|(id, it)| {
+        let newest = chosen.get(&processor(id));
+        it.dated.is_some_and(|dated| newest.is_none_or(|newest| dated > *newest))
+    });
+    let mut newer: Vec<Newer> = refused
+        .map(|(id, it)| Newer {
+            image: image_ref(memory, id),
+            architecture: processor(id).map(str::to_owned),
+            refusal: it.refusal.clone(),
+        })
+        .collect();
+    newer.sort_by(|a, b| (b.image.dated, &b.image.id).cmp(&(a.image.dated, &a.image.id)));
+    newer
 }

@@ -14,8 +14,8 @@ use nodemolt_core::drift::{Drift, drift};
 use nodemolt_core::image::ImageId;
 use nodemolt_core::node::{ImageRef, Instance, Running};
 use nodemolt_core::plan::{Fleet, Node};
-use nodemolt_core::seen::{self, Claim, DISRUPTED_TAINT, Mark, Readiness, Revision, Stage};
-use nodemolt_core::wanted::Wanted;
+use nodemolt_core::seen::{self, Claim, DISRUPTED_TAINT, Kind, Mark, Readiness, Revision, Stage};
+use nodemolt_core::wanted::{NoImage, Wanted};
 use nodemolt_fit::capacity::CPU;
 use nodemolt_fit::{self as fit, Operator, Quantity, label};
 
@@ -87,7 +87,7 @@ struct Parts<'a> {
 
 /// Whether we are the ones that move nodes of this claim's class.
 pub(crate) fn ours(sight: &Sight<'_>, claim: &Claim) -> bool {
-    claim.class.group == seen::OWN_CLASS_GROUP || sight.view.classes.contains_key(&claim.class)
+    sight.ours(&claim.class)
 }
 
 impl Readings {
@@ -147,7 +147,7 @@ impl Readings {
             drifts.remove(name);
             if let Some(claim) = claim.filter(|it| ours(sight, it)) {
                 let read = read_running(memory, node, claim, machine);
-                drifts.insert(name.clone(), compare(&read, claim, wanted));
+                drifts.insert(name.clone(), compare(memory, &read, claim, wanted));
                 running.insert(name.clone(), read);
             }
             self.from.insert(
@@ -172,6 +172,25 @@ impl Readings {
         self.nodes = rooms.len();
         rooms.extend(on_their_way(sight));
         self.rooms = rooms;
+        self.tell_hidden(sight);
+    }
+
+    /// Where a class or a pool cannot be read, that is why nothing is known of its nodes.
+    fn tell_hidden(&mut self, sight: &Sight<'_>) {
+        use nodemolt_core::drift::Missing;
+        let hiding = |it: &seen::ObjectName| matches!(it.kind, Kind::Class | Kind::Pool);
+        if !sight.view.unreadable.keys().any(hiding) {
+            return;
+        }
+        for (name, drift) in Arc::make_mut(&mut self.drifts) {
+            let Drift::Unknown(Missing::ReplacementImage { because, .. }) = drift else { continue };
+            let claim = sight.claims.get(name.as_str());
+            if let Some(hidden) = claim.and_then(|it| sight.hidden(it)) {
+                *because = hidden;
+                // Tomorrow it may be another reason.
+                self.from.remove(name);
+            }
+        }
     }
 }
 
@@ -193,6 +212,9 @@ fn read_node(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> Nod
         created_at: claim.map_or(node.created_at, |it| it.created_at),
         wish: None,
         protection: node.protection.clone().or_else(|| claim.and_then(|it| it.protection.clone())),
+        protected_by_claim: claim
+            .filter(|it| node.protection.is_none() && it.protection.is_some())
+            .map(|it| it.name.clone()),
         pods,
         has_deadline: claim.is_some_and(|it| it.termination_grace_period.is_some()),
         next_try: None,
@@ -265,20 +287,32 @@ pub(crate) fn image_ref(memory: &Memory, id: &ImageId) -> ImageRef {
     }
 }
 
-fn compare(running: &Running, claim: &Claim, wanted: Option<&Arc<Wanted>>) -> Drift {
+fn compare(
+    memory: &Memory,
+    running: &Running,
+    claim: &Claim,
+    wanted: Option<&Arc<Wanted>>,
+) -> Drift {
     use nodemolt_core::drift::Missing;
     match wanted {
         Some(wanted) => drift(running, wanted),
         None => Drift::Unknown(Missing::ReplacementImage {
             instance_type: running.instance_type.clone().unwrap_or_else(|| "it".to_owned()),
-            because: match &claim.pool {
-                Some(pool) => format!(
-                    "nothing is known of what NodePool `{pool}` and class `{}` want",
-                    claim.class
-                ),
-                None => "it belongs to no NodePool".to_owned(),
-            },
+            because: not_wanted(memory, claim),
         }),
+    }
+}
+
+/// Why nothing is known of what the node of a claim should run.
+fn not_wanted(memory: &Memory, claim: &Claim) -> NoImage {
+    let Some(pool) = &claim.pool else { return NoImage::because("it belongs to no NodePool") };
+    match memory.classes.get(&claim.class).map(|it| &it.outcome) {
+        Some(Err(why)) => why.clone(),
+        Some(Ok(_)) => NoImage::because(format!(
+            "class `{}` is not looked after for a NodePool `{pool}`",
+            claim.class
+        )),
+        None => NoImage::because(format!("there is no class `{}`", claim.class)),
     }
 }
 

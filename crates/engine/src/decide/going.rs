@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Limits;
 use nodemolt_core::drain::{
-    BarePods, Drain, Evict, Forced, Held, Hold, How, Moved, evictions, limit_ends_at, remaining,
+    BarePods, Drain, Evict, Forced, Held, Hold, How, evictions, limit_ends_at, remaining,
 };
 use nodemolt_core::replace::{
     Because, Cause, Command, JOIN_DEADLINE, OldSeen, Phase, PlacementSeen, Replacement, STEADY_FOR,
     Seen, Step, Successor, SuccessorSeen, asks, next,
 };
-use nodemolt_core::seen::{Claim, Kind, Stage};
+use nodemolt_core::seen::{self, Claim, Kind, Stage};
 
 use super::placing::Table;
 use super::successors;
@@ -24,7 +24,7 @@ use super::{Sight, Wake};
 use crate::act::{Errand, Intent};
 use crate::claims::{old_seen, successor_seen};
 use crate::memory::{Memory, after};
-use crate::port::{NewClaim, Object};
+use crate::port::{MachineState, NewClaim, Object};
 use crate::record::{DrainRecord, Recorded};
 
 /// EC2's notice before it takes a spot machine away.
@@ -35,6 +35,9 @@ const UNSEEN_FOR: SignedDuration = SignedDuration::from_mins(1);
 
 /// So many pods that hold a drain are named in the record.
 const HELD_MAX: usize = 10;
+
+/// So many owners of pods that leave are recorded: more than a node has pods.
+const MOVED_MAX: usize = 500;
 
 /// One that is under way.
 pub(crate) struct Going {
@@ -144,7 +147,9 @@ fn look_at_successor(
     };
     match claim {
         Some(claim) if ours(claim) => {
-            (Some(claim.uid.clone()), successor_seen(sight.view, claim, sight.now))
+            let died = died(memory, claim);
+            let seen = died.unwrap_or_else(|| successor_seen(sight.view, claim, sight.now));
+            (Some(claim.uid.clone()), seen)
         }
         // Somebody else's has the name: ours cannot be made.
         Some(_) => (successor.uid.clone(), SuccessorSeen::Gone),
@@ -162,6 +167,14 @@ fn look_at_successor(
             (None, None) => (None, SuccessorSeen::Unasked),
         },
     }
+}
+
+/// Told apart from a deletion as long as nobody has deleted it: afterwards its machine ends by that.
+fn died(memory: &Memory, claim: &Claim) -> Option<SuccessorSeen> {
+    let machine = memory.machines.value()?.get(claim.machine.as_ref()?)?;
+    let ended = matches!(machine.state, MachineState::ShuttingDown | MachineState::Terminated);
+    let node = claim.node.clone().unwrap_or_else(|| claim.name.clone());
+    (ended && claim.deleting_since.is_none()).then_some(SuccessorSeen::Died { node })
 }
 
 fn unreadable(sight: &Sight<'_>, claim: &str) -> bool {
@@ -236,6 +249,7 @@ fn decide_places(
         | SuccessorSeen::Launched
         | SuccessorSeen::Registered { .. }
         | SuccessorSeen::NotReady { .. }
+        | SuccessorSeen::Died { .. }
         | SuccessorSeen::Deleting
         | SuccessorSeen::Gone => false,
     };
@@ -334,6 +348,7 @@ fn due(replacement: &Replacement, seen: &Seen) -> Vec<Timestamp> {
             | SuccessorSeen::Unasked
             | SuccessorSeen::Launching { .. }
             | SuccessorSeen::Launched
+            | SuccessorSeen::Died { .. }
             | SuccessorSeen::Deleting
             | SuccessorSeen::Gone => None,
         })
@@ -370,9 +385,19 @@ fn drain_record(
     known.pods_left = pods;
     let node = drain.map(|it| it.node.as_str());
     let named = held.iter().filter(|it| Some(it.node.as_str()) == node);
+    for owner in sight.view.pods.on(&replacement.old.node).filter_map(|it| leaves(it, sight.now)) {
+        if known.moved.len() < MOVED_MAX {
+            known.moved.entry(owner.to_owned()).or_insert(sight.now);
+        }
+    }
     known.held =
         named.filter_map(|it| Some((it.pod.clone(), holds(&it.why)?))).take(HELD_MAX).collect();
     Some(known)
+}
+
+/// Of a pod that must leave: the UID of who starts it again.
+fn leaves(pod: &seen::Pod, now: Timestamp) -> Option<&str> {
+    pod.owner_uid.as_deref().filter(|_| nodemolt_core::drain::stays(&pod.drain, now).is_none())
 }
 
 /// What its phase wants done. Pods that are deleted by force stand in the record first.
@@ -462,8 +487,7 @@ fn remove(replacement: &str, claim: &Claim) -> (Intent, Errand) {
 
 fn empty(memory: &Memory, sight: &Sight<'_>, going: &mut Going, evict: &[&Evict], wake: &mut Wake) {
     let name = going.recorded.name.clone();
-    let pool = going.recorded.pool.clone();
-    for Evict { pod, how, node } in evict.iter().copied() {
+    for Evict { pod, how, node: _ } in evict.iter().copied() {
         if let Some((until, _)) =
             memory.evicted.get(&pod.uid).filter(|(until, _)| sight.now < *until)
         {
@@ -475,11 +499,7 @@ fn empty(memory: &Memory, sight: &Sight<'_>, going: &mut Going, evict: &[&Evict]
         }
         let replacement = name.clone();
         let errand = match how {
-            How::Evict => {
-                let seen = sight.view.pods.on(node).find(|it| it.drain.id == *pod);
-                let owner = seen.and_then(|it| it.owner_uid.clone());
-                Errand::Evict { replacement, pod: pod.clone(), pool: pool.clone(), owner }
-            }
+            How::Evict => Errand::Evict { replacement, pod: pod.clone() },
             How::Delete { grace_seconds, because } => {
                 let why = match because {
                     Forced::Deadline => "its node's deadline",
@@ -561,21 +581,4 @@ pub(crate) fn abandoned(sight: &Sight<'_>) -> Vec<(Intent, Errand)> {
         failed && !claim.stages.contains_key(&Stage::Initialized) && removable(sight, claim)
     });
     late.map(|it| remove(it.successor_of.as_deref().unwrap_or_default(), it)).collect()
-}
-
-/// Pods that took the place of those that we evicted, and wait for a place.
-pub(crate) fn moved(memory: &Memory, sight: &Sight<'_>) -> Vec<Moved> {
-    if memory.moved.is_empty() {
-        return Vec::new();
-    }
-    let pending = sight.view.pods.nowhere().filter_map(|pod| {
-        let (pool, since) = memory.moved.get(pod.owner_uid.as_ref()?)?;
-        // It came after we began to move its like.
-        (pod.created_at >= *since).then(|| Moved {
-            pool: pool.clone(),
-            pod: pod.drain.id.clone(),
-            pending_since: Some(pod.created_at),
-        })
-    });
-    pending.collect()
 }

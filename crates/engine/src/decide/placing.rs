@@ -101,6 +101,11 @@ impl<'r> Table<'r> {
         self.place(memory, sight, &leaving, Places::All)
     }
 
+    /// Where pending pods go, beside those of nodes that are going.
+    pub(crate) fn place_pending(&mut self, memory: &mut Memory, sight: &Sight<'_>) -> Placements {
+        self.place(memory, sight, &leaving(sight), Places::All)
+    }
+
     /// Whether the pods of these nodes have a place on nodes that are ready: decided again right before
     /// their cordon. By node.
     pub(crate) fn place_again(

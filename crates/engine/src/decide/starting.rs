@@ -97,6 +97,7 @@ fn begin_one(
     let granted = Granted {
         node: start.node.clone(),
         pool: claim.pool.clone(),
+        cpu_millis: Some(node.member.cpu_millis),
         kind: match start.cause {
             Cause::Deleted => GrantKind::Deleted,
             Cause::Interrupted => GrantKind::Interrupted,
@@ -105,7 +106,10 @@ fn begin_one(
         epoch: sight.records.ledger.epoch,
         since: now,
     };
-    let drain = (replacement.phase == Phase::Draining).then(DrainRecord::default);
+    // Whom an earlier try has moved still needs a place.
+    let moved = known.and_then(|it| it.drain.as_ref()).map(|it| it.moved.clone());
+    let drain = (replacement.phase == Phase::Draining || moved.is_some())
+        .then(|| DrainRecord { moved: moved.unwrap_or_default(), ..DrainRecord::default() });
     let recorded = Recorded {
         name: claim.uid.clone(),
         revision: known.and_then(|it| it.revision.clone()),

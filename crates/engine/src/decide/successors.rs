@@ -68,7 +68,7 @@ pub(crate) fn for_pending(
     found
 }
 
-fn of_new_node(sight: &Sight<'_>, new: &NewNode) -> Option<NewClaim> {
+pub(crate) fn of_new_node(sight: &Sight<'_>, new: &NewNode) -> Option<NewClaim> {
     let pool = sight.view.pools.get(&new.pool)?;
     claim(sight, pool, new.requirements.to_vec(), new.requests.clone())
 }

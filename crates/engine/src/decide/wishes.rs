@@ -10,7 +10,7 @@ use nodemolt_core::drift::Drift;
 use nodemolt_core::plan::{NextTry, UnderWay, Wish};
 use nodemolt_core::replace::Cause;
 use nodemolt_core::seen::{Claim, Node, Stage};
-use nodemolt_core::wanted::{Replacing, Wanted};
+use nodemolt_core::wanted::{NoImage, Replacing, Wanted};
 
 use super::Sight;
 use super::fleet::{Readings, ours};
@@ -48,7 +48,7 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
             .map(|it| UnderWay { phase: it.phase, since: it.since });
         node.next_try = record.and_then(|it| {
             let at = it.replacement.next_try_at()?;
-            let because = it.replacement.because.to_string();
+            let because = it.replacement.because.clone();
             Some(NextTry { at, failed_at: it.replacement.since, because })
         });
         let Some(claim) = claim else {
@@ -65,6 +65,11 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
             drifted.insert(claim.uid.as_str());
         }
         node.wish = of_node(memory, sight, seen, claim, drift);
+        if let Some(Wish { no_image: Some(why), .. }) = &mut node.wish
+            && let Some(hidden) = sight.hidden(claim)
+        {
+            *why = hidden;
+        }
     }
     memory.drifted_since.retain(|uid, _| drifted.contains(uid.as_str()));
     Wished { next_at }
@@ -118,19 +123,20 @@ fn of_node(
 }
 
 /// Why its successor would have no image now. One that is not remembered yet is about to be.
-fn no_image(memory: &Memory, sight: &Sight<'_>, claim: &Claim, node: &Node) -> Option<String> {
+fn no_image(memory: &Memory, sight: &Sight<'_>, claim: &Claim, node: &Node) -> Option<NoImage> {
     let Some(resolved) = memory.classes.get(&claim.class) else {
-        return Some(format!("there is no class `{}`", claim.class));
+        let because = format!("there is no class `{}`", claim.class);
+        return Some(NoImage::because(because));
     };
     if let Err(why) = &resolved.outcome {
         return Some(why.clone());
     }
     let pool = claim.pool.as_ref();
     let Some(wanted) = pool.and_then(|it| resolved.wanted.get(it)) else {
-        return Some(match pool {
+        return Some(NoImage::because(match pool {
             Some(pool) => format!("there is no NodePool `{pool}`"),
             None => "it belongs to no NodePool".to_owned(),
-        });
+        }));
     };
     let labels = &node.fit.labels;
     let instance_type = labels.get(nodemolt_fit::label::INSTANCE_TYPE)?;
@@ -143,14 +149,18 @@ pub(crate) fn image_of(
     pool: Option<&str>,
     instance_type: &str,
     sight: &Sight<'_>,
-) -> Result<nodemolt_core::image::ImageId, String> {
+) -> Result<nodemolt_core::image::ImageId, NoImage> {
     match wanted.replacing(pool, instance_type) {
         Replacing::Image(image) if sight.view.images.contains_key(&image.id) => {
             Ok(image.id.clone())
         }
-        Replacing::Image(image) => Err(format!("{} is about to be remembered", image.id)),
-        Replacing::HeldBack(why) => Err(why.to_owned()),
-        Replacing::NoImageFits => Err(format!("no image fits {instance_type}")),
-        Replacing::NotResolved => Err(format!("no image was looked up for {instance_type}")),
+        Replacing::Image(image) => {
+            Err(NoImage::because(format!("{} is about to be remembered", image.id)))
+        }
+        Replacing::HeldBack(why) => Err(why.clone()),
+        Replacing::NoImageFits => Err(NoImage::because(format!("no image fits {instance_type}"))),
+        Replacing::NotResolved => {
+            Err(NoImage::because(format!("no image was looked up for {instance_type}")))
+        }
     }
 }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use nodemolt_core::explain::Unanswered;
+
 use super::after;
 use crate::port::CloudError;
 
@@ -29,12 +31,21 @@ pub(crate) struct Answer<T> {
     before: Option<(Arc<T>, Timestamp)>,
     tried_at: Option<Timestamp>,
     failed: Option<(String, u32)>,
+    /// The first failure since it was last answered.
+    failing_since: Option<Timestamp>,
     not_before: Option<Timestamp>,
 }
 
 impl<T> Default for Answer<T> {
     fn default() -> Self {
-        Self { last: None, before: None, tried_at: None, failed: None, not_before: None }
+        Self {
+            last: None,
+            before: None,
+            tried_at: None,
+            failed: None,
+            failing_since: None,
+            not_before: None,
+        }
     }
 }
 
@@ -45,6 +56,7 @@ impl<T> Answer<T> {
             Ok(value) => {
                 self.before = self.last.replace((Arc::new(value), now));
                 self.failed = None;
+                self.failing_since = None;
                 self.not_before = None;
             }
             Err(error) => {
@@ -55,7 +67,7 @@ impl<T> Answer<T> {
                     }
                 };
                 self.not_before = told.map(|it| after(now, it));
-                self.fail(error.to_string());
+                self.fail(error.to_string(), now);
             }
         }
     }
@@ -63,10 +75,11 @@ impl<T> Answer<T> {
     /// It was asked, and no answer came.
     pub(crate) fn missed(&mut self, now: Timestamp) {
         self.tried_at = Some(now);
-        self.fail("no answer came in time".to_owned());
+        self.fail("no answer came in time".to_owned(), now);
     }
 
-    fn fail(&mut self, why: String) {
+    fn fail(&mut self, why: String, now: Timestamp) {
+        self.failing_since.get_or_insert(now);
         let times = self.failed.as_ref().map_or(0, |(_, times)| *times);
         self.failed = Some((why, times.saturating_add(1)));
     }
@@ -87,6 +100,20 @@ impl<T> Answer<T> {
     /// Why the last try has failed, if it has.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failed.as_ref().map(|(why, _)| why.as_str())
+    }
+
+    /// What is to be told while it fails: these calls of EC2 were not answered.
+    pub(crate) fn unanswered(&self, calls: &[&str], every: SignedDuration) -> Option<Unanswered> {
+        let (why, _) = self.failed.as_ref()?;
+        Some(Unanswered {
+            whom: "Amazon EC2",
+            kind: "AWSCall",
+            names: calls.iter().map(|it| (*it).to_owned()).collect(),
+            because: why.clone(),
+            since: self.failing_since,
+            again_at: Some(self.due_at(every)),
+            answered_at: self.last.as_ref().map(|(_, at)| *at),
+        })
     }
 
     /// When to ask next, if it is asked so often.

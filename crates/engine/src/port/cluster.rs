@@ -9,7 +9,9 @@ use nodemolt_core::catalog::{Appeared, Withdrawn};
 use nodemolt_core::drain::PodId;
 use nodemolt_core::image::{AccountId, ImageId};
 use nodemolt_core::node::Stamp;
-use nodemolt_core::seen::{Attempt, ClassKey, MachineId, Remembered, Revision, Stage, View};
+use nodemolt_core::seen::{
+    Attempt, ClassKey, MachineId, Remembered, Revision, Stage, Subject, View,
+};
 use nodemolt_fit::Written;
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::taint::Taint;
@@ -98,7 +100,10 @@ pub trait Cluster {
     /// Remembers an image, before it is used. What was remembered is never taken back.
     async fn remember(&self, image: &NewMemory) -> Result<(), ClusterError>;
 
-    /// What people read of a class, a pool or a budget. Against its generation; nothing is decided by it.
+    /// What people read of a class, a pool, a budget or a policy. Nothing is decided by it.
+    ///
+    /// Guarantee: [`ClusterError::Absent`] for another object of that name, [`ClusterError::Conflict`] for another
+    /// generation than the one that it was found out for. What stands there already is not written again.
     async fn write_status(&self, status: &Status) -> Result<(), ClusterError>;
 
     /// Takes or renews the lease, by compare-and-swap. `me` tells replicas apart.
@@ -223,27 +228,40 @@ pub enum Status {
     },
     DisruptionBudget {
         name: String,
-        room: Option<budget::Room>,
+        uid: String,
+        generation: i64,
+        room: budget::Room,
         conditions: Vec<Condition>,
     },
     Policy {
         name: String,
+        uid: String,
+        generation: i64,
+        /// How many it selects.
+        classes: u64,
+        conditions: Vec<Condition>,
+    },
+    /// Of what cannot be read: that, and nothing else.
+    Unreadable {
+        subject: Subject,
+        uid: String,
+        generation: i64,
         conditions: Vec<Condition>,
     },
 }
 
-/// What a class resolves to.
+/// What a class resolves to. What is `None` is not known now: what stands there stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassStatus {
     pub key: ClassKey,
     pub uid: String,
     pub generation: i64,
     /// Id, name, and what its nodes must be.
-    pub images: Vec<(ImageId, String, Vec<Written>)>,
+    pub images: Option<Vec<(ImageId, String, Vec<Written>)>>,
     /// Id, zone, zone id.
-    pub subnets: Vec<(String, String, Option<String>)>,
+    pub subnets: Option<Vec<(String, String, Option<String>)>>,
     /// Id and name.
-    pub security_groups: Vec<(String, Option<String>)>,
+    pub security_groups: Option<Vec<(String, Option<String>)>>,
     pub conditions: Vec<Condition>,
 }
 

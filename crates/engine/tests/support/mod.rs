@@ -19,6 +19,7 @@ use nodemolt_core::drain::{self, PodId, PodPhase, Tier};
 use nodemolt_core::image::{AccountId, Architecture, Date, Image, ImageId};
 use nodemolt_core::launch::Settings;
 use nodemolt_core::lookup::Minor;
+use nodemolt_core::replace::{self, Replacement};
 use nodemolt_core::seen::{
     Attempt, Claim, Class, ClassKey, FrozenRequest, Kind, MachineId, NetworkAsk, Node, Pod, Pool,
     Readiness, Remembered, Revision, Stage, View,
@@ -28,7 +29,7 @@ use nodemolt_engine::port::{
     ClaimState, Cluster, ClusterError, EvictAnswer, Leadership, Machine, MachineState, Network,
     NewClaim, NewMemory, NewNodeState, Object, Offered, Records, Status, Subnet,
 };
-use nodemolt_engine::record::{Ledger, Recorded};
+use nodemolt_engine::record::{DrainRecord, Ledger, Recorded, Told};
 use nodemolt_engine::{Act, Config, Done, Errand, Memory, Question, Turn, turn};
 use nodemolt_fit::capacity::{Amounts, NodeSettings};
 use nodemolt_fit::pod::{Demand, Namespace};
@@ -84,6 +85,7 @@ pub(crate) struct Fake {
     pub(crate) view: RefCell<View>,
     pub(crate) records: RefCell<Records>,
     pub(crate) written: RefCell<Written>,
+    pub(crate) told: RefCell<Vec<Status>>,
     /// The next write of a grant loses.
     pub(crate) conflict: RefCell<bool>,
     revisions: RefCell<u64>,
@@ -214,7 +216,9 @@ impl Cluster for Fake {
             Status::Pool { name, .. } => format!("status of pool {name}"),
             Status::DisruptionBudget { name, .. } => format!("status of budget {name}"),
             Status::Policy { name, .. } => format!("status of policy {name}"),
+            Status::Unreadable { subject, .. } => format!("status of unreadable {subject:?}"),
         });
+        self.told.borrow_mut().push(status.clone());
         Ok(())
     }
 
@@ -344,7 +348,8 @@ impl World {
             let name = format!("node-{at:05}");
             world.add(&mut view, &name, image);
             for pod in 0..pods {
-                add_pod(&mut view, &namespace, &demand, &name, &format!("web-{at:05}-{pod}"));
+                let pod = format!("web-{at:05}-{pod}");
+                add_pod(&mut view, &namespace, &demand, Some(&name), &pod, now);
             }
         }
         *world.cluster.view.borrow_mut() = view;
@@ -353,6 +358,40 @@ impl World {
             transitions: 1,
         });
         world
+    }
+
+    /// A pod of the workload that all belong to, that comes now and finds no place.
+    pub(crate) fn add_pending(&mut self, name: &str, cpu_millis: i64) {
+        let namespace = Arc::new(Namespace::named("shop"));
+        let requests = [("cpu".to_owned(), Quantity::from_millis(cpu_millis))].into();
+        let demand = Arc::new(Demand { requests, ..Demand::default() });
+        let mut view = self.cluster.view.borrow_mut();
+        add_pod(&mut view, &namespace, &demand, None, name, self.now);
+    }
+
+    /// As if we had moved pods of this owner from the first node, long enough ago that it has ended.
+    pub(crate) fn has_moved(&mut self, owner: &str, since: Timestamp) {
+        let old = replace::Old {
+            node: "node-gone".to_owned(),
+            claim: "claim-gone".to_owned(),
+            claim_uid: "uid-gone".to_owned(),
+        };
+        let (cause, order) = (replace::Cause::Drift, replace::Order::SuccessorFirst);
+        let begun = Replacement::begin(old, cause, order, drain::AtLimit::Skip, Vec::new(), since);
+        let recorded = Recorded {
+            name: "uid-gone".to_owned(),
+            revision: Some(Revision("1".to_owned())),
+            pool: Some(POOL.to_owned()),
+            replacement: Replacement { phase: replace::Phase::Done, ..begun },
+            grant: None,
+            drain: Some(DrainRecord {
+                moved: [(owner.to_owned(), since)].into(),
+                ..DrainRecord::default()
+            }),
+            told: Told::default(),
+        };
+        let mut records = self.cluster.records.borrow_mut();
+        records.replacements.insert(recorded.name.clone(), recorded);
     }
 
     fn add(&mut self, view: &mut View, name: &str, image: &str) {
@@ -531,8 +570,9 @@ fn add_pod(
     view: &mut View,
     namespace: &Arc<Namespace>,
     demand: &Arc<Demand>,
-    node: &str,
+    node: Option<&str>,
     name: &str,
+    created_at: Timestamp,
 ) {
     view.pods.insert(Pod {
         drain: Arc::new(drain::Pod {
@@ -542,8 +582,8 @@ fn add_pod(
                 uid: format!("uid-{name}"),
             },
             labels: [("app".to_owned(), "web".to_owned())].into(),
-            phase: PodPhase::Running,
-            ready: true,
+            phase: if node.is_some() { PodPhase::Running } else { PodPhase::Pending },
+            ready: node.is_some(),
             owner: drain::Owner::Workload { kind: "ReplicaSet".to_owned(), name: "web".to_owned() },
             tier: Tier::Ordinary,
             tolerates_cordon: false,
@@ -553,8 +593,8 @@ fn add_pod(
             namespace_terminating: false,
         }),
         fit: fit::pod::Pod::new(namespace, name, demand),
-        node: Some(node.to_owned()),
-        created_at: start(),
+        node: node.map(str::to_owned),
+        created_at,
         owner_uid: Some("uid-web".to_owned()),
     });
 }
@@ -564,6 +604,7 @@ pub(crate) fn errands(turn: &Turn) -> Vec<String> {
     let told = |it: &Act| match &it.errand {
         Errand::Ask(_) => None,
         Errand::MakeClaim { .. } => Some("make a claim".to_owned()),
+        Errand::MakeRoom { .. } => Some("make room".to_owned()),
         Errand::Cordon { node, .. } => Some(format!("cordon {}", node.name)),
         Errand::Uncordon { node, .. } => Some(format!("uncordon {}", node.name)),
         Errand::Evict { pod, .. } => Some(format!("evict {pod}")),

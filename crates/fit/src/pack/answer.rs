@@ -142,6 +142,8 @@ pub enum Obstacle {
     /// A volume of the pod cannot be reached from there.
     VolumeElsewhere {
         handle: String,
+        /// What a node has to have so that it can be reached, by the first of its terms.
+        asks: Vec<Written>,
     },
     /// A CSI driver cannot attach so many.
     VolumesFull {
@@ -220,7 +222,9 @@ impl fmt::Display for Obstacle {
             Self::Taint(taint) => write!(f, "taint {taint} is not tolerated"),
             Self::Label(asked) => write!(f, "it asks for {asked}"),
             Self::NotOffered(asked) => write!(f, "no machine can be had with {asked}"),
-            Self::VolumeElsewhere { handle } => write!(f, "volume {handle} is elsewhere"),
+            Self::VolumeElsewhere { handle, asks: _ } => {
+                write!(f, "volume {handle} is elsewhere")
+            }
             Self::VolumesFull { driver, over } => {
                 write!(f, "{driver} can attach {over} volumes too few")
             }

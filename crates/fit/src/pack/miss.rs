@@ -6,6 +6,7 @@
 
 use super::{
     answer::{Account, Miss, Obstacle, Opened, Place},
+    bits::Bits,
     measure::Scale,
     narrow::No,
     search::Sought,
@@ -16,6 +17,7 @@ use super::{
 };
 use crate::{
     label,
+    pod::Volume,
     quantity::Quantity,
     requirement::Written,
     selector::{NodeTerm, equal, matches},
@@ -38,7 +40,7 @@ pub(super) fn nearest(state: &State<'_, '_>, kind: usize, kinds: usize) -> Optio
 
 /// Every place, and what is in the way there.
 pub(super) fn account(state: &State<'_, '_>, kind: usize) -> Account {
-    let sought = Sought { kind, wishes: &[], stage: Stage::Real };
+    let sought = Sought { kind, wishes: &[], stage: Stage::Real, beside: false };
     let sites = state.world.sites.len();
     let opened = (sites..state.places()).map(|place| {
         let opened = match state.grown(place, &sought) {
@@ -103,7 +105,7 @@ fn at_site(state: &State<'_, '_>, kind: usize, site: usize) -> Vec<Obstacle> {
     for volume in &demand.volumes {
         let reach = volume.reach.as_ref();
         if reach.is_some_and(|it| !it.iter().any(|it| reaches_node(it, node))) {
-            obstacles.push(Obstacle::VolumeElsewhere { handle: volume.handle.clone() });
+            obstacles.push(elsewhere(volume));
         }
     }
     let free = state.free(site);
@@ -118,6 +120,11 @@ fn at_site(state: &State<'_, '_>, kind: usize, site: usize) -> Vec<Obstacle> {
         obstacles.extend(by_topology(state, &world.kinds[kind].musts, *key, domain));
     }
     obstacles
+}
+
+fn elsewhere(volume: &Volume) -> Obstacle {
+    let asks = volume.reach.iter().flatten().next().map(|it| it.labels.clone());
+    Obstacle::VolumeElsewhere { handle: volume.handle.clone(), asks: asks.unwrap_or_default() }
 }
 
 fn taints(taints: &[Taint], demand: &crate::pod::Demand) -> Vec<Obstacle> {
@@ -193,8 +200,7 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
         obstacles.extend(labels);
     } else if what.reached.as_ref().is_some_and(|(_, pools)| pools[pool].is_empty()) {
         let reaching = what.demand.volumes.iter().filter(|it| it.reach.is_some());
-        obstacles
-            .extend(reaching.map(|it| Obstacle::VolumeElsewhere { handle: it.handle.clone() }));
+        obstacles.extend(reaching.map(elsewhere));
     }
     for (place, need) in state.needs(kind, None) {
         let most = template.most(place);
@@ -209,7 +215,7 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
     if !obstacles.is_empty() {
         return obstacles;
     }
-    let sought = Sought { kind, wishes: &[], stage: Stage::Real };
+    let sought = Sought { kind, wishes: &[], stage: Stage::Real, beside: false };
     let Err(no) = state.one_more(pool, &sought) else { return Vec::new() };
     let fit = state.fresh(pool);
     match no {
@@ -219,8 +225,9 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
             for key in &what.decides {
                 obstacles.extend(everywhere(state, &what.musts, *key, pool, &fit));
             }
+            let would_do = with_room(state, kind, pool);
             obstacles.extend(template.min_values.iter().filter_map(|it| {
-                let have = template.different(it, &fit.machines, &fit.slots);
+                let have = template.different(it, &would_do, &fit.slots);
                 let obstacle = Obstacle::MinValues { key: it.key.clone(), have, need: it.need };
                 (have < it.need).then_some(obstacle)
             }));
@@ -232,15 +239,30 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
     obstacles
 }
 
+/// The machines of the pool that the pod selects and that have the room.
+fn with_room(state: &State<'_, '_>, kind: usize, pool: usize) -> Bits {
+    let world = state.world;
+    let mut selected = Bits::default();
+    for way in &world.required[world.kinds[kind].required].pools[pool] {
+        selected.or(&way.machines);
+    }
+    let mut machines = state.fresh(pool).machines;
+    machines.and(&selected);
+    for (place, need) in state.needs(kind, None) {
+        match world.pools[pool].at_least(place, need) {
+            Some(roomy) => machines.and(roomy),
+            None => return Bits::default(),
+        }
+    }
+    machines
+}
+
 /// What the pod and a daemon cannot share, if every machine that would do otherwise has that daemon.
 fn daemon_in_the_way(state: &State<'_, '_>, kind: usize, pool: usize) -> Option<Obstacle> {
     let world = state.world;
     let (template, what) = (&world.pools[pool], &world.kinds[kind]);
     let barred = what.barred.get(pool)?;
-    let mut would_do = state.fresh(pool).machines;
-    for (place, need) in state.needs(kind, None) {
-        would_do.and(template.at_least(place, need)?);
-    }
+    let would_do = with_room(state, kind, pool);
     if would_do.empty() || !would_do.inside(barred) {
         return None;
     }

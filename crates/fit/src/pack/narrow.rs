@@ -100,16 +100,34 @@ impl State<'_, '_> {
             let Some(fit) = self.within_way(node, &roomy, way, template) else { continue };
             // From here on it may be otherwise another time.
             no = No::NotNow;
-            let Some(fit) = self.with_wishes(fit, node.pool, sought) else { continue };
-            let mut decided = Decided::new();
-            let found = self.decide(fit, node.pool, place, sought, &mut decided);
-            let Some(fit) = found else { continue };
-            let fit = self.clear_filters(fit, node.pool, sought);
-            if let Some(became) = self.afford(fit, node) {
+            let brings = kind.brings.get(node.pool).filter(|it| !it.is_empty());
+            let again = brings.map(|it| (it, fit.clone()));
+            if let Some(became) = self.would_be(fit, node, place, sought) {
                 return Ok(became);
+            }
+            let Some((brings, fit)) = again else { continue };
+            for brings in brings {
+                let (mut fit, beside) = (fit.clone(), Sought { beside: true, ..*sought });
+                if self.intersect(&mut fit, brings, template)
+                    && let Some(became) = self.would_be(fit, node, place, &beside)
+                {
+                    return Ok(Became { beside: true, ..became });
+                }
             }
         }
         Err(no)
+    }
+
+    fn would_be(
+        &self,
+        fit: Fit,
+        node: &OpenNode,
+        place: usize,
+        sought: &Sought<'_>,
+    ) -> Option<Became> {
+        let fit = self.with_wishes(fit, node.pool, sought)?;
+        let fit = self.decide(fit, node.pool, place, sought, &mut Decided::new())?;
+        self.afford(self.clear_filters(fit, node.pool, sought), node)
     }
 
     fn within_way(
@@ -283,6 +301,6 @@ impl State<'_, '_> {
         if template.min_values.iter().any(short) {
             return None;
         }
-        Some(Became { pool: node.pool, fit, floor, held })
+        Some(Became { pool: node.pool, fit, floor, held, beside: false })
     }
 }

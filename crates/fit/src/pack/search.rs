@@ -24,6 +24,8 @@ pub(super) struct Sought<'s> {
     /// Preferences that are asked for, too: places in the kind's list.
     pub(super) wishes: &'s [usize],
     pub(super) stage: Stage,
+    /// On a node that brings along a daemon that the pod must be near.
+    pub(super) beside: bool,
 }
 
 #[derive(Debug)]
@@ -59,7 +61,8 @@ impl<'s> Sought<'s> {
             Wished::Checks(checks) => Some(checks),
             Wished::Untainted | Wished::Nodes { .. } => None,
         });
-        std::iter::once(&kind.musts).chain(wished)
+        let musts = if self.beside { &kind.musts_beside } else { &kind.musts };
+        std::iter::once(musts).chain(wished)
     }
 
     /// The labels that a node's domain must be known of.
@@ -104,7 +107,7 @@ impl State<'_, '_> {
         let wishes = &self.world.kinds[kind].wishes;
         // On nodes that exist the scheduler decides, and it sees nodes, not what could be launched.
         let stage = if scope == Scope::Sites { Stage::Real } else { stage };
-        let none = Sought { kind, wishes: &[], stage };
+        let none = Sought { kind, wishes: &[], stage, beside: false };
         if wishes.is_empty() {
             return self.find(&none, scope, true).map(|it| (it, Vec::new()));
         }

@@ -362,7 +362,8 @@ impl<'w, 'a> State<'w, 'a> {
                 || !checks.near.iter().any(|it| of_key(&it)) && !checks.spreads.iter().any(spread);
         };
         checks.away.iter().filter(of_key).all(|it| self.counts[*it].of(domain) == 0)
-            && (self.first_of_its_own(checks)
+            && (checks.beside
+                || self.first_of_its_own(checks)
                 || checks.near.iter().filter(of_key).all(|it| self.counts[*it].of(domain) > 0))
             && checks
                 .spreads
@@ -506,6 +507,14 @@ impl<'w, 'a> State<'w, 'a> {
         if opened {
             self.meet(place);
         }
+        if became.beside {
+            // The daemon that came along: others who must be near it may follow.
+            for at in &self.world.kinds[kind].musts.near {
+                if let Domain::In(domain) = self.keys[self.world.counters.all[*at].key].of[place] {
+                    self.count(*at, domain);
+                }
+            }
+        }
         self.settle(kind, pod, place, relaxed);
     }
 
@@ -609,6 +618,8 @@ pub(super) struct Became {
     pub(super) fit: Fit,
     pub(super) floor: Option<usize>,
     pub(super) held: Room,
+    /// Only because a daemon comes along.
+    pub(super) beside: bool,
 }
 
 /// Whether a node that can be this must turn out to be that.

@@ -256,17 +256,22 @@ impl<'a> Template<'a> {
 
     /// The machines on which a node would get this daemon, as far as one can tell beforehand.
     pub(super) fn hosts(&self, daemon: &Demand, vocabulary: &Vocabulary) -> Bits {
+        let mut hosts = Bits::default();
+        for fit in self.ways_to_host(daemon, vocabulary) {
+            hosts.or(&fit.machines);
+        }
+        hosts
+    }
+
+    /// In which ways a node would get the daemon.
+    pub(super) fn ways_to_host(&self, daemon: &Demand, vocabulary: &Vocabulary) -> Vec<Fit> {
         let tolerated = |it: &&crate::taint::Taint| {
             !it.effect.binding() || it.tolerated_by(&daemon.tolerations)
         };
         if self.pool.taints.iter().filter(tolerated).count() < self.pool.taints.len() {
-            return Bits::default();
+            return Vec::new();
         }
-        let mut hosts = Bits::default();
-        for fit in self.fits(&daemon.node_selector, daemon.node_terms.as_deref(), vocabulary) {
-            hosts.or(&fit.machines);
-        }
-        hosts
+        self.fits(&daemon.node_selector, daemon.node_terms.as_deref(), vocabulary)
     }
 
     /// In which ways a node could meet the selector and one of the terms. None: not at all.

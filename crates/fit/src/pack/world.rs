@@ -67,6 +67,10 @@ pub(super) struct Kind<'a> {
     /// Where its volumes can be reached, by site; and if that is not everywhere, its ways per pool.
     pub(super) reached: Option<(Bits, Vec<Vec<Fit>>)>,
     pub(super) musts: Checks,
+    /// Per pool, the ways in which a new node gets a daemon that the pod must be near: the node brings it along.
+    pub(super) brings: Vec<Vec<Fit>>,
+    /// What must hold there.
+    pub(super) musts_beside: Checks,
     /// The most important first.
     pub(super) wishes: Vec<Wish>,
     pub(super) counted_by: Vec<usize>,
@@ -83,6 +87,8 @@ pub(super) struct Checks {
     pub(super) near: Vec<usize>,
     /// It may be the first of its own.
     pub(super) first_of_its_own: bool,
+    /// Somebody whom it must be near is there for sure.
+    pub(super) beside: bool,
     pub(super) spreads: Vec<SpreadCheck>,
 }
 
@@ -231,6 +237,8 @@ impl<'a> World<'a> {
                 volumes,
                 reached,
                 musts: Checks::default(),
+                brings: Vec::new(),
+                musts_beside: Checks::default(),
                 wishes: Vec::new(),
                 counted_by: Vec::new(),
                 decides: Vec::new(),
@@ -414,6 +422,10 @@ impl<'a> World<'a> {
                 let check = self.spread(spread, namespace, demand, &keys, (required, tolerance));
                 musts.spreads.push(check);
             }
+            let brings = self.brings(namespace, demand);
+            // Daemons will be on nodes that are launched: then it is not the first.
+            musts.first_of_its_own &= brings.iter().all(Vec::is_empty);
+            self.kinds[at].brings = brings;
             self.kinds[at].wishes = self.wishes(at);
             self.kinds[at].musts = musts;
         }
@@ -445,7 +457,27 @@ impl<'a> World<'a> {
             let keys: BTreeSet<usize> =
                 own.chain(counting).map(|it| self.counters.all[it].key).collect();
             kind.decides = keys.into_iter().collect();
+            if kind.brings.iter().any(|it| !it.is_empty()) {
+                kind.musts_beside = Checks { beside: true, ..kind.musts.clone() };
+            }
         }
+    }
+
+    /// In which ways new nodes get a daemon that all of the pod's terms mean.
+    fn brings(&self, namespace: &Namespace, demand: &Demand) -> Vec<Vec<Fit>> {
+        if demand.affinity.is_empty() || self.pools.iter().all(|it| it.pool.daemons.is_empty()) {
+            return Vec::new();
+        }
+        let terms = demand.affinity.iter();
+        let reaches: Vec<Reach> =
+            terms.map(|it| Reach::of_term(it, namespace, &demand.labels)).collect();
+        let friend =
+            |it: &&Pod| reaches.iter().all(|reach| reach.means(&it.namespace, &it.demand.labels));
+        let of_pool = |pool: &Template<'_>| {
+            let friends = pool.pool.daemons.iter().filter(friend);
+            friends.flat_map(|it| pool.ways_to_host(&it.demand, &self.vocabulary)).collect()
+        };
+        self.pools.iter().map(of_pool).collect()
     }
 
     fn near(

@@ -13,7 +13,7 @@ use crate::instance_type::{
     Accelerator, Ebs, Gpu, InstanceStore, InstanceType, Network, NetworkCard, NeuronDevice,
 };
 
-pub const COLUMNS: [&str; 33] = [
+pub const COLUMNS: [&str; 35] = [
     "name",
     "vcpus",
     "memory_mib",
@@ -35,6 +35,8 @@ pub const COLUMNS: [&str; 33] = [
     "ebs_baseline_mbps",
     "ebs_max_mbps",
     "ebs_nvme",
+    "ebs_attachments_max",
+    "ebs_attachments_share",
     "store_total_gb",
     "store_nvme",
     "gpus:manufacturer:count:memory_mib",
@@ -204,6 +206,8 @@ fn read_row(row: &str, line: usize) -> Read<InstanceType> {
         baseline_mbps: cells.maybe_number()?,
         max_mbps: cells.maybe_number()?,
         nvme: cells.maybe_text()?,
+        attachments_max: cells.maybe_number()?,
+        attachments_share: cells.maybe_text()?,
     };
     let store = InstanceStore { total_gb: cells.maybe_number()?, nvme: cells.maybe_text()? };
     let instance_store = (store.total_gb.is_some() || store.nvme.is_some()).then_some(store);
@@ -320,7 +324,7 @@ fn write_row(it: &InstanceType) -> Option<[String; COLUMNS.len()]> {
         ena,
         encryption_in_transit,
     } = network;
-    let Ebs { optimised, baseline_mbps, max_mbps, nvme } = ebs;
+    let Ebs { optimised, baseline_mbps, max_mbps, nvme, attachments_max, attachments_share } = ebs;
     let gpus: Option<Vec<String>> = gpus
         .iter()
         .map(|Gpu { name, manufacturer, count, memory_mib }| {
@@ -355,6 +359,8 @@ fn write_row(it: &InstanceType) -> Option<[String; COLUMNS.len()]> {
         number(*baseline_mbps),
         number(*max_mbps),
         text(nvme.as_ref())?,
+        number(*attachments_max),
+        text(attachments_share.as_ref())?,
         number(instance_store.as_ref().and_then(|it| it.total_gb)),
         text(instance_store.as_ref().and_then(|it| it.nvme.as_ref()))?,
         gpus?.join(","),

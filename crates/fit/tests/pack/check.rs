@@ -14,6 +14,9 @@ use nodemolt_fit::{Quantity, label};
 
 type Labels = BTreeMap<String, String>;
 
+/// So many orders are tried where none is known.
+const ORDERS: usize = 6;
+
 /// A node as it stands: one that exists, or one of the machines that a new node may come to be.
 #[derive(Clone)]
 pub(crate) struct Standing<'a> {
@@ -313,14 +316,13 @@ fn near_and_away(nodes: &[Standing<'_>], at: usize, pod: &Pod) -> Result<(), Str
     }
     let friend = |other: &Pod| terms.iter().all(|it| means(it, pod, other));
     let lacks = terms.iter().any(|it| !here.labels.contains_key(&it.topology_key));
-    let satisfied = terms.iter().all(|term| {
-        nodes
-            .iter()
-            .any(|it| together(&term.topology_key, it) && it.pods.iter().any(|it| friend(it)))
-    });
+    // Daemons come with their node.
+    let friends = |it: &Standing<'_>| it.pods.iter().chain(&it.daemons).any(|it| friend(it));
+    let satisfied = terms
+        .iter()
+        .all(|term| nodes.iter().any(|it| together(&term.topology_key, it) && friends(it)));
     let somewhere = nodes.iter().any(|node| {
-        terms.iter().any(|it| node.labels.contains_key(&it.topology_key))
-            && node.pods.iter().any(|it| friend(it))
+        terms.iter().any(|it| node.labels.contains_key(&it.topology_key)) && friends(node)
     });
     if lacks || !(satisfied || (!somewhere && friend(pod))) {
         return Err("nobody near".to_owned());
@@ -425,6 +427,122 @@ fn more_labels(node: &NewNode, pool: &Pool, roll: usize) -> Labels {
     open.map(|it| (it.key.clone(), it.values[roll % it.values.len()].clone())).collect()
 }
 
+/// The nodes as they come up, each the machine that the roll has chosen.
+struct Site<'a> {
+    pools: &'a [Pool],
+    packing: &'a Packing,
+    possible: &'a [Vec<(&'a Machine, &'a Offering)>],
+    roll: usize,
+    existing: usize,
+    standing: Vec<Standing<'a>>,
+    opened: BTreeMap<usize, usize>,
+}
+
+impl<'a> Site<'a> {
+    fn new(
+        nodes: &'a [Node],
+        pools: &'a [Pool],
+        packing: &'a Packing,
+        possible: &'a [Vec<(&'a Machine, &'a Offering)>],
+        roll: usize,
+    ) -> Self {
+        let stay = nodes.iter().filter(|it| !it.leaving).map(standing);
+        let leaving = nodes.iter().filter(|it| it.leaving).map(cordoned);
+        let standing: Vec<Standing<'_>> = stay.chain(leaving).collect();
+        let (existing, opened) = (standing.len(), BTreeMap::new());
+        Self { pools, packing, possible, roll, existing, standing, opened }
+    }
+
+    /// Where a home stands. A new node comes up when it is first asked for.
+    fn find(&mut self, home: &Home) -> usize {
+        let new = match home {
+            Home::Node(name) => {
+                return self.standing.iter().position(|node| node.name == *name).unwrap();
+            }
+            Home::New(new) => *new,
+        };
+        if let Some(at) = self.opened.get(&new) {
+            return *at;
+        }
+        let (node, found) = (&self.packing.new_nodes[new], &self.possible[new]);
+        let roll = self.roll;
+        let (machine, offering) = found[(roll * (new + 1) + roll / 2) % found.len()];
+        let pool = self.pools.iter().find(|pool| pool.name == node.pool).unwrap();
+        let more = more_labels(node, pool, roll);
+        self.standing.push(launched(pool, machine, offering, &format!("new-{new}"), &more));
+        self.opened.insert(new, self.standing.len() - 1);
+        self.standing.len() - 1
+    }
+
+    fn admits(&self, at: usize, pod: &Pod) -> Result<(), String> {
+        admits(&self.standing, at, pod, at >= self.existing)
+    }
+
+    /// Undoes the coming up of the node that came up last.
+    fn close(&mut self) {
+        self.standing.pop();
+        let last = self.standing.len();
+        self.opened.retain(|_, at| *at < last);
+    }
+}
+
+/// The pods that could not be bound where the packing has them, and why: none, if there is an order in
+/// which the scheduler could have done so. For packings of which the homes are known and not the order.
+/// Of the orders that are tried, that with the fewest.
+pub(crate) fn stuck(
+    pods: &[Pod],
+    nodes: &[Node],
+    pools: &[Pool],
+    packing: &Packing,
+    roll: usize,
+) -> Vec<String> {
+    let by_id: BTreeMap<String, &Pod> = pods.iter().map(|it| (it.id().to_string(), it)).collect();
+    let pool_of = |it: &NewNode| pools.iter().find(|pool| pool.name == it.pool).unwrap();
+    let possible: Vec<_> =
+        packing.new_nodes.iter().map(|it| realisations(it, pool_of(it))).collect();
+    let mut order: Vec<(&Pod, &Home)> =
+        packing.placed.iter().map(|it| (by_id[&it.pod.to_string()], &it.home)).collect();
+    let mut fewest: Option<Vec<String>> = None;
+    for _ in 0..ORDERS {
+        let mut site = Site::new(nodes, pools, packing, &possible, roll);
+        let (left, why) = bind_all(&mut site, &order);
+        if fewest.as_ref().is_none_or(|it| why.len() < it.len()) {
+            fewest = Some(why);
+        }
+        if left.is_empty() {
+            break;
+        }
+        // Who was left comes first next time.
+        let was_left = |it: &(&Pod, &Home)| left.iter().any(|pod| std::ptr::eq(*pod, it.0));
+        order.sort_by_key(|it| !was_left(it));
+    }
+    fewest.unwrap_or_default()
+}
+
+/// Goes round as long as somebody can be bound. Who is left, and why.
+fn bind_all<'a>(site: &mut Site<'a>, order: &[(&'a Pod, &'a Home)]) -> (Vec<&'a Pod>, Vec<String>) {
+    let mut left = order.to_vec();
+    loop {
+        let (before, mut why) = (left.len(), Vec::new());
+        left.retain(|(pod, home)| {
+            let stood = site.standing.len();
+            let at = site.find(home);
+            let Err(told) = site.admits(at, pod) else {
+                site.standing[at].pods.push(pod);
+                return false;
+            };
+            if site.standing.len() > stood {
+                site.close();
+            }
+            why.push(format!("roll {}: {} on {home:?}: {told}", site.roll, pod.id()));
+            true
+        });
+        if left.len() == before {
+            return (left.into_iter().map(|(pod, _)| pod).collect(), why);
+        }
+    }
+}
+
 /// Everything that is wrong with a packing, in words. `rolls` chooses which machine each new node
 /// turns out to be.
 pub(crate) fn faults(
@@ -467,38 +585,24 @@ pub(crate) fn faults(
         return faults;
     }
     for roll in rolls {
-        let mut standing: Vec<Standing<'_>> =
-            nodes.iter().filter(|it| !it.leaving).map(standing).collect();
-        let leaving = nodes.iter().filter(|it| it.leaving).map(cordoned);
-        standing.extend(leaving);
-        let existing = standing.len();
-        let mut opened: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut site = Site::new(nodes, pools, packing, &possible, *roll);
         for it in &packing.placed {
             let pod = by_id[&it.pod.to_string()];
             if !pod.demand.gates.is_empty() || !pod.demand.unmodelled.is_empty() {
                 faults.push(format!("{} must not be placed", it.pod));
             }
-            let at = match &it.home {
-                Home::Node(name) => standing.iter().position(|node| node.name == *name).unwrap(),
-                Home::New(new) => *opened.entry(*new).or_insert_with(|| {
-                    let (node, found) = (&packing.new_nodes[*new], &possible[*new]);
-                    let (machine, offering) = found[(roll * (new + 1) + roll / 2) % found.len()];
-                    let more = more_labels(node, pool_of(node), *roll);
-                    let name = format!("new-{new}");
-                    standing.push(launched(pool_of(node), machine, offering, &name, &more));
-                    standing.len() - 1
-                }),
-            };
-            if let Err(why) = admits(&standing, at, pod, at >= existing) {
-                faults.push(format!("roll {roll}: {} on {}: {why}", it.pod, standing[at].name));
+            let at = site.find(&it.home);
+            if let Err(why) = site.admits(at, pod) {
+                let name = &site.standing[at].name;
+                faults.push(format!("roll {roll}: {} on {name}: {why}", it.pod));
             }
-            standing[at].pods.push(pod);
+            site.standing[at].pods.push(pod);
         }
     }
     // And whichever machine it is, all of its pods have room at once.
     for (at, node) in packing.new_nodes.iter().enumerate() {
+        let more = more_labels(node, pool_of(node), 0);
         for (machine, offering) in &possible[at] {
-            let more = more_labels(node, pool_of(node), 0);
             let mut alone = launched(pool_of(node), machine, offering, "alone", &more);
             for id in &node.pods {
                 let pod = by_id[&id.to_string()];

@@ -93,6 +93,7 @@ impl Settling {
         }
         for (node, kinds) in &self.waiting {
             let lasting = kinds.iter().any(|it| LASTING.contains(&it.as_str()));
+            let lasting = lasting || batch_held(world, node, now);
             if !lasting && budget::room_for(world, setting, node, now) {
                 let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
                 let what = format!("node {node} still waits: {}", kinds.join(", "));
@@ -129,6 +130,17 @@ impl Settling {
 
 fn open(record: &Value) -> bool {
     text(record, &["status", "phase"]).is_none_or(|it| OPEN.contains(&it))
+}
+
+/// With a cooldown nobody starts before all of a batch have ended, and one of them waits for people.
+fn batch_held(world: &World, node: &str, now: Timestamp) -> bool {
+    let Some(class) = world.class_of(node) else { return false };
+    let rests = world.rollout_of(&class).is_some_and(|it| text(it, &["cooldown"]).is_some());
+    let of_class = |record: &Value| {
+        let other = text(record, &["spec", "nodeName"]).and_then(|it| world.class_of(it));
+        other.as_ref() == Some(&class)
+    };
+    rests && world.replacements.values().any(|it| open(it) && of_class(it) && held(world, it, now))
 }
 
 /// A drain that waits for people, as people asked: it may last.

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use super::{World, config};
 use crate::executor::at_once;
+use crate::faults::Counterpart;
 use crate::kube::Kube;
 use crate::region::Region;
 use crate::replica::LocalClock;
@@ -58,6 +59,16 @@ struct Window<'a> {
     now: Timestamp,
 }
 
+impl Window<'_> {
+    /// Who looks is answered no better than who acts.
+    fn unless_throttled(&self) -> Result<(), CloudError> {
+        match self.region.throttled.contains(&Counterpart::Ec2) {
+            true => Err(CloudError::Throttled { retry_after: None }),
+            false => Ok(()),
+        }
+    }
+}
+
 const LOOKING: &str = "who looks does not act";
 
 impl Cloud for Window<'_> {
@@ -66,11 +77,11 @@ impl Cloud for Window<'_> {
     }
 
     async fn offered(&self) -> Result<Offered, CloudError> {
-        Ok(self.region.offered())
+        self.unless_throttled().map(|()| self.region.offered())
     }
 
     async fn network(&self, ask: &NetworkAsk) -> Result<Network, CloudError> {
-        Ok(self.region.network(ask))
+        self.unless_throttled().map(|()| self.region.network(ask))
     }
 
     async fn prepare(&self, _: &Template) -> Result<(), CloudError> {
@@ -82,7 +93,7 @@ impl Cloud for Window<'_> {
     }
 
     async fn machines(&self) -> Result<Vec<Machine>, CloudError> {
-        Ok(self.region.machines(self.cluster, self.now))
+        self.unless_throttled().map(|()| self.region.machines(self.cluster, self.now))
     }
 
     async fn terminate(&self, _: &MachineId) -> Result<(), CloudError> {

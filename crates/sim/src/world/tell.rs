@@ -44,7 +44,7 @@ fn waits_for(it: &WaitFor) -> WaitsFor {
         WaitFor::Unlock { .. } => nobody("Lock"),
         WaitFor::Resume { .. } => nobody("Pause"),
         WaitFor::OtherHand { by } => named("Controller", by),
-        WaitFor::Image { .. } => nobody("Image"),
+        WaitFor::Image(_) => nobody("Image"),
         WaitFor::ProtectedNode { .. } => nobody("Node"),
         WaitFor::ProtectedPod { pod: it, .. }
         | WaitFor::BarePod { pod: it }

@@ -1,0 +1,208 @@
+//! What holds it, and where would a person go?
+//!
+//! Each cause has the kind, the namespace and the name of the object that holds: the one that was written,
+//! broken or used up, not the one that suffers from it.
+
+use jiff::Timestamp;
+
+use super::story::{Cause, Named, both};
+use crate::budget::BudgetId;
+use crate::drain::{Held, Hold, Pdb, PodId, Refused, Stays};
+use crate::plan::WaitFor;
+use crate::replace::{Because, Wait};
+use crate::wanted::NoImage;
+
+/// All that one reason names; `class` is that of the node that waits. Never none.
+pub fn causes(reason: &WaitFor, class: Option<&str>, now: Timestamp) -> Vec<Cause> {
+    let text = reason.words(&|at| both(at, now));
+    let named = match reason {
+        WaitFor::Pdb { pod, refused } => refusing(refused, pod),
+        WaitFor::Unlock { .. }
+        | WaitFor::Resume { .. }
+        | WaitFor::OtherHand { .. }
+        | WaitFor::Image(_)
+        | WaitFor::ProtectedNode { .. }
+        | WaitFor::ProtectedPod { .. }
+        | WaitFor::BarePod { .. }
+        | WaitFor::HomelessPod { .. }
+        | WaitFor::NextTry { .. }
+        | WaitFor::Capacity { .. }
+        | WaitFor::Lifetime { .. }
+        | WaitFor::Window { .. }
+        | WaitFor::Reach { .. }
+        | WaitFor::SharedBudget { .. }
+        | WaitFor::SharedWorkload { .. }
+        | WaitFor::Budget(_)
+        | WaitFor::Limit { .. }
+        | WaitFor::Place { .. }
+        | WaitFor::Consideration => vec![named(reason, class)],
+    };
+    let cause = |named| Cause {
+        reason: reason.reason(),
+        named,
+        text: text.clone(),
+        ends_at: reason.ends_at(),
+    };
+    named.into_iter().map(cause).collect()
+}
+
+/// Where a person would go to lift it.
+fn named(reason: &WaitFor, class: Option<&str>) -> Named {
+    match reason {
+        WaitFor::Unlock { .. } | WaitFor::Resume { .. } => {
+            Named::cluster("DisruptionLedger", "cluster")
+        }
+        WaitFor::OtherHand { by } => Named::cluster("Controller", by),
+        WaitFor::Image(why) => no_image(why, class),
+        WaitFor::ProtectedNode { claim: Some(claim), .. } => Named::cluster("NodeClaim", claim),
+        WaitFor::ProtectedNode { node, claim: None, .. } => Named::cluster("Node", node),
+        WaitFor::ProtectedPod { pod, .. }
+        | WaitFor::BarePod { pod }
+        | WaitFor::HomelessPod { pod, .. }
+        | WaitFor::Place { pod, .. } => Named::of("Pod", pod),
+        WaitFor::Pdb { pod, .. } => Named::cluster("Namespace", &pod.namespace),
+        WaitFor::SharedBudget { pdb, .. } => {
+            let (namespace, name) = pdb.split_once('/').unwrap_or(("", pdb));
+            Named::in_namespace("PodDisruptionBudget", namespace, name)
+        }
+        WaitFor::SharedWorkload { node, .. } => Named::cluster("Node", node),
+        WaitFor::Lifetime { policy, .. } | WaitFor::Window { policy, .. } => {
+            Named::cluster("ImagePolicy", policy)
+        }
+        WaitFor::Budget(shortage) => budget_name(&shortage.id),
+        WaitFor::Capacity { pool, .. } | WaitFor::Limit { pool, .. } => {
+            Named::cluster("NodePool", pool)
+        }
+        WaitFor::NextTry { because, .. } => of_because(because),
+        WaitFor::Reach { .. } => class.map_or_else(Named::nothing, of_class),
+        WaitFor::Consideration => Named::nothing(),
+    }
+}
+
+fn of_class(class: &str) -> Named {
+    Named::cluster("EC2NodeClass", class)
+}
+
+pub(super) fn no_image(why: &NoImage, class: Option<&str>) -> Named {
+    match &why.object {
+        Some((kind, name)) if !name.is_empty() => Named::cluster(kind, name),
+        Some(_) | None => class.map_or_else(Named::nothing, of_class),
+    }
+}
+
+/// The budgets that refuse, or the namespace that goes.
+fn refusing(refused: &Refused, pod: &PodId) -> Vec<Named> {
+    let budget = |name: &str| Named::in_namespace("PodDisruptionBudget", &pod.namespace, name);
+    match refused {
+        Refused::NamespaceTerminating => vec![Named::cluster("Namespace", &pod.namespace)],
+        Refused::SeveralBudgets { pdbs } => pdbs.iter().map(|it| budget(it)).collect(),
+        Refused::Stale { pdb }
+        | Refused::NoneAllowed { pdb }
+        | Refused::Negative { pdb }
+        | Refused::TooManyDisrupted { pdb } => vec![budget(pdb)],
+    }
+}
+
+fn budget_name(id: &BudgetId) -> Named {
+    match id {
+        BudgetId::Serial => Named::cluster("DisruptionLedger", "cluster"),
+        BudgetId::Disruption { name } => Named::cluster("NodeDisruptionBudget", name),
+        BudgetId::Class { policy, .. } => Named::cluster("ImagePolicy", policy),
+        BudgetId::Pool { name } => Named::cluster("NodePool", name),
+    }
+}
+
+/// What an ended try failed at.
+fn of_because(because: &Because) -> Named {
+    match because {
+        Because::LaunchGaveUp { claim, .. }
+        | Because::LaunchTooSlow { claim }
+        | Because::NeverRegistered { claim }
+        | Because::NeverReady { claim }
+        | Because::Flapping { claim }
+        | Because::SuccessorGone { claim }
+        | Because::SuccessorLost { claim } => Named::cluster("NodeClaim", claim),
+        Because::SuccessorDied { node, .. } => Named::cluster("Node", node),
+        Because::NoPlaceAnyMore { pod, .. } | Because::DrainLimit { pod } => {
+            let (namespace, name) = pod.split_once('/').unwrap_or(("", pod));
+            Named::in_namespace("Pod", namespace, name)
+        }
+        Because::WaitsFor(wait) => of_wait(wait).map_or_else(Named::nothing, |(_, it)| it),
+        Because::Begun
+        | Because::SuccessorsLaunched
+        | Because::SuccessorsReady
+        | Because::PlacementHolds
+        | Because::Drained
+        | Because::OldGone
+        | Because::OldDeleted
+        | Because::PodsCameBack { .. }
+        | Because::NoLongerWanted => Named::nothing(),
+    }
+}
+
+/// What an open replacement waits for, unless it is for itself.
+pub(super) fn of_step(because: &Because) -> Option<Cause> {
+    let Because::WaitsFor(wait) = because else { return None };
+    let (reason, named) = of_wait(wait)?;
+    Some(Cause { reason, named, text: wait.to_string(), ends_at: None })
+}
+
+fn of_wait(wait: &Wait) -> Option<(&'static str, Named)> {
+    match wait {
+        Wait::Launch { claim } => Some(("Launch", Named::cluster("NodeClaim", claim))),
+        Wait::Registration { claim } => Some(("Registration", Named::cluster("NodeClaim", claim))),
+        Wait::Readiness { claim } => Some(("Readiness", Named::cluster("NodeClaim", claim))),
+        Wait::Steadiness { claim } => Some(("Steadiness", Named::cluster("NodeClaim", claim))),
+        Wait::Pause => Some(("Halted", Named::cluster("DisruptionLedger", "cluster"))),
+        Wait::Placement
+        | Wait::PodsToLeave { .. }
+        | Wait::Termination
+        | Wait::CleanUp
+        | Wait::Answer { .. }
+        | Wait::Nothing => None,
+    }
+}
+
+pub(super) fn held_causes(held: &Held, pdbs: &[Pdb]) -> Vec<Cause> {
+    let of_pod = || vec![Named::of("Pod", &held.pod)];
+    let (reason, named, text) = match &held.why {
+        Hold::Refused(refused) => {
+            let text = refused_text(refused, &held.pod, pdbs);
+            ("PodDisruptionBudget", refusing(refused, &held.pod), text)
+        }
+        Hold::Protected(protection) => {
+            ("ProtectedPod", of_pod(), format!("says `{}`", protection.annotation))
+        }
+        Hold::Bare => ("BarePod", of_pod(), "has no controller and would be lost".to_owned()),
+        Hold::UnderWay { pdb } => {
+            let budget = Named::in_namespace("PodDisruptionBudget", &held.pod.namespace, pdb);
+            ("Eviction", vec![budget], "its eviction was accepted".to_owned())
+        }
+        Hold::Terminating => ("Terminating", of_pod(), "is on its way".to_owned()),
+        Hold::AfterOthers => ("AfterOthers", of_pod(), "leaves after all others".to_owned()),
+        Hold::Stays(stays) => ("Stays", of_pod(), stays_text(*stays).to_owned()),
+    };
+    let cause = |named| Cause { reason, named, text: text.clone(), ends_at: held.again_at };
+    named.into_iter().map(cause).collect()
+}
+
+fn stays_text(stays: Stays) -> &'static str {
+    match stays {
+        Stays::DaemonSet => "stays with the node: of a DaemonSet",
+        Stays::Mirror => "stays with the node: a mirror pod",
+        Stays::Finished => "stays with the node: finished",
+        Stays::ToleratesCordon => "stays with the node: it tolerates the cordon",
+        Stays::Stuck => "should be gone, and goes with the machine",
+    }
+}
+
+fn refused_text(refused: &Refused, pod: &PodId, pdbs: &[Pdb]) -> String {
+    let matching =
+        |it: &&Pdb| Some(it.name.as_str()) == refused.pdb() && it.namespace == pod.namespace;
+    match (refused, pdbs.iter().find(matching)) {
+        (Refused::SeveralBudgets { .. }, _) | (_, None) => refused.to_string(),
+        (_, Some(pdb)) => {
+            format!("{refused} ({} healthy, {} wanted)", pdb.current_healthy, pdb.desired_healthy)
+        }
+    }
+}

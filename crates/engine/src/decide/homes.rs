@@ -1,0 +1,110 @@
+//! Which pods that we moved found no place, and who makes room for them?
+//!
+//! `records × pods that are pending → claims`
+//!
+//! Before a cordon every pod has a place on a ready node; but it is the scheduler that chooses, and it may
+//! put others there. Whoever was moved and is pending gets a node of its own pool's making: an ordinary
+//! claim, called after the pod, so that a second one is a conflict. Pods that are pending for any other
+//! reason are not looked at here.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::drain::{Moved, PodPhase};
+use nodemolt_fit::pack::Home;
+
+use super::placing::Table;
+use super::successors::{name_of, of_new_node};
+use super::{Sight, Wake};
+use crate::act::{Errand, Intent};
+use crate::memory::{Memory, after};
+
+/// Whose pods left lately is looked for among the pending for this long.
+const LOOKED_FOR: SignedDuration = SignedDuration::from_hours(6);
+
+/// The scheduler has its chance first, also while a pod that leaves still holds its room.
+const ROOM_AFTER: SignedDuration = SignedDuration::from_mins(1);
+
+/// A claim that we have made may not be seen for as long as a watch may lag.
+const UNSEEN_FOR: SignedDuration = SignedDuration::from_mins(1);
+
+/// Pods that took the place of those that we evicted, and wait for a place.
+pub(crate) fn moved(sight: &Sight<'_>) -> Vec<Moved> {
+    let mut since: BTreeMap<&str, (&str, Timestamp)> = BTreeMap::new();
+    for record in sight.records.replacements.values() {
+        let (Some(drain), Some(pool)) = (&record.drain, &record.pool) else { continue };
+        for (owner, at) in &drain.moved {
+            if sight.now < after(*at, LOOKED_FOR) {
+                // The first of them: whoever came since may be one that we moved.
+                let known = since.entry(owner).or_insert((pool, *at));
+                if *at < known.1 {
+                    *known = (pool, *at);
+                }
+            }
+        }
+    }
+    if since.is_empty() {
+        return Vec::new();
+    }
+    let pending = sight.view.pods.nowhere().filter_map(|pod| {
+        let (pool, since) = since.get(pod.owner_uid.as_deref()?)?;
+        // It came after we began to move its like.
+        let waits = pod.drain.phase == PodPhase::Pending && pod.drain.ends_at.is_none();
+        (waits && pod.created_at >= *since).then(|| Moved {
+            pool: (*pool).to_owned(),
+            pod: pod.drain.id.clone(),
+            pending_since: Some(pod.created_at),
+        })
+    });
+    pending.collect()
+}
+
+/// Claims for those who have waited long enough, where no node that is there or on its way has room.
+pub(crate) fn make_room(
+    memory: &mut Memory,
+    sight: &Sight<'_>,
+    table: &mut Table<'_>,
+    moved: &[Moved],
+    wake: &mut Wake,
+) -> Vec<(Intent, Errand)> {
+    let mut waiting: BTreeMap<(&str, &str), &Moved> = BTreeMap::new();
+    for it in moved {
+        let Some(since) = it.pending_since else { continue };
+        let due = after(since, ROOM_AFTER);
+        if sight.now < due {
+            wake.at(Some(due));
+        } else {
+            waiting.insert((&it.pod.namespace, &it.pod.name), it);
+        }
+    }
+    if waiting.is_empty() || unseen(memory, sight, wake) {
+        return Vec::new();
+    }
+    let placements = table.place_pending(memory, sight);
+    // By the place of the new node: the first of the pods that are to run there.
+    let mut rooms: BTreeMap<usize, &Moved> = BTreeMap::new();
+    for (pod, home) in &placements.homes {
+        let moved = waiting.get(&(&*pod.namespace, &*pod.name));
+        if let (Home::New(at), Some(it)) = (home, moved) {
+            rooms.entry(*at).or_insert(it);
+        }
+    }
+    let mut made = Vec::new();
+    for (at, first) in rooms {
+        let new = placements.new_nodes.get(at).and_then(|it| of_new_node(sight, it));
+        let Some(mut claim) = new else { continue };
+        claim.name = name_of(&claim.pool, &first.pod.uid, 0, 0);
+        let intent = Intent::Claim(claim.name.clone());
+        made.push((intent, Errand::MakeRoom { claim: Box::new(claim) }));
+    }
+    made
+}
+
+/// Whether one that we made is not in sight yet: a second one would be for the same pods.
+fn unseen(memory: &Memory, sight: &Sight<'_>, wake: &mut Wake) -> bool {
+    let unseen = memory.made.iter().filter(|(name, _)| !sight.view.claims.contains_key(*name));
+    let until =
+        unseen.map(|(_, (_, at))| after(*at, UNSEEN_FOR)).filter(|it| sight.now < *it).max();
+    wake.at(until);
+    until.is_some()
+}

@@ -1,0 +1,168 @@
+//! Is the story true?
+//!
+//! What was put into the world is known; everything else that a story names must be seen in the objects of
+//! the API server. Nothing here asks the engine.
+
+use std::collections::BTreeSet;
+
+use nodemolt_core::explain::{Cause, Story, explain, explain_pod, explain_pool};
+use nodemolt_sim::{World, kinds};
+use serde_json::Value;
+
+use crate::wrong::{Holds, Injected, Object, granted};
+
+/// How many nodes were held, and what is wrong with their stories.
+pub(crate) fn check(world: &World, injected: &Injected) -> (usize, Vec<String>) {
+    let picture = world.picture().unwrap();
+    let held = held(world, &injected.holds);
+    let mut wrong = Vec::new();
+    if held.is_empty() {
+        wrong.push("nobody is held".to_owned());
+    }
+    if injected.expected.is_empty() && injected.words.len() < 2 {
+        wrong.push("nothing was put there".to_owned());
+    }
+    for node in &held {
+        let Some(story) = explain(&picture.world(), node, picture.at) else {
+            wrong.push(format!("there is no story of {node}"));
+            continue;
+        };
+        let told = lacks(&story, injected);
+        if !told.is_empty() {
+            wrong.push(format!("{}\nsays of\n{story}{:?}", told.join("\n"), story.causes));
+        }
+        let pool = picture.fleet.nodes[node].member.pool.clone().unwrap();
+        let of_pool = explain_pool(&picture.world(), &pool, picture.at).unwrap();
+        let told = unnamed(&of_pool, injected);
+        if !told.is_empty() {
+            wrong.push(format!("{}\nsays of\n{of_pool}", told.join("\n")));
+        }
+    }
+    let pods = injected.expected.iter().filter(|it| it.0 == "Pod");
+    for (_, namespace, name) in pods {
+        match explain_pod(&picture.world(), namespace, name, picture.at) {
+            Some(story) if story.to_string().contains("holds") => {}
+            Some(story) => wrong.push(format!("the pod does not say what it holds\n{story}")),
+            None => wrong.push(format!("there is no story of pod {namespace}/{name}")),
+        }
+    }
+    for node in picture.fleet.nodes.keys() {
+        let Some(story) = explain(&picture.world(), node, picture.at) else { continue };
+        for cause in &story.causes {
+            if !put_there(cause, injected) && !real(world, cause) {
+                wrong.push(format!("{cause:?} is not so\n{story}"));
+            }
+        }
+        if story.next.is_empty() {
+            wrong.push(format!("nothing happens next\n{story}"));
+        }
+    }
+    (held.len(), wrong)
+}
+
+fn name_of(cause: &Cause) -> Object {
+    (cause.named.kind.to_owned(), cause.named.namespace.clone(), cause.named.name.clone())
+}
+
+fn unnamed(story: &Story, injected: &Injected) -> Vec<String> {
+    let named: BTreeSet<Object> = story.causes.iter().map(name_of).collect();
+    let missing = injected.expected.iter().filter(|it| !named.contains(*it));
+    missing.map(|it| format!("{it:?} is not named")).collect()
+}
+
+fn lacks(story: &Story, injected: &Injected) -> Vec<String> {
+    let mut wrong = unnamed(story, injected);
+    let text = story.to_string();
+    for word in &injected.words {
+        if !text.contains(word.as_str()) {
+            wrong.push(format!("`{word}` is not said"));
+        }
+    }
+    if let Some(at) = injected.ends_at {
+        let said = story
+            .causes
+            .iter()
+            .any(|it| injected.expected.contains(&name_of(it)) && it.ends_at == Some(at));
+        if !said {
+            wrong.push(format!("that it ends at {at} is not said"));
+        }
+    }
+    // Whoever is named is read, too.
+    for (_, _, name) in injected.expected.iter().filter(|it| it.0 != "DisruptionLedger") {
+        if !text.contains(name.as_str()) {
+            wrong.push(format!("`{name}` cannot be read"));
+        }
+    }
+    wrong
+}
+
+fn put_there(cause: &Cause, injected: &Injected) -> bool {
+    let name = name_of(cause);
+    injected.expected.contains(&name) || injected.allowed.contains(&name)
+}
+
+/// Whether the objects say so, though nobody meant it.
+fn real(world: &World, cause: &Cause) -> bool {
+    let named = &cause.named;
+    let granted = granted(world);
+    let others = || !granted.is_empty() || unavailable(world);
+    match (named.kind, cause.reason) {
+        ("DisruptionLedger" | "NodePool" | "ImagePolicy", "Budget") => others(),
+        ("Node", "SharedWorkload") => granted.contains(&named.name),
+        ("PodDisruptionBudget", "SharedBudget") => !granted.is_empty(),
+        ("PodDisruptionBudget", "PodDisruptionBudget") => {
+            let all = world.objects(kinds::PDB);
+            all.iter().any(|it| {
+                it["metadata"]["name"] == named.name.as_str()
+                    && it["metadata"]["namespace"] == named.namespace.as_str()
+                    && it["status"]["disruptionsAllowed"].as_i64().unwrap_or(0) <= 0
+            })
+        }
+        ("NodeClaim", "Launch" | "Registration" | "Readiness" | "Steadiness") => {
+            let all = world.objects(kinds::CLAIM);
+            all.iter().any(|it| it["metadata"]["name"] == named.name.as_str())
+        }
+        // EC2 and SSM are asked about images by patterns and ids that nobody wrote; that they do not
+        // answer was put there.
+        ("Image" | "SSMParameter", "CouldNotAsk") => cause.text.contains("throttled"),
+        ("Image", "NoImage") => cause.text.contains("could not be asked"),
+        _ => false,
+    }
+}
+
+fn unavailable(world: &World) -> bool {
+    world.objects(kinds::NODE).iter().any(|it| {
+        let ready = it["status"]["conditions"].as_array().into_iter().flatten();
+        let ready = ready.into_iter().any(|it| it["type"] == "Ready" && it["status"] == "True");
+        let closed = it["spec"]["unschedulable"] == true;
+        let taints = it["spec"]["taints"].as_array().into_iter().flatten();
+        !ready || closed || taints.into_iter().any(|it| it["key"] == "karpenter.sh/disrupted")
+    })
+}
+
+/// The nodes that have been there from the beginning and are held by what was put there.
+fn held(world: &World, holds: &Holds) -> Vec<String> {
+    let granted = granted(world);
+    let nodes = world.objects(kinds::NODE);
+    let names = nodes.iter().filter_map(|it| it["metadata"]["name"].as_str());
+    let old = names.filter(|it| it.contains("-node-")).map(str::to_owned);
+    match holds {
+        Holds::Ungranted => old.filter(|it| !granted.contains(it)).collect(),
+        Holds::All => old.collect(),
+        Holds::Granted => old.filter(|it| granted.contains(it)).collect(),
+        Holds::Node(name) => old.filter(|it| it == name).collect(),
+        Holds::PodsOf(namespace, prefix) => {
+            let pods = world.objects(kinds::POD);
+            let theirs = pods.iter().filter(|it| {
+                let name = it["metadata"]["name"].as_str().unwrap_or_default();
+                it["metadata"]["namespace"] == namespace.as_str()
+                    && name.starts_with(prefix.as_str())
+            });
+            let on: BTreeSet<String> = theirs
+                .filter_map(|it| Value::as_str(&it["spec"]["nodeName"]))
+                .map(str::to_owned)
+                .collect();
+            old.filter(|it| on.contains(it)).collect()
+        }
+    }
+}
