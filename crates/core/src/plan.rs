@@ -9,6 +9,7 @@
 //! go on holds nobody else; and one whose replacements fail comes after those that have not tried.
 
 mod queue;
+mod spread;
 mod together;
 mod waiting;
 
@@ -31,6 +32,7 @@ use crate::place::{Placement, Placements};
 use crate::replace::{Because, Cause, Order, Phase};
 use crate::wanted::NoImage;
 use queue::Queue;
+pub use spread::Spread;
 use together::Together;
 
 /// The nodes, and what is known around them.
@@ -46,6 +48,8 @@ pub struct Fleet {
     pub homeless: BTreeMap<String, Homeless>,
     /// How long each phase takes here, as measured.
     pub pace: BTreeMap<Phase, SignedDuration>,
+    /// Where the pods of each workload are, for whoever keeps it: without it all pods are looked at.
+    pub spread: Option<Spread>,
 }
 
 impl Fleet {

@@ -20,7 +20,7 @@ use nodemolt_core::fit::Quantity;
 use nodemolt_core::fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_core::place::{Placement, Placements};
 use nodemolt_core::plan::{
-    Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, UnderWay, WaitFor, plan,
+    Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, Spread, UnderWay, WaitFor, plan,
 };
 use nodemolt_core::replace::{Because, Cause, Order, Phase};
 use nodemolt_core::wanted::NoImage;
@@ -651,6 +651,25 @@ proptest! {
                 prop_assert!(!reason.to_string().is_empty() && !reason.reason().is_empty());
             }
         }
+    }
+
+    /// Whoever keeps where pods are, through whatever came and went, gets the plan of whoever does not.
+    #[test]
+    fn where_pods_are_kept_decides_nothing(world in some_world(), gone in some_world()) {
+        let mut spread = Spread::default();
+        for (name, it) in &gone.fleet.nodes {
+            spread.join(name, &it.pods);
+        }
+        for (name, it) in &gone.fleet.nodes {
+            spread.leave(name, &it.pods);
+        }
+        prop_assert_eq!(&spread, &Spread::default());
+        for (name, it) in &world.fleet.nodes {
+            spread.join(name, &it.pods);
+        }
+        let mut keeper = world.clone();
+        keeper.fleet.spread = Some(spread);
+        prop_assert_eq!(keeper.plan(), world.plan());
     }
 
     /// Laws 3, 4, 5 and 6 as far as a plan goes: deciding twice decides the same; a halted world starts

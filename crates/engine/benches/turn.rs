@@ -13,6 +13,8 @@ use nodemolt_core::seen::Revision;
 use support::{NEW_IMAGE, OLD_IMAGE, World};
 
 const PODS: usize = 20;
+/// Pods of each workload, each on another node.
+const REPLICAS: usize = 10;
 const TRIES: usize = 9;
 /// A new world for each of these: what happens once happens to it no second time.
 const BEGINNINGS: usize = 3;
@@ -65,7 +67,9 @@ fn turns(nodes: usize) -> [Duration; 5] {
     images.push(OLD_IMAGE);
     let mut least = [Duration::MAX; 5];
     for _ in 0..BEGINNINGS {
-        let mut world = World::new(nodes, PODS, &images);
+        let workloads = nodes * PODS / REPLICAS;
+        let workload = |pod: usize| format!("web-{:05}", pod % workloads);
+        let mut world = World::with_workloads(nodes, PODS, &images, workload);
         // Nothing is known of EC2; it is asked.
         least[0] = least[0].min(one(&mut world));
         // All answers are there, and every node is compared with what it should be.

@@ -13,7 +13,7 @@ use super::{Fleet, Node};
 use crate::drain::{Owner, Pdb, Pdbs, Pod, remaining};
 
 /// Namespace, kind and name.
-type Workload<'a> = (&'a str, &'a str, &'a str);
+pub(super) type Workload<'a> = (&'a str, &'a str, &'a str);
 
 pub(super) struct Together<'a> {
     fleet: &'a Fleet,
@@ -22,26 +22,11 @@ pub(super) struct Together<'a> {
     spoken_for: BTreeMap<(&'a str, &'a str), (usize, &'a str)>,
     /// For each workload that has pods there, how many and on which node.
     shared: BTreeMap<Workload<'a>, (usize, &'a str)>,
-    totals: Totals<'a>,
-}
-
-/// How many pods each workload has at all. Counted when it is first needed, since most plans start nobody,
-/// and at first only of those that are about to move: there are a few of them among a fleet's thousands.
-enum Totals<'a> {
-    Uncounted,
-    Moving(BTreeMap<Workload<'a>, usize>),
-    All(BTreeMap<Workload<'a>, usize>),
 }
 
 impl<'a> Together<'a> {
     pub(super) fn new(fleet: &'a Fleet, pdbs: &Pdbs<'a>, now: Timestamp) -> Self {
-        let mut all = Self {
-            fleet,
-            now,
-            spoken_for: BTreeMap::new(),
-            shared: BTreeMap::new(),
-            totals: Totals::Uncounted,
-        };
+        let mut all = Self { fleet, now, spoken_for: BTreeMap::new(), shared: BTreeMap::new() };
         for (name, node) in fleet.nodes.iter().filter(|(_, it)| it.under_way.is_some()) {
             all.take(name, node, pdbs);
         }
@@ -63,7 +48,7 @@ impl<'a> Together<'a> {
         }
     }
 
-    pub(super) fn conflict(&mut self, name: &str, node: &Node, pdbs: &Pdbs<'_>) -> Option<WaitFor> {
+    pub(super) fn conflict(&self, name: &str, node: &Node, pdbs: &Pdbs<'_>) -> Option<WaitFor> {
         let shared = if node.has_deadline { None } else { self.shares_budget(node, pdbs) };
         shared.or_else(|| self.last_replicas(name, node))
     }
@@ -87,7 +72,7 @@ impl<'a> Together<'a> {
     }
 
     /// A workload that would have no pod on a node that stays.
-    fn last_replicas(&mut self, name: &str, node: &Node) -> Option<WaitFor> {
+    fn last_replicas(&self, name: &str, node: &Node) -> Option<WaitFor> {
         let mut here: BTreeMap<Workload<'_>, usize> = BTreeMap::new();
         for pod in remaining(&node.pods, self.now) {
             if let Some(workload) = workload(pod)
@@ -96,47 +81,30 @@ impl<'a> Together<'a> {
                 *here.entry(workload).or_default() += 1;
             }
         }
-        if here.is_empty() {
-            return None;
-        }
-        self.count(&here);
-        let (Totals::Moving(totals) | Totals::All(totals)) = &self.totals else { return None };
         here.into_iter().find_map(|(workload, own)| {
             let (moving, on) = self.shared.get(&workload).copied()?;
-            let total = totals.get(&workload).copied().unwrap_or(0);
             let (namespace, kind, called) = workload;
-            (on != name && total <= moving + own).then(|| WaitFor::SharedWorkload {
-                workload: format!("{kind} {namespace}/{called}"),
-                node: on.to_owned(),
+            (on != name && !self.has_more_than(moving + own, workload)).then(|| {
+                WaitFor::SharedWorkload {
+                    workload: format!("{kind} {namespace}/{called}"),
+                    node: on.to_owned(),
+                }
             })
         })
     }
 
-    /// Whose pods are asked for is counted from here on.
-    fn count(&mut self, asked: &BTreeMap<Workload<'_>, usize>) {
-        let pods = self.fleet.nodes.values().flat_map(|it| remaining(&it.pods, self.now));
-        let pods = pods.filter_map(workload);
-        match &self.totals {
-            Totals::All(_) => {}
-            Totals::Moving(counted) if asked.keys().all(|it| counted.contains_key(it)) => {}
-            Totals::Uncounted => {
-                let mut totals: BTreeMap<_, usize> =
-                    self.shared.keys().map(|it| (*it, 0)).collect();
-                for workload in pods {
-                    if let Some(total) = totals.get_mut(&workload) {
-                        *total += 1;
-                    }
-                }
-                self.totals = Totals::Moving(totals);
+    /// Whether a workload has more pods than so many, wherever they are.
+    fn has_more_than(&self, count: usize, of: Workload<'_>) -> bool {
+        let nodes = &self.fleet.nodes;
+        let theirs = |node: &'a Node| {
+            remaining(&node.pods, self.now).filter(move |pod| workload(pod) == Some(of))
+        };
+        match &self.fleet.spread {
+            Some(spread) => {
+                let there = spread.of(of).filter_map(|it| nodes.get(it));
+                there.flat_map(theirs).nth(count).is_some()
             }
-            // Others move since: whoever asks for one more asks for all.
-            Totals::Moving(_) => {
-                let mut totals: BTreeMap<_, usize> = BTreeMap::new();
-                for workload in pods {
-                    *totals.entry(workload).or_default() += 1;
-                }
-                self.totals = Totals::All(totals);
-            }
+            None => nodes.values().flat_map(theirs).nth(count).is_some(),
         }
     }
 }
@@ -145,7 +113,7 @@ fn key(pdb: &Pdb) -> (&str, &str) {
     (&pdb.namespace, &pdb.name)
 }
 
-fn workload(pod: &Pod) -> Option<Workload<'_>> {
+pub(super) fn workload(pod: &Pod) -> Option<Workload<'_>> {
     match &pod.owner {
         Owner::Workload { kind, name } => Some((&pod.id.namespace, kind, name)),
         Owner::Nobody | Owner::DaemonSet | Owner::Mirror => None,

@@ -119,7 +119,7 @@ impl Readings {
             // Both are in the order of names: what comes before has gone.
             while let Some(gone) = known.next_if(|it| it.name < *name) {
                 self.from.remove(&gone.name);
-                fleet.nodes.remove(&gone.name);
+                take_out(fleet, &gone.name);
                 running.remove(&gone.name);
                 drifts.remove(&gone.name);
             }
@@ -141,7 +141,7 @@ impl Readings {
                 rooms.push(room);
                 continue;
             }
-            fleet.nodes.insert(name.clone(), read_node(sight, node, claim));
+            put_in(fleet, name, read_node(sight, node, claim));
             rooms.push(read_room(sight, node, claim));
             running.remove(name);
             drifts.remove(name);
@@ -165,7 +165,7 @@ impl Readings {
         }
         for gone in known {
             self.from.remove(&gone.name);
-            fleet.nodes.remove(&gone.name);
+            take_out(fleet, &gone.name);
             running.remove(&gone.name);
             drifts.remove(&gone.name);
         }
@@ -191,6 +191,26 @@ impl Readings {
                 self.from.remove(name);
             }
         }
+    }
+}
+
+fn put_in(fleet: &mut Fleet, name: &str, node: Node) {
+    let spread = fleet.spread.get_or_insert_default();
+    let before = fleet.nodes.get(name).map_or(&[][..], |it| &it.pods);
+    let same = before.len() == node.pods.len()
+        && before.iter().zip(&node.pods).all(|(one, other)| Arc::ptr_eq(one, other));
+    if !same {
+        spread.leave(name, before);
+        spread.join(name, &node.pods);
+    }
+    fleet.nodes.insert(name.to_owned(), node);
+}
+
+fn take_out(fleet: &mut Fleet, name: &str) {
+    if let Some(node) = fleet.nodes.remove(name)
+        && let Some(spread) = &mut fleet.spread
+    {
+        spread.leave(name, &node.pods);
     }
 }
 

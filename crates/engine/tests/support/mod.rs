@@ -324,8 +324,18 @@ fn labels() -> BTreeMap<String, String> {
 }
 
 impl World {
-    /// So many nodes with so many pods each, on these images in turn.
+    /// So many nodes with so many pods each, on these images in turn. All pods belong to one workload.
     pub(crate) fn new(nodes: usize, pods: usize, images: &[&str]) -> Self {
+        Self::with_workloads(nodes, pods, images, |_| "web".to_owned())
+    }
+
+    /// The same, with the workload that each pod belongs to, by its number.
+    pub(crate) fn with_workloads(
+        nodes: usize,
+        pods: usize,
+        images: &[&str],
+        workload: impl Fn(usize) -> String,
+    ) -> Self {
         let now = start();
         let mut view = View { kubernetes: Some(Minor { major: 1, minor: 35 }), ..View::default() };
         view.fresh = Kind::ALL.into_iter().map(|it| (it, now)).collect();
@@ -347,9 +357,11 @@ impl World {
             let image = images[at % images.len()];
             let name = format!("node-{at:05}");
             world.add(&mut view, &name, image);
-            for pod in 0..pods {
-                let pod = format!("web-{at:05}-{pod}");
-                add_pod(&mut view, &namespace, &demand, Some(&name), &pod, now);
+            for number in at * pods..(at + 1) * pods {
+                let workload = workload(number);
+                let pod = format!("{workload}-{at:05}-{}", number - at * pods);
+                let of = (workload.as_str(), pod.as_str());
+                add_pod(&mut view, &namespace, &demand, Some(&name), of, now);
             }
         }
         *world.cluster.view.borrow_mut() = view;
@@ -366,7 +378,7 @@ impl World {
         let requests = [("cpu".to_owned(), Quantity::from_millis(cpu_millis))].into();
         let demand = Arc::new(Demand { requests, ..Demand::default() });
         let mut view = self.cluster.view.borrow_mut();
-        add_pod(&mut view, &namespace, &demand, None, name, self.now);
+        add_pod(&mut view, &namespace, &demand, None, ("web", name), self.now);
     }
 
     /// As if we had moved pods of this owner from the first node, long enough ago that it has ended.
@@ -571,7 +583,7 @@ fn add_pod(
     namespace: &Arc<Namespace>,
     demand: &Arc<Demand>,
     node: Option<&str>,
-    name: &str,
+    (workload, name): (&str, &str),
     created_at: Timestamp,
 ) {
     view.pods.insert(Pod {
@@ -584,7 +596,10 @@ fn add_pod(
             labels: [("app".to_owned(), "web".to_owned())].into(),
             phase: if node.is_some() { PodPhase::Running } else { PodPhase::Pending },
             ready: node.is_some(),
-            owner: drain::Owner::Workload { kind: "ReplicaSet".to_owned(), name: "web".to_owned() },
+            owner: drain::Owner::Workload {
+                kind: "ReplicaSet".to_owned(),
+                name: workload.to_owned(),
+            },
             tier: Tier::Ordinary,
             tolerates_cordon: false,
             protection: None,
@@ -595,7 +610,7 @@ fn add_pod(
         fit: fit::pod::Pod::new(namespace, name, demand),
         node: node.map(str::to_owned),
         created_at,
-        owner_uid: Some("uid-web".to_owned()),
+        owner_uid: Some(format!("uid-{workload}")),
     });
 }
 
