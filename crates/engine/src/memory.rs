@@ -66,6 +66,8 @@ pub struct Memory {
     pub(crate) made: BTreeMap<String, (String, Timestamp)>,
     /// Pods that were asked to go, by UID: not again before this, and how often in a row.
     pub(crate) evicted: BTreeMap<String, (Timestamp, u32)>,
+    /// When this memory began: whoever has just begun knows little yet.
+    pub(crate) began_at: Option<Timestamp>,
     /// What was written last of each object, by kind and name.
     pub(crate) told: BTreeMap<(&'static str, String), Status>,
 }
@@ -104,6 +106,7 @@ impl Memory {
             drafts: self.drafts.clone(),
             made: self.made.clone(),
             evicted: self.evicted.clone(),
+            began_at: self.began_at,
             told: self.told.clone(),
         }
     }

@@ -3,14 +3,14 @@
 //! Written only when it has changed; nothing is decided by it. What was written last is remembered, so
 //! a restart writes each once more at most.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{self, BudgetId};
 use nodemolt_core::resolve::Resolution;
 use nodemolt_core::seen::{Class, ClassKey, Identity, Pool, Subject};
 
 use crate::decide::limits::rules;
 use crate::decide::{Sight, pools};
-use crate::memory::Memory;
+use crate::memory::{Memory, after};
 use crate::picture::Picture;
 use crate::port::{ClassStatus, Condition, Status};
 
@@ -20,13 +20,27 @@ const ACCEPTED: &str = "Accepted";
 const UNREADABLE: &str = "Unreadable";
 const OVERLAP: &str = "PoliciesOverlap";
 
+/// Whoever has just begun asks first. Until then what the one before has told stands.
+const UNKNOWN_TOLD_AFTER: SignedDuration = SignedDuration::from_mins(2);
+
 pub(crate) fn statuses(memory: &mut Memory, sight: &Sight<'_>, picture: &Picture) -> Vec<Status> {
     let mut all = Vec::new();
-    for class in sight.view.classes.values() {
+    let begun = *memory.began_at.get_or_insert(sight.now);
+    let young = sight.now < after(begun, UNKNOWN_TOLD_AFTER);
+    // Nothing is known yet of these, and we have said nothing of them.
+    let unasked = |memory: &Memory, key: &ClassKey| {
+        let class = sight.view.classes.get(key);
+        let unknown = class.is_some_and(|it| matches!(readiness(memory, it), Err((None, _))));
+        young && unknown && !memory.told.contains_key(&("class", key.to_string()))
+    };
+    for class in sight.view.classes.values().filter(|it| !unasked(memory, &it.key)) {
         all.push(Status::Class(of_class(memory, sight, class)));
     }
     let mut used = pools::used(sight);
     for pool in sight.view.pools.values() {
+        if unasked(memory, &pool.class) {
+            continue;
+        }
         let Some(ready) = pool_ready(memory, sight, &pool.class) else { continue };
         let mut resources = used.remove(pool.name.as_str()).unwrap_or_default();
         let nodes = resources.remove(nodemolt_fit::pool::NODES);

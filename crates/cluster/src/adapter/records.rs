@@ -18,8 +18,8 @@ use nodemolt_core::replace::{self, Order};
 use nodemolt_core::seen::Revision;
 use nodemolt_engine::port::{ClusterError, Records};
 use nodemolt_engine::record::{DrainRecord, Ledger, Lock, Pause, Recorded, Told};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
 
 use super::Adapter;
@@ -34,6 +34,10 @@ const DIVERGENCES_MAX: usize = 50;
 const HELD_MAX: usize = 50;
 const FORCED_MAX: usize = 500;
 const MOVED_MAX: usize = 500;
+
+/// Why it was begun, until its first status says so: whoever finds it without one must not take a person's
+/// deed for ours, which is counted against budgets.
+const CAUSE: &str = "nodemolt.dev/cause";
 
 /// A status as it was last read or written, by revision.
 #[derive(Debug)]
@@ -131,6 +135,8 @@ impl<T: Transport> Adapter<T> {
             let mut new = object(REPLACEMENT, name);
             let old = &record.replacement.old;
             new["spec"] = written(&ReplacementSpec::of(old, record.pool.as_deref()));
+            let cause = written(&wire::Cause::from(record.replacement.cause));
+            new["metadata"]["annotations"] = json!({ (CAUSE): cause });
             revision(&self.call(&Request::of(Verb::Create, REPLACEMENT).body(new)).await?.body)
         };
         let known = self.told.borrow_mut().remove(name).filter(|it| it.revision == at);
@@ -221,7 +227,8 @@ fn recorded(object: &Value) -> Result<(Recorded, ReplacementStatus), String> {
         None => {
             let created = wire.metadata.creation_timestamp.as_deref();
             let created = created.and_then(|it| it.parse().ok()).unwrap_or(Timestamp::UNIX_EPOCH);
-            (begun(&wire.spec, created), ReplacementStatus::default())
+            let cause = wire.metadata.annotations.get(CAUSE);
+            (begun(&wire.spec, cause, created), ReplacementStatus::default())
         }
         Some(status) => {
             let read = replace::Replacement::try_from(&wire).map_err(|it| found(&it))?;
@@ -271,14 +278,22 @@ fn recorded(object: &Value) -> Result<(Recorded, ReplacementStatus), String> {
     Ok((Recorded { name, revision, pool, replacement, grant, drain, told }, status))
 }
 
-fn begun(spec: &ReplacementSpec, created: Timestamp) -> replace::Replacement {
+fn begun(
+    spec: &ReplacementSpec,
+    cause: Option<&String>,
+    created: Timestamp,
+) -> replace::Replacement {
     let old = replace::Old {
         node: spec.node.clone().unwrap_or_else(|| spec.claim.name.clone()),
         claim: spec.claim.name.clone(),
         claim_uid: spec.claim.uid.clone(),
     };
-    let (cause, order) = (replace::Cause::Drift, Order::SuccessorFirst);
-    replace::Replacement::begin(old, cause, order, AtLimit::Skip, Vec::new(), created)
+    let written = cause.and_then(|it| wire::Cause::deserialize(Value::from(it.as_str())).ok());
+    let cause = written.map_or(replace::Cause::Drift, replace::Cause::from);
+    // What goes without us has nothing to go back to.
+    let at_limit = if cause.voluntary() { AtLimit::Skip } else { AtLimit::Wait };
+    let order = Order::SuccessorFirst;
+    replace::Replacement::begin(old, cause, order, at_limit, Vec::new(), created)
 }
 
 fn id(namespace: &str, name: &str, uid: &str) -> PodId {
