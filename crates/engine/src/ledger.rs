@@ -79,12 +79,16 @@ pub(crate) fn settled(
     let (kept, ended): (BTreeMap<_, _>, BTreeMap<_, _>) =
         records.ledger.grants.clone().into_iter().partition(|(holder, it)| holds(holder, it));
     ledger.grants = kept;
-    ledger.closed.extend(ended.into_values().map(|it| Closed {
-        class: class_of_pool(it.pool.as_deref()),
-        node: it.node,
-        since: it.since,
-        ended_at: now,
-    }));
+    // Whose pool is gone has no class whose cooldown it could count for.
+    let classed = ended.into_values().map(|it| (class_of_pool(it.pool.as_deref()), it));
+    ledger.closed.extend(
+        classed.filter(|(class, _)| !class.is_empty()).map(|(class, it)| Closed {
+            class,
+            node: it.node,
+            since: it.since,
+            ended_at: now,
+        }),
+    );
     let kept_for = cooldown_max.max(CLOSED_KEPT_FOR);
     // Only together with something else: that time passes alone is no reason to write.
     let changed = ledger.grants.len() != records.ledger.grants.len() || !begun.is_empty();

@@ -7,7 +7,7 @@ use nodemolt_core::drift::Drift;
 use nodemolt_core::explain::explain;
 use nodemolt_core::replace::Phase;
 use nodemolt_engine::port::Leadership;
-use nodemolt_engine::record::Pause;
+use nodemolt_engine::record::{Pause, Recorded};
 use nodemolt_engine::{Done, Errand};
 use support::{NEW_IMAGE, OLD_IMAGE, World, errands};
 
@@ -175,4 +175,24 @@ fn room_that_was_made_is_not_made_again_before_it_is_seen() {
     world.pass(2);
     let turn = world.turn();
     assert_eq!(errands(&turn), Vec::<String>::new());
+}
+
+/// Found by an attack: the API server refused a ledger with a class without a name, for ever.
+#[test]
+fn whose_pool_is_gone_gives_back_its_grant_all_the_same() {
+    let mut world = World::new(2, 2, &[OLD_IMAGE]);
+    for _ in 0..4 {
+        world.turn();
+        world.pass(1);
+    }
+    assert_eq!(world.cluster.records.borrow().ledger.grants.len(), 1);
+    world.cluster.view.borrow_mut().pools.clear();
+    let ended = |it: &mut Recorded| {
+        it.replacement.phase = Phase::Done;
+        it.grant = None;
+    };
+    world.cluster.records.borrow_mut().replacements.values_mut().for_each(ended);
+    world.turn();
+    let ledger = world.cluster.records.borrow().ledger.clone();
+    assert!(ledger.grants.is_empty() && ledger.closed.is_empty(), "{ledger:?}");
 }
