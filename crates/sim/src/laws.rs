@@ -243,6 +243,7 @@ impl Laws {
             | Fact::Image(_)
             | Fact::Replica { .. }
             | Fact::FaultsEnd
+            | Fact::Refused { .. }
             | Fact::Act { .. } => {}
         }
         self.doubt.see(world, step, found);

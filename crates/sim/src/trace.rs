@@ -131,6 +131,11 @@ pub enum Fact {
     },
     /// From here on nothing more goes wrong.
     FaultsEnd,
+    /// One of us wanted to write what somebody else had written meanwhile, and nothing was written.
+    Refused {
+        what: String,
+        why: String,
+    },
     /// A person did something, in the words of the command line.
     Act {
         what: String,

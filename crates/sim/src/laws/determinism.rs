@@ -108,6 +108,7 @@ impl TraceHash {
             }
             Fact::Fault { what } => self.words(&["fault", what]),
             Fact::FaultsEnd => self.words(&["faults end"]),
+            Fact::Refused { what, why } => self.words(&["refused", what, why]),
             Fact::Act { what } => self.words(&["act", what]),
         }
     }

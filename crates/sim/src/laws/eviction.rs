@@ -83,6 +83,7 @@ impl Eviction {
             | Fact::Replica { .. }
             | Fact::Fault { .. }
             | Fact::FaultsEnd
+            | Fact::Refused { .. }
             | Fact::Act { .. } => {}
         }
     }

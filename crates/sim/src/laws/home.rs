@@ -49,6 +49,7 @@ impl Home {
             | Fact::Replica { .. }
             | Fact::Fault { .. }
             | Fact::FaultsEnd
+            | Fact::Refused { .. }
             | Fact::Act { .. } => None,
         };
         if let Some((_, _, owner)) = gone.and_then(|it| read::controller(&it.object)) {

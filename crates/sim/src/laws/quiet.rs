@@ -107,6 +107,7 @@ impl Quiet {
             | Fact::Replica { .. }
             | Fact::Fault { .. }
             | Fact::FaultsEnd
+            | Fact::Refused { .. }
             | Fact::Act { .. } => return,
         };
         self.done.entry(replica).or_default().push(what);

@@ -197,7 +197,10 @@ impl World {
             Fact::Published { .. } | Fact::Fault { .. } | Fact::FaultsEnd | Fact::Act { .. } => {
                 true
             }
-            Fact::LaunchAsked { .. } | Fact::TerminateAsked { .. } | Fact::Turned(_) => false,
+            Fact::LaunchAsked { .. }
+            | Fact::TerminateAsked { .. }
+            | Fact::Turned(_)
+            | Fact::Refused { .. } => false,
         }
     }
 
