@@ -25,7 +25,9 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use nodemolt_core::drain;
 use nodemolt_core::lookup::Minor;
-use nodemolt_core::seen::{ClassKey, Complaint, Kind, ObjectName, Pod, PodKey, Subject, View};
+use nodemolt_core::seen::{
+    ClassKey, Complaint, Kind, Node, ObjectName, Pod, PodKey, Subject, View,
+};
 use nodemolt_fit as fit;
 use nodemolt_fit::pod::{Demand, Namespace};
 use serde_json::Value;
@@ -82,6 +84,11 @@ pub struct Eyes {
     terminating: BTreeSet<String>,
     /// By name: the image that it is about, which may be another.
     images: BTreeMap<String, nodemolt_core::image::ImageId>,
+}
+
+/// What a node says that was asked for by itself, without what is known elsewhere.
+pub fn read_node_now(object: &Value) -> Result<Node, Vec<Complaint>> {
+    node::node(&decode::<WireNode>(object)?)
 }
 
 impl Eyes {
@@ -290,6 +297,16 @@ impl Eyes {
                 }
             }
         }
+    }
+
+    /// What a pod says that was asked for by itself. Nothing is kept of it: watches have their own order.
+    pub fn read_pod_now(&self, object: &Value) -> Result<drain::Pod, Vec<Complaint>> {
+        let wire: WirePod = decode(object)?;
+        let unknown = pod::unknown_fields(&object["spec"]);
+        let around = Surroundings { storage: &self.storage, nodes: &self.view.nodes };
+        let demand = pod::demand_of(&around, &wire, &unknown);
+        let terminating = self.terminating.contains(crate::listing::namespace(&wire.metadata));
+        Ok(pod::drain_of(&wire, &demand, terminating))
     }
 
     /// What is there of a resource, as far as we know.

@@ -527,7 +527,7 @@ fn what_nobody_stands_for_is_removed_late_and_only_with_proof() {
     let mut world = with_strays(&["x", "y", "z"]);
     world.pass(MINUTES(1));
     world.list();
-    assert_eq!(world.decide().orphans.too_many.len(), 3);
+    assert_eq!(world.decide().orphans.kept.len(), 3);
     assert_eq!(ends(&mut world), Vec::<String>::new(), "a person looks first");
 
     // A second machine of a claim that has one.

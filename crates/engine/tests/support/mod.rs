@@ -30,7 +30,7 @@ use nodemolt_engine::port::{
     NewClaim, NewMemory, NewNodeState, Object, Offered, Records, Status, Subnet,
 };
 use nodemolt_engine::record::{DrainRecord, Ledger, Recorded, Told};
-use nodemolt_engine::{Act, Config, Done, Errand, Memory, Question, Turn, turn};
+use nodemolt_engine::{Act, Clock, Config, Done, Errand, Memory, Question, Turn, turn};
 use nodemolt_fit::capacity::{Amounts, NodeSettings};
 use nodemolt_fit::pod::{Demand, Namespace};
 use nodemolt_fit::{self as fit, Family, Quantity, Types, label};
@@ -74,6 +74,7 @@ pub(crate) fn config() -> Config {
         },
         region: "eu-central-1".to_owned(),
         account: Some(account()),
+        groups: BTreeSet::new(),
     }
 }
 
@@ -109,6 +110,14 @@ impl Cluster for Fake {
 
     async fn records(&self) -> Result<Records, ClusterError> {
         Ok(self.records.borrow().clone())
+    }
+
+    async fn pods_on(&self, node: &str) -> Result<Vec<drain::Pod>, ClusterError> {
+        Ok(self.view.borrow().pods.on(node).map(|it| (*it.drain).clone()).collect())
+    }
+
+    async fn node(&self, name: &str) -> Result<Option<Node>, ClusterError> {
+        Ok(self.view.borrow().nodes.get(name).cloned())
     }
 
     async fn write_ledger(&self, ledger: &Ledger) -> Result<Revision, ClusterError> {
@@ -224,6 +233,15 @@ impl Cluster for Fake {
 
     async fn lead(&self, _: &str, now: Timestamp) -> Result<Leadership, ClusterError> {
         Ok(Leadership::Leads { until: now + SignedDuration::from_secs(15), transitions: 1 })
+    }
+}
+
+/// A clock that stands still.
+pub(crate) struct Still(pub(crate) Timestamp);
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        self.0
     }
 }
 
@@ -502,7 +520,13 @@ impl World {
     /// What it asks is not answered yet.
     pub(crate) fn turn_alone(&mut self) -> Turn {
         let config = config();
-        let done = now_or_never(turn(&mut self.memory, &config, &self.cluster, self.now));
+        let done = now_or_never(turn(
+            &mut self.memory,
+            &config,
+            &self.cluster,
+            &Still(self.now),
+            self.now,
+        ));
         done.unwrap_or_else(|it| panic!("{it}"))
     }
 
