@@ -197,10 +197,14 @@ impl Eyes {
             }
             Watched::Image => {
                 let image = ours::image(&decode(object)?)?;
-                // One object for each image: nothing is remembered by one of another name.
+                // One object for each image: nothing is remembered by one of another name. And one that has an
+                // image's name and is about another is in the way.
                 if image.image.to_string() == key.1 {
                     self.images.insert(name(), image.image.clone());
                     self.view.images.insert(image.image.clone(), image);
+                } else if key.1.parse::<nodemolt_core::image::ImageId>().is_ok() {
+                    let message = format!("is {}, which is not its name", image.image);
+                    return Err(vec![Complaint { field: "spec.image.ref.id".to_owned(), message }]);
                 }
             }
             // Read from the API server right before they are acted upon, and never from here.

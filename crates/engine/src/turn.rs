@@ -5,7 +5,7 @@
 //! A turn touches Kubernetes only, and waits for no machine. What it decides stands in the records before
 //! anything is done about it; a conflict ends what depends on it, and the next turn decides again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::replace::Old;
@@ -16,7 +16,7 @@ use crate::decide::starting::Begun;
 use crate::decide::{Decision, Sight, decide};
 use crate::freshness::{DISTURBING, silent};
 use crate::ledger::{self, Settled};
-use crate::memory::{Memory, after};
+use crate::memory::{Memory, after, wait_after};
 use crate::picture::{Picture, look};
 use crate::port::{Cluster, ClusterError, Records, Remedy};
 use crate::record::Ledger;
@@ -34,6 +34,9 @@ const DECIDE_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(1);
 
 /// A turn that could not write tries again after this.
 const WRITE_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
+
+/// An image that cannot be remembered is tried again after this at the latest; the wait doubles.
+const REMEMBER_AGAIN_MAX: SignedDuration = SignedDuration::from_mins(5);
 
 /// What a turn came to.
 #[derive(Debug)]
@@ -102,8 +105,20 @@ pub async fn turn(
         let intent = Intent::Claim(it.key.clone());
         acts.push(intent, Errand::Claim(Box::new(it)), CLOUD_ALLOWED, voluntary);
     }
+    let mut unremembered = BTreeMap::new();
     for it in &remember {
-        pen.wrote(it.image.as_str(), cluster.remember(it).await);
+        let tried = memory.unremembered.get(&it.image).copied();
+        if let Some((until, times)) = tried.filter(|(until, _)| now < *until) {
+            // An object of its name that cannot be read is a person's to mend.
+            pen.again(until.duration_since(now));
+            unremembered.insert(it.image.clone(), (until, times));
+            continue;
+        }
+        if pen.wrote(it.image.as_str(), cluster.remember(it).await).is_none() {
+            let times = tried.map_or(0, |it| it.1);
+            let until = after(now, wait_after(times, DECIDE_AGAIN_AFTER, REMEMBER_AGAIN_MAX));
+            unremembered.insert(it.image.clone(), (until, times.saturating_add(1)));
+        }
     }
     // Whoever took over while we were waiting has read the records as they are.
     let lease_ends = memory.leads_until();
@@ -166,6 +181,7 @@ pub async fn turn(
         }
     }
     let acts = acts.all;
+    memory.unremembered = unremembered;
     for it in statuses {
         let place = place_of(&it);
         if pen.wrote(&place.1, cluster.write_status(&it).await).is_some() {

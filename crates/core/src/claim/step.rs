@@ -252,6 +252,9 @@ impl<'a> View<'a> {
                 if self.now >= after(*since, NODE_LOST_AFTER) =>
             {
                 match self.seen.pods_left {
+                    _ if self.seen.machine == MachineSeen::Unknown => {
+                        unknown(phase, About::Machine)
+                    }
                     Some(0) => condemn(Because::NodeMissing),
                     Some(pods) => wait(phase, Wait::PodsToLeave { pods }),
                     None => unknown(phase, About::Pods),

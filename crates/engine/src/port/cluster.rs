@@ -119,6 +119,9 @@ pub trait Cluster {
     async fn write_status(&self, status: &Status) -> Result<(), ClusterError>;
 
     /// Takes or renews the lease, by compare-and-swap. `me` tells replicas apart.
+    ///
+    /// Expected flow: every five seconds. One who follows takes a lease that it has seen unchanged for its
+    /// duration, of which no look counts for more than that.
     async fn lead(&self, me: &str, now: Timestamp) -> Result<Leadership, ClusterError>;
 }
 

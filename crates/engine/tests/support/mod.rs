@@ -126,6 +126,14 @@ impl Cluster for Fake {
         if loses || ledger.revision != records.ledger.revision {
             return Err(ClusterError::Conflict("ledger".to_owned()));
         }
+        // As the schema has it.
+        let held = records.ledger.locked().map(|it| &it.id);
+        if ledger.grants.len() > 2000
+            || held.is_some_and(|it| ledger.lock.as_ref().map(|it| &it.id) != Some(it))
+        {
+            let object = "ledger".to_owned();
+            return Err(ClusterError::Invalid { object, message: "422".to_owned() });
+        }
         self.note(format!("ledger of epoch {} with {}", ledger.epoch, ledger.grants.len()));
         let revision = self.revision();
         records.ledger = Ledger { revision: Some(revision.clone()), ..ledger.clone() };
