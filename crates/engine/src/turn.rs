@@ -5,7 +5,7 @@
 //! A turn touches Kubernetes only, and waits for no machine. What it decides stands in the records before
 //! anything is done about it; a conflict ends what depends on it, and the next turn decides again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::replace::Old;
@@ -18,7 +18,7 @@ use crate::freshness::{DISTURBING, silent};
 use crate::ledger::{self, Settled};
 use crate::memory::{Memory, after, wait_after};
 use crate::picture::{Picture, look};
-use crate::port::{Cluster, ClusterError, Records, Remedy};
+use crate::port::{Cluster, ClusterError, NewMemory, Records, Remedy};
 use crate::record::Ledger;
 use crate::status::place_of;
 use crate::{Clock, Config};
@@ -96,6 +96,7 @@ pub async fn turn(
     };
     let Decision { questions, remember, going, starts, forget, statuses, cooldown_max, .. } =
         decision;
+    pen.remember(memory, &remember).await;
     let mut acts = Acts { memory, records: &records, now, all: Vec::new() };
     for question in questions {
         acts.push(Intent::Ask(question.clone()), Errand::Ask(question), CLOUD_ALLOWED, false);
@@ -104,21 +105,6 @@ pub async fn turn(
         let voluntary = it.voluntary();
         let intent = Intent::Claim(it.key.clone());
         acts.push(intent, Errand::Claim(Box::new(it)), CLOUD_ALLOWED, voluntary);
-    }
-    let mut unremembered = BTreeMap::new();
-    for it in &remember {
-        let tried = memory.unremembered.get(&it.image).copied();
-        if let Some((until, times)) = tried.filter(|(until, _)| now < *until) {
-            // An object of its name that cannot be read is a person's to mend.
-            pen.again(until.duration_since(now));
-            unremembered.insert(it.image.clone(), (until, times));
-            continue;
-        }
-        if pen.wrote(it.image.as_str(), cluster.remember(it).await).is_none() {
-            let times = tried.map_or(0, |it| it.1);
-            let until = after(now, wait_after(times, DECIDE_AGAIN_AFTER, REMEMBER_AGAIN_MAX));
-            unremembered.insert(it.image.clone(), (until, times.saturating_add(1)));
-        }
     }
     // Whoever took over while we were waiting has read the records as they are.
     let lease_ends = memory.leads_until();
@@ -181,7 +167,6 @@ pub async fn turn(
         }
     }
     let acts = acts.all;
-    memory.unremembered = unremembered;
     for it in statuses {
         let place = place_of(&it);
         if pen.wrote(&place.1, cluster.write_status(&it).await).is_some() {
@@ -282,6 +267,27 @@ impl<C: Cluster, K: Clock> Pen<'_, C, K> {
                 self.failed.push((what.to_owned(), error));
                 None
             }
+        }
+    }
+
+    /// Images, before they are used. One that could not be remembered is tried again more and more rarely: an
+    /// object of its name that cannot be read is a person's to mend.
+    async fn remember(&mut self, memory: &mut Memory, images: &[NewMemory]) {
+        let tried = std::mem::take(&mut memory.unremembered);
+        for it in images {
+            let (until, times) = tried.get(&it.image).copied().unwrap_or((self.now, 0));
+            let again = if self.now < until {
+                self.again(until.duration_since(self.now));
+                (until, times)
+            } else {
+                let answer = self.cluster.remember(it).await;
+                if self.wrote(it.image.as_str(), answer).is_some() {
+                    continue;
+                }
+                let wait = wait_after(times, DECIDE_AGAIN_AFTER, REMEMBER_AGAIN_MAX);
+                (after(self.now, wait), times.saturating_add(1))
+            };
+            memory.unremembered.insert(it.image.clone(), again);
         }
     }
 

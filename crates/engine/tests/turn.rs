@@ -415,3 +415,20 @@ fn whose_pool_is_gone_gives_back_its_grant_all_the_same() {
     let ledger = world.cluster.records.borrow().ledger.clone();
     assert!(ledger.grants.is_empty() && ledger.closed.is_empty(), "{ledger:?}");
 }
+
+/// An object of its name that is about something else is a person's to mend, and no reason to ask every second.
+#[test]
+fn an_image_that_cannot_be_remembered_is_tried_more_and_more_rarely() {
+    let mut world = World::new(1, 1, &[NEW_IMAGE]);
+    *world.cluster.forgets.borrow_mut() = true;
+    for _ in 0..300 {
+        world.turn();
+        world.pass(1);
+    }
+    let tried = world.written().iter().filter(|it| **it == format!("remember {NEW_IMAGE}")).count();
+    assert!((5..=10).contains(&tried), "{tried}");
+    *world.cluster.forgets.borrow_mut() = false;
+    world.pass(300);
+    world.turn();
+    assert!(world.cluster.view.borrow().images.keys().any(|it| it.to_string() == NEW_IMAGE));
+}

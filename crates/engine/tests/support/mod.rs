@@ -89,6 +89,8 @@ pub(crate) struct Fake {
     pub(crate) told: RefCell<Vec<Status>>,
     /// The next write of a grant loses.
     pub(crate) conflict: RefCell<bool>,
+    /// Every image has an object already, which no watch tells of.
+    pub(crate) forgets: RefCell<bool>,
     revisions: RefCell<u64>,
 }
 
@@ -215,6 +217,9 @@ impl Cluster for Fake {
 
     async fn remember(&self, image: &NewMemory) -> Result<(), ClusterError> {
         self.note(format!("remember {}", image.image));
+        if *self.forgets.borrow() {
+            return Err(ClusterError::Exists(image.image.to_string()));
+        }
         let remembered = Remembered {
             image: image.image.clone(),
             revision: self.revision(),
