@@ -4,17 +4,18 @@
 //!
 //! There are three answers, not two. `Unknown` exists so that a missing fact can never be mistaken for a
 //! difference: a failed lookup must not replace a fleet. And a node for which there is no image to be
-//! replaced with has not drifted, whatever else is different: replacing it would only lose it.
+//! replaced with has not drifted, whatever else is different: replacing it would only lose it. A node of a
+//! kind that its pool does not ask for any more is replaced by one that it asks for, if that has an image.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use nodemolt_fit::{Operator, Written};
+use nodemolt_fit::{Operator, Written, label};
 
 use crate::image::ImageId;
 use crate::lookup::{self, Minor};
 use crate::node::{Foreign, ImageRef, Running, Stamp};
-use crate::wanted::{NoImage, Replacing, Wanted};
+use crate::wanted::{NoImage, Replacing, Wanted, pinned};
 
 /// How many minor versions a kubelet may be behind the API server: Kubernetes' own rule since 1.28.
 const SKEW_MAX: u16 = 3;
@@ -127,28 +128,43 @@ pub enum Missing {
     Subnets,
     Reservations,
     InstanceTypes,
+    /// The class names its placement group by id, and machines tell theirs by name.
+    PlacementGroup,
+    Kubelet,
+    ControlPlane,
 }
 
 pub fn drift(running: &Running, wanted: &Wanted) -> Drift {
     let Some(instance_type) = &running.instance_type else {
         return Drift::Unknown(Missing::InstanceType);
     };
-    let replacing = wanted.replacing(running.pool.as_deref(), instance_type);
-    let image = match replacing {
-        Replacing::Image(image) => image,
+    let pool = running.pool.as_deref();
+    let replacing = wanted.replacing(pool, instance_type);
+    let no_image = || {
+        let (because, instance_type) = (why_not(&replacing, pool), instance_type.clone());
+        Drift::Unknown(Missing::ReplacementImage { instance_type, because })
+    };
+    let image = match &replacing {
+        Replacing::Image(image) => Some(*image),
+        // The pool asks for other machines by now, and one of those can boot.
+        Replacing::NotResolved if wanted.bootable(pool).next().is_some() => None,
         Replacing::HeldBack(_) | Replacing::NoImageFits | Replacing::NotResolved => {
-            let because = why_not(&replacing, running.pool.as_deref());
-            let instance_type = instance_type.clone();
-            return Drift::Unknown(Missing::ReplacementImage { instance_type, because });
+            return no_image();
         }
     };
     // Whoever does not know what a node runs does not know what it would be replaced for.
     let Some(runs) = &running.image else { return Drift::Unknown(Missing::RunningImage) };
     let mut found = Found::default();
-    found.image(runs, image, &wanted.in_sync);
+    if let Some(image) = image {
+        found.image(runs, image, &wanted.in_sync);
+    }
     found.stamps(running, wanted);
     found.requirements(running, wanted);
     found.machine(running, wanted, instance_type);
+    if image.is_none() && !found.other_kind() {
+        // Why no image was looked up for it is not known then.
+        return no_image();
+    }
     found.skew(running, wanted);
     found.divergences.extend(running.foreign.iter().cloned().map(Divergence::Foreign));
     found.answer()
@@ -225,10 +241,26 @@ impl Found {
         }
     }
 
+    /// Something says that nodes of its kind are not launched any more.
+    fn other_kind(&self) -> bool {
+        let kind = |it: &Divergence| {
+            matches!(it, Divergence::Requirement { .. } | Divergence::InstanceTypeGone { .. })
+        };
+        self.divergences.iter().any(kind)
+    }
+
     fn requirements(&mut self, running: &Running, wanted: &Wanted) {
-        for written in &wanted.beside.requirements {
-            let have = running.labels.get(&written.key).map(String::as_str);
-            if !admits(written, have) {
+        let asked = &wanted.beside.requirements;
+        for written in asked {
+            let key = label::normalise(&written.key);
+            let named = running.labels.get(key).or_else(|| running.labels.get(&written.key));
+            let have = named.map(String::as_str);
+            // How a machine was bought is not all written on it, and what no node can have none lacks.
+            let unseen = || {
+                label::by_offering(key)
+                    || (!label::by_type(key) && !pinned(asked).contains_key(key))
+            };
+            if !admits(written, have) && (have.is_some() || !unseen()) {
                 self.divergences.push(Divergence::Requirement {
                     key: written.key.clone(),
                     from: have.map(str::to_owned),
@@ -276,18 +308,24 @@ impl Found {
                 self.divergences.push(Divergence::Reservation { from: it.clone(), to: to.clone() });
             }
         }
-        if let Some(to) = &beside.placement_group
-            && *to != instance.placement_group
-        {
-            let from = instance.placement_group.clone();
-            self.divergences.push(Divergence::PlacementGroup { from, to: to.clone() });
+        match &beside.placement_group {
+            None => self.missing.push(Missing::PlacementGroup),
+            Some(to) if *to == instance.placement_group => {}
+            Some(to) => {
+                let from = instance.placement_group.clone();
+                self.divergences.push(Divergence::PlacementGroup { from, to: to.clone() });
+            }
         }
     }
 
     /// Outside of what Kubernetes supports: newer than the API server, or more than three minors older.
     fn skew(&mut self, running: &Running, wanted: &Wanted) {
-        let (Some(kubelet), Some(control_plane)) = (running.kubelet, wanted.beside.control_plane)
-        else {
+        let Some(control_plane) = wanted.beside.control_plane else {
+            self.missing.push(Missing::ControlPlane);
+            return;
+        };
+        let Some(kubelet) = running.kubelet else {
+            self.missing.push(Missing::Kubelet);
             return;
         };
         let too_old = kubelet.major == control_plane.major
@@ -492,6 +530,9 @@ impl fmt::Display for Missing {
             Self::Subnets => write!(out, "which subnets the class selects"),
             Self::Reservations => write!(out, "which capacity reservations the class selects"),
             Self::InstanceTypes => write!(out, "which instance types EC2 offers"),
+            Self::PlacementGroup => write!(out, "the name of the class's placement group"),
+            Self::Kubelet => write!(out, "the version of its kubelet"),
+            Self::ControlPlane => write!(out, "the version of the API server"),
         }
     }
 }

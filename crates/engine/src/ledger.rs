@@ -48,6 +48,7 @@ fn granted(record: &Recorded) -> Option<Granted> {
         node: record.replacement.old.node.clone(),
         pool: record.pool.clone(),
         cpu_millis: None,
+        taken_from: BTreeSet::new(),
         kind: match record.replacement.cause {
             Cause::Deleted => GrantKind::Deleted,
             Cause::Interrupted => GrantKind::Interrupted,

@@ -100,7 +100,8 @@ pub enum WaitFor {
     Budget(Box<Shortage>),
     // Room lifts these.
     Limit {
-        pod: PodId,
+        /// Whom the new node would be for. `None`: for none; it follows the old one.
+        pod: Option<PodId>,
         pool: String,
         resource: String,
     },
@@ -250,7 +251,9 @@ impl WaitFor {
             }
             Self::Budget(shortage) => budget(shortage, time),
             Self::Limit { pod, pool, resource } => {
-                format!("room in the limits of NodePool `{pool}` ({resource}) for pod {pod}")
+                let whom =
+                    pod.as_ref().map_or("its successor".to_owned(), |it| format!("pod {it}"));
+                format!("room in the limits of NodePool `{pool}` ({resource}) for {whom}")
             }
             Self::Place { pod, because } => format!("a place for pod {pod}: {because}"),
             Self::Consideration => "a look at where its pods would go".to_owned(),

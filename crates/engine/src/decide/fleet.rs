@@ -5,11 +5,12 @@
 //! A node is read again only if it, its claim, its pods, its machine or what it should be has changed:
 //! looking at ten thousand nodes that stay as they are costs ten thousand comparisons.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use nodemolt_core::budget::{Member, Standing, Unavailable};
-use nodemolt_core::drain::{PodPhase, Stays, stays};
+use nodemolt_core::drain::{PodPhase, Protection, Stays, stays};
 use nodemolt_core::drift::{Drift, drift};
 use nodemolt_core::image::ImageId;
 use nodemolt_core::node::{ImageRef, Instance, Running};
@@ -218,6 +219,10 @@ fn read_node(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> Nod
     let pods = sight.view.pods.on(&node.name).map(|it| Arc::clone(&it.drain)).collect();
     let labels = &node.fit.labels;
     let cpu = node.fit.allocatable.get(CPU).copied().unwrap_or(Quantity::ZERO);
+    // Of two that protect it, whichever holds longer; without an end is longest.
+    let of_claim = claim.and_then(|it| it.protection.as_ref());
+    let length = |it: Option<&Protection>| it.map(|it| it.until.unwrap_or(Timestamp::MAX));
+    let longer = |it: Option<&Protection>| length(it) > length(node.protection.as_ref());
     Node {
         member: Member {
             pool: claim
@@ -227,14 +232,15 @@ fn read_node(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> Nod
             labels: labels.clone(),
             cpu_millis: millis(cpu),
             standing: standing(node, claim),
+            taken_from: BTreeSet::new(),
         },
         zone: labels.get(label::ZONE).cloned(),
         created_at: claim.map_or(node.created_at, |it| it.created_at),
         wish: None,
-        protection: node.protection.clone().or_else(|| claim.and_then(|it| it.protection.clone())),
         protected_by_claim: claim
-            .filter(|it| node.protection.is_none() && it.protection.is_some())
+            .filter(|it| longer(it.protection.as_ref()))
             .map(|it| it.name.clone()),
+        protection: of_claim.filter(|it| longer(Some(it))).or(node.protection.as_ref()).cloned(),
         pods,
         has_deadline: claim.is_some_and(|it| it.termination_grace_period.is_some()),
         next_try: None,
@@ -257,12 +263,13 @@ fn standing(node: &seen::Node, claim: Option<&Claim>) -> Standing {
         node.deleting_since.is_some() || claim.is_some_and(|it| it.deleting_since.is_some());
     let cordoned =
         node.fit.unschedulable || node.fit.taints.iter().any(|it| it.key == DISRUPTED_TAINT);
-    if deleting {
-        Standing::Unavailable(Unavailable::Deleting)
-    } else if cordoned {
+    // Whoever is away already is not only about to go.
+    if cordoned {
         Standing::Unavailable(Unavailable::Cordoned)
     } else if node.ready != Readiness::Ready {
         Standing::Unavailable(Unavailable::NotReady)
+    } else if deleting {
+        Standing::Unavailable(Unavailable::Deleting)
     } else {
         Standing::Available
     }
