@@ -28,6 +28,9 @@ const POD_MAX: u32 = 317;
 const SUCCESSORS_MAX: usize = 100;
 const CLOSED_MAX: usize = 1000;
 
+/// And so many budgets of one grant.
+const BUDGETS_MAX: usize = 100;
+
 impl ReplacementSpec {
     /// Whose replacement it is. It never changes.
     pub fn of(old: &Old, pool: Option<&str>) -> Self {

@@ -13,7 +13,7 @@ use nodemolt_api::replacement::{self, Replacement, ReplacementSpec, ReplacementS
 use nodemolt_core::budget::{Closed, GrantKind, Granted, Grants, Ledger, Lock};
 use nodemolt_core::drain::AtLimit;
 use nodemolt_core::replace::{self, Because, Cause, Old, Order, Phase, Successor};
-use proptest::collection::{btree_map, vec};
+use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;

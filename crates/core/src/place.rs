@@ -6,6 +6,10 @@
 //! can then not count on the same room, and a pod of one cannot take the place that a pod of the
 //! other needs. Nodes to be launched may serve several of those that leave.
 
+pub mod daemons;
+mod stay;
+mod terms;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -87,7 +91,7 @@ pub fn place_leaving(
 ) -> Placements {
     let mut placements = Placements::default();
     let mut kin = Kin::new(launchable);
-    let mut pods: Vec<Pod> = pending.to_vec();
+    let mut leave_now = Vec::new();
     let mut moving: BTreeMap<String, Vec<PodId>> = BTreeMap::new();
     let mut strange = Vec::new();
     for (at, node) in nodes.iter().enumerate().filter(|(_, it)| it.leaving) {
@@ -102,10 +106,12 @@ pub fn place_leaving(
             }
             None => {
                 moving.insert(node.name.clone(), leave.iter().map(|it| it.id()).collect());
-                pods.extend(leave.into_iter().cloned());
+                leave_now.extend(leave.into_iter().cloned());
             }
         }
     }
+    let mut pods = pending.to_vec();
+    pods.extend(stay::together(leave_now, nodes));
     for it in &mut pods {
         it.terminating = false;
     }

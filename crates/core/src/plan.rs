@@ -17,12 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use nodemolt_fit::{
-    self as fit,
-    pack::{Miss, Obstacle, Place, Why},
-};
 
 pub use waiting::{WaitFor, Waiting};
+use waiting::{no_kin, no_place};
 
 use crate::budget::{Act, BudgetId, ClassRule, Grants, Limits, Measured, Member, Opening, measure};
 use crate::drain::{
@@ -455,47 +452,6 @@ impl<'a> Desk<'a> {
         out.extend(shortages.into_iter().map(|it| WaitFor::Budget(Box::new(it))));
     }
 }
-
-/// The limit of a pool and missing capacity have names of their own; the rest is a place.
-fn no_place(node: &Node, pod: &fit::pod::PodId, why: &Why) -> WaitFor {
-    let known = node.pods.iter().map(|it| &it.id);
-    let pod = known
-        .into_iter()
-        .find(|it| it.namespace == *pod.namespace && it.name == *pod.name)
-        .cloned()
-        .unwrap_or_else(|| PodId {
-            namespace: pod.namespace.to_string(),
-            name: pod.name.to_string(),
-            uid: String::new(),
-        });
-    let because = why.to_string();
-    if let Why::NoPlace { nearest: Some(Miss { place, obstacles }) } = why {
-        for obstacle in obstacles {
-            match (obstacle, place) {
-                (Obstacle::PoolLimit { resource, .. }, Place::Pool(pool)) => {
-                    let (pod, pool) = (Some(pod), pool.clone());
-                    return WaitFor::Limit { pod, pool, resource: resource.clone() };
-                }
-                (Obstacle::NoCapacity, Place::Pool(pool)) => {
-                    return WaitFor::Capacity { pool: pool.clone(), until: None, because };
-                }
-                _ => {}
-            }
-        }
-    }
-    WaitFor::Place { pod, because }
-}
-
-/// It needs one of its own kind, and its pool cannot launch one.
-fn no_kin(pool: &str, limit: Option<&String>) -> WaitFor {
-    let pool = pool.to_owned();
-    match limit {
-        Some(resource) => WaitFor::Limit { pod: None, pool, resource: resource.clone() },
-        None => WaitFor::Capacity { pool, until: None, because: NOTHING_OFFERED.to_owned() },
-    }
-}
-
-const NOTHING_OFFERED: &str = "nothing that it asks for is offered and has an image";
 
 /// As many rounds as it takes, each as long as its phases were measured. `None` before anything was.
 fn expected(fleet: &Fleet, plan: &Plan) -> Option<Expected> {

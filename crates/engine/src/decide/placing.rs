@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{Act, Grants, Limits, Measured, measure};
 use nodemolt_core::drain::PodPhase;
-use nodemolt_core::place::{Launchable, Placement, Placements, place_leaving};
+use nodemolt_core::place::{Launchable, Placement, Placements, daemons, place_leaving};
 use nodemolt_core::plan::{Fleet, Plan, Reach, WaitFor, plan};
 use nodemolt_core::replace::{Phase, PlacementSeen};
 use nodemolt_fit::pod::Pod;
@@ -62,7 +62,8 @@ impl<'r> Table<'r> {
         let pending = sight.view.pods.nowhere().filter(|it| {
             it.drain.phase == PodPhase::Pending && it.drain.ends_at.is_none() && !it.fit.tied
         });
-        let pending = pending.map(|it| it.fit.clone()).collect();
+        let daemons = &readings.daemons.0;
+        let pending = pending.map(|it| daemons::judged(&it.fit, daemons)).collect();
         Self { readings, pools: None, pending }
     }
 
@@ -230,9 +231,11 @@ pub(crate) fn plan_all(
     let gone = leaving(sight);
     let mut considered: BTreeSet<String> = BTreeSet::new();
     let mut decided = decide(table, &placements);
+    let mut all_had_a_chance = false;
     for _ in 0..ROUNDS_MAX {
         if decided.consider.is_empty() && !verdicts.passed.is_empty() {
             // Every pool had its chance: now the others of those whose first ones had no place.
+            all_had_a_chance = true;
             verdicts.passed.clear();
             placements.passed.clear();
             decided = decide(table, &placements);
@@ -249,7 +252,14 @@ pub(crate) fn plan_all(
         verdicts.into_placements(&mut placements);
         decided = decide(table, &placements);
     }
-    let look_on_at = verdicts.look_on(&decided, table.readings.fleet(), now);
+    let look_on_at = if all_had_a_chance || decided.consider.is_empty() {
+        verdicts.passed.clear();
+        NEXT_NODE_AFTER
+    } else {
+        NEXT_POOL_AFTER
+    };
+    let unseen = verdicts.look_back(&decided, table.readings.fleet(), now);
+    let look_on_at = unseen.then(|| after(now, look_on_at));
     memory.verdicts = verdicts;
     let members = table.readings.fleet().members();
     let rooms = measure(members, limits, grants, Act::Replace, now);
@@ -287,8 +297,8 @@ impl Verdicts {
         }
     }
 
-    /// When to go on, if somebody was not looked at.
-    fn look_on(&mut self, plan: &Plan, fleet: &Fleet, now: Timestamp) -> Option<Timestamp> {
+    /// Whether somebody was not looked at.
+    fn look_back(&mut self, plan: &Plan, fleet: &Fleet, now: Timestamp) -> bool {
         let passed_over = plan.waiting.iter().filter(|(_, it)| it.first == WaitFor::Consideration);
         let pools = passed_over.filter_map(|(name, _)| fleet.nodes.get(name)?.member.pool.clone());
         let before = std::mem::replace(&mut self.unseen, pools.collect());
@@ -301,11 +311,7 @@ impl Verdicts {
                 }
             }
         }
-        if !plan.consider.is_empty() {
-            return Some(after(now, NEXT_POOL_AFTER));
-        }
-        self.passed.clear();
-        (!self.unseen.is_empty()).then(|| after(now, NEXT_NODE_AFTER))
+        !plan.consider.is_empty() || !self.unseen.is_empty()
     }
 }
 

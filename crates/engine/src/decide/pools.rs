@@ -133,7 +133,7 @@ pub(crate) fn tell_unable(
 }
 
 /// One pod of every `DaemonSet`, as each node gets it.
-fn daemons(sight: &Sight<'_>) -> Vec<Pod> {
+pub(crate) fn daemons(sight: &Sight<'_>) -> Vec<Pod> {
     let of = |((namespace, name), demand): (&(String, String), &Arc<Demand>)| {
         let known = sight.view.namespaces.get(namespace).cloned();
         let namespace = known.unwrap_or_else(|| Arc::new(Namespace::named(namespace)));
