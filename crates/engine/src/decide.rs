@@ -154,6 +154,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let fleet = readings.fleet_mut();
     fleet.gone = gone(sight);
     fleet.pools = pools::states(sight);
+    pools::tell_unable(memory, sight, &limits, &mut fleet.pools);
     fleet.pdbs = sight.view.pdbs.values().cloned().collect();
     let moved = homes::moved(sight);
     fleet.homeless = homeless(&moved, now);
@@ -164,6 +165,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let mut table = placing::Table::new(sight, &mut readings);
     let going = going::go_on(memory, sight, &mut table, &limits, &mut wake);
     let planned = placing::plan_all(memory, sight, &mut table, &grants, &limits);
+    wake.at(planned.look_on_at);
     let starts = starting::begin(memory, sight, &table, &planned);
     let rooms = homes::make_room(memory, sight, &mut table, &moved, &mut wake);
     // Here join, each as a wish about a node and through the same rooms and the same plan:
@@ -269,6 +271,7 @@ fn gone(sight: &Sight<'_>) -> BTreeMap<String, Member> {
             // What nobody knows the size of is taken for all there is.
             cpu_millis: it.cpu_millis.unwrap_or(u64::MAX),
             standing: Standing::Outside,
+            taken_from: it.taken_from.clone(),
         };
         (it.node.clone(), member)
     });

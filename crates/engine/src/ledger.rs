@@ -63,6 +63,7 @@ fn of_record(record: &Recorded, epoch: u64, since: Timestamp) -> Granted {
         node: record.replacement.old.node.clone(),
         pool: record.pool.clone(),
         cpu_millis: None,
+        taken_from: BTreeSet::new(),
         kind: match record.replacement.cause {
             Cause::Deleted => GrantKind::Deleted,
             Cause::Interrupted => GrantKind::Interrupted,

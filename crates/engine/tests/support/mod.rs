@@ -38,6 +38,7 @@ use nodemolt_fit::{self as fit, Family, Quantity, Types, label};
 pub(crate) const POOL: &str = "general";
 pub(crate) const ZONE: &str = "eu-central-1a";
 pub(crate) const TYPE: &str = "m7g.xlarge";
+pub(crate) const OTHER_TYPE: &str = "m7g.2xlarge";
 pub(crate) const OLD_IMAGE: &str = "ami-00000000000000001";
 pub(crate) const NEW_IMAGE: &str = "ami-00000000000000002";
 
@@ -265,6 +266,8 @@ pub(crate) struct World {
     pub(crate) now: Timestamp,
     pub(crate) images: Vec<Image>,
     pub(crate) machines: Vec<Machine>,
+    /// What EC2 offers.
+    pub(crate) offered: Vec<&'static str>,
 }
 
 fn amounts(cpu: i64, gibibytes: i64) -> Amounts {
@@ -378,6 +381,7 @@ impl World {
             now,
             images: vec![image(OLD_IMAGE, "golden-1", 60), image(NEW_IMAGE, "golden-2", 30)],
             machines: Vec::new(),
+            offered: vec![TYPE],
         };
         let namespace = Arc::new(Namespace::named("shop"));
         let demand = Arc::new(Demand {
@@ -579,12 +583,20 @@ impl World {
     fn answer(&self, question: &Question) -> Done {
         match question {
             Question::Images(query) => Done::Observed(Box::new(self.observed(query))),
-            Question::Offered => Done::Offered(Ok(Box::new(Offered {
-                types: [Types::shipped().find(TYPE).unwrap().clone()].into_iter().collect(),
-                zones: [(TYPE.to_owned(), BTreeSet::from([ZONE.to_owned()]))].into(),
-                on_demand: [(TYPE.to_owned(), fit::pool::Price(163_200_000))].into(),
-                spot: BTreeMap::new(),
-            }))),
+            Question::Offered => {
+                let names = self.offered.iter().map(|it| (*it).to_owned());
+                let types =
+                    self.offered.iter().map(|it| Types::shipped().find(it).unwrap().clone());
+                Done::Offered(Ok(Box::new(Offered {
+                    types: types.collect(),
+                    zones: names
+                        .clone()
+                        .map(|it| (it, BTreeSet::from([ZONE.to_owned()])))
+                        .collect(),
+                    on_demand: names.map(|it| (it, fit::pool::Price(163_200_000))).collect(),
+                    spot: BTreeMap::new(),
+                })))
+            }
             Question::Network(_) => Done::Network(Ok(Network {
                 subnets: vec![Subnet {
                     id: "subnet-1".to_owned(),
