@@ -28,6 +28,9 @@ const POD_MAX: u32 = 317;
 const SUCCESSORS_MAX: usize = 100;
 const CLOSED_MAX: usize = 1000;
 
+/// And so many budgets of one grant.
+const BUDGETS_MAX: usize = 100;
+
 impl ReplacementSpec {
     /// Whose replacement it is. It never changes.
     pub fn of(old: &Old, pool: Option<&str>) -> Self {
@@ -288,6 +291,7 @@ impl TryFrom<&DisruptionLedger> for Ledger {
                 node: grant.node_name.clone(),
                 pool: grant.node_pool.clone(),
                 cpu_millis: grant.node_cpu_millis.and_then(|it| u64::try_from(it).ok()),
+                taken_from: grant.disruption_budgets.iter().cloned().collect(),
                 kind: grant.kind.into(),
                 epoch: epoch(&mut reader, &format!("{field}.epoch"), grant.epoch),
                 since,
@@ -356,6 +360,7 @@ impl DisruptionLedgerStatus {
                 node_name: it.node.clone(),
                 node_pool: it.pool.clone(),
                 node_cpu_millis: it.cpu_millis.and_then(|it| i64::try_from(it).ok()),
+                disruption_budgets: it.taken_from.iter().take(BUDGETS_MAX).cloned().collect(),
             })
             .collect();
         let mut newest: Vec<&Closed> = closed.iter().collect();

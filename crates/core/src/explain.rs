@@ -376,8 +376,8 @@ fn speaks_of(reason: &WaitFor, id: &PodId) -> bool {
         | WaitFor::Pdb { pod, .. }
         | WaitFor::HomelessPod { pod, .. }
         | WaitFor::SharedBudget { pod, .. }
-        | WaitFor::Limit { pod, .. }
         | WaitFor::Place { pod, .. } => pod == id,
+        WaitFor::Limit { pod, .. } => pod.as_ref() == Some(id),
         WaitFor::Unlock { .. }
         | WaitFor::Resume { .. }
         | WaitFor::OtherHand { .. }

@@ -17,12 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use nodemolt_fit::{
-    self as fit,
-    pack::{Miss, Obstacle, Place, Why},
-};
 
 pub use waiting::{WaitFor, Waiting};
+use waiting::{no_kin, no_place};
 
 use crate::budget::{Act, BudgetId, ClassRule, Grants, Limits, Measured, Member, Opening, measure};
 use crate::drain::{
@@ -91,6 +88,8 @@ pub struct Wish {
     pub cause: Cause,
     /// Drifted, expired or asked for since then.
     pub since: Timestamp,
+    /// Asked for by its own name, and not with its whole pool.
+    pub by_name: bool,
     /// Why there is no image for its successor now, if there is none.
     pub no_image: Option<NoImage>,
     /// Its successor would carry the candidate of a rollout.
@@ -114,10 +113,13 @@ pub struct UnderWay {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PoolState {
     pub hand: Hand,
-    /// Replacements that failed since one was done.
+    /// Replacements that failed since one was done, and whose nodes are not tried again yet.
     pub failures: u32,
     /// No capacity: no launch before this, and what EC2 said.
     pub back_off: Option<(Timestamp, String)>,
+    /// Nothing that it asks for can be launched, as far as anybody knows: an old node that goes first would
+    /// be followed by none.
+    pub launches_nothing: bool,
 }
 
 /// Who moves the nodes of a pool.
@@ -151,7 +153,8 @@ pub struct Plan {
     pub start: Vec<Start>,
     pub waiting: BTreeMap<String, Waiting>,
     pub under_way: BTreeSet<String>,
-    /// Those that wait for their placement only: place them, all together, and plan again.
+    /// Those that wait for their placement only, and whose pool is not passed over: place them, all
+    /// together, and plan again.
     pub consider: Vec<String>,
     pub expected: Option<Expected>,
 }
@@ -212,11 +215,12 @@ pub fn plan(
                 queue.started(node);
                 plan.start.push(start);
             }
+            Decided::Considers(waiting) => {
+                queue.started(node);
+                plan.consider.push(name.to_owned());
+                plan.waiting.insert(name.to_owned(), waiting);
+            }
             Decided::Waits(waiting) => {
-                if waiting.first == WaitFor::Consideration {
-                    queue.started(node);
-                    plan.consider.push(name.to_owned());
-                }
                 plan.waiting.insert(name.to_owned(), waiting);
             }
         }
@@ -230,6 +234,8 @@ pub fn plan(
 
 enum Decided {
     Starts(Start),
+    /// It waits for a look at its pods, and has its turn now.
+    Considers(Waiting),
     Waits(Waiting),
 }
 
@@ -263,6 +269,7 @@ impl<'a> Desk<'a> {
         match placement {
             _ if order == Order::DeleteFirst => {}
             Some(Placement::Unplaced { pod, why }) => reasons.push(no_place(node, pod, why)),
+            Some(Placement::NoKin { pool, limit }) => reasons.push(no_kin(pool, limit.as_ref())),
             None if reasons.is_empty() => reasons.push(WaitFor::Consideration),
             Some(
                 Placement::Spare { .. }
@@ -272,11 +279,16 @@ impl<'a> Desk<'a> {
             | None => {}
         }
         if let Some(waiting) = Waiting::of(reasons) {
-            if waiting.first == WaitFor::Consideration {
-                // Its room is kept for it; else everybody would be considered for one slot.
-                self.take(name, node, wish);
+            if waiting.first != WaitFor::Consideration {
+                return Decided::Waits(waiting);
             }
-            return Decided::Waits(waiting);
+            let pool = node.member.pool.as_ref();
+            if pool.is_some_and(|it| self.placements.passed.contains(it)) {
+                return Decided::Waits(waiting);
+            }
+            // Its room is kept for it; else everybody would be considered for one slot.
+            self.take(name, node, wish);
+            return Decided::Considers(waiting);
         }
         let placement = placement.cloned().filter(|_| order == Order::SuccessorFirst);
         self.start(name, node, wish, order, placement)
@@ -307,13 +319,14 @@ impl<'a> Desk<'a> {
         let mut reasons: Vec<WaitFor> =
             gates.into_iter().map(|it| WaitFor::Budget(Box::new(it))).collect();
         let placement = self.placements.of.get(name).cloned();
-        if reasons.is_empty() && placement.is_none() {
+        let considers = reasons.is_empty() && placement.is_none();
+        if considers {
             reasons.push(WaitFor::Consideration);
         }
         match Waiting::of(reasons) {
             Some(waiting) => {
                 self.take(name, node, wish);
-                Decided::Waits(waiting)
+                if considers { Decided::Considers(waiting) } else { Decided::Waits(waiting) }
             }
             None => self.start(name, node, wish, Order::SuccessorFirst, placement),
         }
@@ -406,10 +419,15 @@ impl<'a> Desk<'a> {
             out.push(WaitFor::Capacity { pool, until: Some(*until), because });
         }
         let Some(rule) = rule else { return };
+        if rule.order == Order::DeleteFirst
+            && let Some((pool, _)) = state.filter(|(_, it)| it.launches_nothing)
+        {
+            out.push(no_kin(pool, None));
+        }
         let old_at = node.created_at.saturating_add(rule.minimum_lifetime);
         let old_at = old_at.unwrap_or(Timestamp::MAX);
         // Young nodes are spared churn; whoever asks for one by name means it.
-        if now < old_at && wish.cause != Cause::Asked {
+        if now < old_at && !(wish.cause == Cause::Asked && wish.by_name) {
             out.push(WaitFor::Lifetime { policy: rule.policy.clone(), until: old_at });
         }
         let opening = node.member.class.as_ref().and_then(|it| self.openings.get(it.as_str()));
@@ -433,35 +451,6 @@ impl<'a> Desk<'a> {
         let shortages = self.rooms.shortages(name, &node.member, node.leads_back);
         out.extend(shortages.into_iter().map(|it| WaitFor::Budget(Box::new(it))));
     }
-}
-
-/// The limit of a pool and missing capacity have names of their own; the rest is a place.
-fn no_place(node: &Node, pod: &fit::pod::PodId, why: &Why) -> WaitFor {
-    let known = node.pods.iter().map(|it| &it.id);
-    let pod = known
-        .into_iter()
-        .find(|it| it.namespace == *pod.namespace && it.name == *pod.name)
-        .cloned()
-        .unwrap_or_else(|| PodId {
-            namespace: pod.namespace.to_string(),
-            name: pod.name.to_string(),
-            uid: String::new(),
-        });
-    let because = why.to_string();
-    if let Why::NoPlace { nearest: Some(Miss { place, obstacles }) } = why {
-        for obstacle in obstacles {
-            match (obstacle, place) {
-                (Obstacle::PoolLimit { resource, .. }, Place::Pool(pool)) => {
-                    return WaitFor::Limit { pod, pool: pool.clone(), resource: resource.clone() };
-                }
-                (Obstacle::NoCapacity, Place::Pool(pool)) => {
-                    return WaitFor::Capacity { pool: pool.clone(), until: None, because };
-                }
-                _ => {}
-            }
-        }
-    }
-    WaitFor::Place { pod, because }
 }
 
 /// As many rounds as it takes, each as long as its phases were measured. `None` before anything was.

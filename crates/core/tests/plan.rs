@@ -481,6 +481,60 @@ fn who_is_deleted_by_a_person_passes_budgets_and_counts_against_them() {
     assert_eq!(world.starts(), ["n3"]);
 }
 
+/// Once a node of a pool has no place to go to, the others of its pool wait until all pools had a look.
+#[test]
+fn a_pool_that_has_no_room_starves_no_other() {
+    let mut world = World::of([
+        ("a1", node("stuck", "a", vec![])),
+        ("a2", node("stuck", "a", vec![])),
+        ("b1", node("web", "a", vec![])),
+    ]);
+    world.placements.of.clear();
+    world.placements.of.insert("a1".to_owned(), unplaced(None));
+    assert_eq!(world.plan().consider, ["a2"]);
+    world.placements.passed.insert("stuck".to_owned());
+    let plan = world.plan();
+    assert_eq!(plan.consider, ["b1"]);
+    assert_eq!(plan.waiting["a2"].first.reason(), "Consideration");
+}
+
+#[test]
+fn who_needs_one_of_its_own_kind_waits_for_it_by_name() {
+    let mut world = one(vec![]);
+    let no_kin = |limit: Option<&str>| {
+        let limit = limit.map(str::to_owned);
+        Placement::NoKin { pool: "web".to_owned(), limit }
+    };
+    world.placements.of.insert("n1".to_owned(), no_kin(Some("cpu")));
+    assert_eq!(
+        world.plan().waiting["n1"].first.to_string(),
+        "room in the limits of NodePool `web` (cpu) for its successor"
+    );
+    let nothing =
+        "capacity for NodePool `web`: nothing that it asks for is offered and has an image";
+    world.placements.of.insert("n1".to_owned(), no_kin(None));
+    assert_eq!(world.plan().waiting["n1"].first.to_string(), nothing);
+    // One that would go first, and be followed by none.
+    world.rule().order = Order::DeleteFirst;
+    assert_eq!(world.starts(), ["n1"]);
+    world.fleet.pools.entry("web".to_owned()).or_default().launches_nothing = true;
+    assert_eq!(world.plan().waiting["n1"].first.to_string(), nothing);
+}
+
+#[test]
+fn only_who_is_asked_for_by_name_passes_the_minimum_lifetime() {
+    let mut world = one(vec![]);
+    world.node("n1").created_at = ago(minutes(5));
+    world.rule().minimum_lifetime = minutes(60);
+    for (cause, by_name, starts) in
+        [(Cause::Drift, false, false), (Cause::Asked, false, false), (Cause::Asked, true, true)]
+    {
+        let wish = world.node("n1").wish.as_mut().unwrap();
+        (wish.cause, wish.by_name) = (cause, by_name);
+        assert_eq!(world.starts().len() == 1, starts, "{cause:?} {by_name}");
+    }
+}
+
 #[test]
 fn bare_pods_go_where_the_policy_says_so() {
     let mut world = one(vec![Pod { owner: Owner::Nobody, ..web("p") }]);

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::drain::PodId;
+use nodemolt_core::image::ImageId;
 use nodemolt_core::seen::{ClassKey, MachineId, NetworkAsk};
 
 pub(crate) use answer::{Answer, wait_after};
@@ -68,6 +69,8 @@ pub struct Memory {
     pub(crate) evicted: BTreeMap<String, (Timestamp, u32)>,
     /// When this memory began: whoever has just begun knows little yet.
     pub(crate) began_at: Option<Timestamp>,
+    /// Images that could not be remembered: not again before this, and how often in a row.
+    pub(crate) unremembered: BTreeMap<ImageId, (Timestamp, u32)>,
     /// What was written last of each object, by kind and name.
     pub(crate) told: BTreeMap<(&'static str, String), Status>,
 }
@@ -107,6 +110,7 @@ impl Memory {
             made: self.made.clone(),
             evicted: self.evicted.clone(),
             began_at: self.began_at,
+            unremembered: self.unremembered.clone(),
             told: self.told.clone(),
         }
     }

@@ -46,6 +46,7 @@ pub(crate) fn member(pool: &str) -> Member {
         labels: labels(&format!("karpenter.sh/nodepool={pool}")),
         cpu_millis: 4000,
         standing: Standing::Available,
+        taken_from: std::collections::BTreeSet::new(),
     }
 }
 
@@ -108,6 +109,7 @@ pub(crate) fn drifted() -> Wish {
         cause: Cause::Drift,
         since: ago(SignedDuration::from_hours(48)),
         no_image: None,
+        by_name: true,
         to_candidate: false,
     }
 }

@@ -536,8 +536,8 @@ fn draft(
     let pool = recorded.pool.as_ref().and_then(|it| sight.view.pools.get(it));
     let mut found = Vec::new();
     if let Some(claim) = claim {
-        let old =
-            successors::Old { pool, claim, node: sight.view.nodes.get(&old.node), has_pods: true };
+        let node = sight.view.nodes.get(&old.node);
+        let old = successors::Old::new(memory, sight, pool, claim, node, true);
         let placement = placements.of.get(&replacement.old.node);
         let mut taken = std::collections::BTreeSet::new();
         found = successors::of_placement(sight, placement, &placements, &mut taken, &old);
