@@ -929,6 +929,7 @@ fn recorded(name: &str, revision: Option<Revision>, how: u8) -> Recorded {
         drain: (how > 3).then(|| DrainRecord {
             cordoned_at: Some(at),
             last_left_at: None,
+            evicting: (how > 4).then_some((u64::from(how), at)),
             pods: 3,
             pods_left: 1,
             forced: vec![(pod("uid-7"), "its time is over".to_owned())],
