@@ -135,7 +135,10 @@ fn what_was_decided_before_a_cordon_is_decided_again_at_the_cordon() {
     world.turn();
     world.turn();
     let waits = world.cluster.records.borrow().replacements[RECORD].told.waits_for.clone();
-    assert_eq!(waits.as_deref(), Some("a person: node node-00000 says `karpenter.sh/do-not-disrupt`"));
+    assert_eq!(
+        waits.as_deref(),
+        Some("a person: node node-00000 says `karpenter.sh/do-not-disrupt`")
+    );
     world.pass(16 * 60);
     world.turn();
     assert_eq!(phase(&world), Phase::Retreating);

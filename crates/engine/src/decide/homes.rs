@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::drain::{Moved, PodPhase};
 use nodemolt_core::plan::Pending;
 use nodemolt_core::replace::Replacement;
-use nodemolt_core::seen::PodKey;
+use nodemolt_core::seen::{Pod, PodKey};
 use nodemolt_fit::pack::Home;
 
 use super::placing::Table;
@@ -34,31 +34,36 @@ const UNSEEN_FOR: SignedDuration = SignedDuration::from_mins(1);
 /// Pods that took the place of those that we evicted and do not run yet, on a node or not. One that came
 /// in time counts for as long as it is pending.
 pub(crate) fn moved(sight: &Sight<'_>) -> Vec<Moved> {
-    let mut owners: BTreeMap<&str, Vec<(&str, Timestamp, Timestamp)>> = BTreeMap::new();
-    for record in sight.records.replacements.values() {
+    let waits = sight.view.pods.pending().filter(|it| it.drain.ends_at.is_none());
+    let mut pending: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+    for pod in waits {
+        if let Some(owner) = &pod.owner_uid {
+            pending.entry(owner).or_default().push(pod);
+        }
+    }
+    // By the pod's UID: since when its like are asked to leave, and of which pool.
+    let mut moved: BTreeMap<&str, (Timestamp, &str, &Pod)> = BTreeMap::new();
+    for record in sight.records.replacements.values().filter(|_| !pending.is_empty()) {
         let (Some(drain), Some(pool)) = (&record.drain, &record.pool) else { continue };
         let Replacement { phase, since, .. } = &record.replacement;
         let until = if phase.ended() { after(*since, COMES_WITHIN) } else { Timestamp::MAX };
         for (owner, from) in &drain.moved {
-            owners.entry(owner).or_default().push((pool, *from, until));
+            let pods = pending.get(owner.as_str()).into_iter().flatten().copied();
+            // It came after we began to move its like.
+            for pod in pods.filter(|it| (*from..until).contains(&it.created_at)) {
+                let known = moved.entry(&pod.drain.id.uid).or_insert((*from, pool, pod));
+                if *from < known.0 {
+                    *known = (*from, pool, pod);
+                }
+            }
         }
     }
-    if owners.is_empty() {
-        return Vec::new();
-    }
-    let pending = sight.view.pods.pending().filter_map(|pod| {
-        let all = owners.get(pod.owner_uid.as_deref()?)?;
-        // It came after we began to move its like.
-        let came =
-            |it: &&(&str, Timestamp, Timestamp)| it.1 <= pod.created_at && pod.created_at < it.2;
-        let (pool, _, _) = all.iter().filter(came).min_by_key(|it| it.1)?;
-        pod.drain.ends_at.is_none().then(|| Moved {
-            pool: (*pool).to_owned(),
-            pod: pod.drain.id.clone(),
-            pending_since: Some(pod.created_at),
-        })
+    let told = moved.into_values().map(|(_, pool, pod)| Moved {
+        pool: pool.to_owned(),
+        pod: pod.drain.id.clone(),
+        pending_since: Some(pod.created_at),
     });
-    pending.collect()
+    told.collect()
 }
 
 /// Every pod that no node has, for whoever asks about it.

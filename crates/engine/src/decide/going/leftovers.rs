@@ -67,10 +67,9 @@ pub(crate) fn stray_cordons(sight: &Sight<'_>) -> Vec<(Intent, Errand)> {
             Some(it) => !it.replacement.phase.ended(),
             None => sight.records.unreadable.contains_key(name),
         };
-        let claim = sight.claims.get(node.name.as_str());
-        // Whoever goes is cordoned again a moment later.
-        let goes =
-            node.deleting_since.is_some() || claim.is_some_and(|it| it.deleting_since.is_some());
+        // Whoever goes is cordoned again a moment later, and what has no claim any more is on its way out.
+        let claim = sight.claims.get(node.name.as_str())?;
+        let goes = node.deleting_since.is_some() || claim.deleting_since.is_some();
         if open || goes {
             return None;
         }
