@@ -242,7 +242,7 @@ pub(crate) fn canary() -> Node {
             value: Tolerated::Any,
             effect: None,
         }],
-        volumes: vec![Volume { handle: CANARY.to_owned(), driver: None, reach: None }],
+        volumes: vec![Volume { handle: CANARY.to_owned(), driver: None, reach: None, own: false }],
         ..Demand::default()
     };
     Node {
