@@ -121,18 +121,23 @@ fn a_class_that_can_be_read_again_is_accepted() {
 #[test]
 fn what_is_not_known_of_a_class_yet_leaves_its_status_as_it_stands() {
     let mut world = World::new(1, 1, &[NEW_IMAGE]);
-    world.turn();
-    let first = |all: &[Status]| {
-        let class = all.iter().find_map(|it| match it {
+    let class = |world: &World| {
+        world.cluster.told.borrow().iter().find_map(|it| match it {
             Status::Class(class) => Some(class.clone()),
             Status::Pool { .. }
             | Status::DisruptionBudget { .. }
             | Status::Policy { .. }
             | Status::Unreadable { .. } => None,
-        });
-        class.unwrap()
+        })
     };
-    let told = first(&world.cluster.told.borrow());
+    // Nobody answers. What the one before us has told stands for two minutes.
+    world.turn_alone();
+    world.pass(119);
+    world.turn_alone();
+    assert_eq!(class(&world), None);
+    world.pass(1);
+    world.turn_alone();
+    let told = class(&world).unwrap();
     assert_eq!((told.images, told.subnets, told.security_groups), (None, None, None));
     assert_eq!(told.conditions[0].status, None, "it is not known yet");
 }
