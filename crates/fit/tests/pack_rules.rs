@@ -764,3 +764,31 @@ fn pods_that_differ_in_what_nobody_asks_for_go_where_alike_pods_go() {
         assert_eq!((packing.unplaced.len(), on_m), (0, if mentioned { 4 } else { 8 }));
     }
 }
+
+#[test]
+fn what_only_a_limit_keeps_out_may_come_once_others_have_given_back() {
+    let of = |name: &str, family: &str, room: &str| {
+        let mut it = machine(name, &format!("{room} pods=9"), &["a"], None);
+        it.labels.insert("family".to_owned(), vec![family.to_owned()]);
+        it
+    };
+    let machines = vec![
+        of("wide", "one", "cpu=2 memory=64"),
+        of("tall", "one", "cpu=4 memory=8"),
+        of("small", "two", "cpu=2 memory=8"),
+        of("large", "two", "cpu=4 memory=32"),
+    ];
+    let limits = amounts("cpu=100 memory=80 nodes=2");
+    let pool = Pool { limits, ..pool(machines) };
+    let asks = |priority: i32, family: &str, cpu: &str| {
+        let node_selector = labels(&[("family", family)]);
+        let demand = Demand { priority, node_selector, ..demand(&format!("cpu={cpu}")) };
+        let pod = pods(demand, 1).remove(0);
+        Pod { name: format!("p-{priority}").as_str().into(), ..pod }
+    };
+    // The third needs the large one, for which there is room when the fourth has made the first node tall.
+    let all = [asks(4, "one", "1"), asks(3, "two", "1"), asks(2, "two", "2"), asks(1, "one", "2")];
+    let packing = pack(&all, &[], &[pool]);
+    assert_eq!(packing.unplaced, [], "{packing:?}");
+    assert_eq!(packing.new_nodes.len(), 2);
+}
