@@ -273,6 +273,7 @@ fn no_more_is_granted_than_the_ledger_holds() {
             node: "elsewhere".to_owned(),
             pool: None,
             cpu_millis: Some(0),
+            taken_from: std::collections::BTreeSet::new(),
             kind: nodemolt_core::budget::GrantKind::Deleted,
             epoch: records.ledger.epoch,
             since: world.now,
