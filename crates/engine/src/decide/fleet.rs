@@ -92,9 +92,9 @@ struct Parts<'a> {
     daemons: u64,
 }
 
-/// Whether we are the ones that move nodes of this claim's class.
+/// Whether we are the ones that move this claim's node.
 pub(crate) fn ours(sight: &Sight<'_>, claim: &Claim) -> bool {
-    sight.ours(&claim.class)
+    sight.looks_after(claim)
 }
 
 impl Readings {

@@ -10,7 +10,7 @@ use nodemolt_core::drift::Drift;
 use nodemolt_core::node::ImageRef;
 use nodemolt_core::plan::{NextTry, UnderWay, Wish};
 use nodemolt_core::replace::Cause;
-use nodemolt_core::seen::{Claim, Node, Stage};
+use nodemolt_core::seen::{Claim, Kind, Node, Stage};
 use nodemolt_core::wanted::{NoImage, Replacing, Wanted};
 
 use super::Sight;
@@ -73,6 +73,16 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
             && let Some(hidden) = sight.hidden(claim)
         {
             *why = hidden;
+        }
+        // A record that cannot be read holds what it held: nobody begins beside it, and nobody else waits
+        // for a slot that it would never use.
+        if let Some(wish) = &mut node.wish
+            && wish.cause.voluntary()
+            && let Some(why) = sight.records.unreadable.get(&claim.uid)
+        {
+            let because = format!("Replacement `{}` cannot be read: {why}", claim.uid);
+            let object = Some((Kind::Replacement.as_str(), claim.uid.clone()));
+            wish.no_image = Some(NoImage { because, object, until: None });
         }
     }
     memory.drifted_since.retain(|uid, _| drifted.contains(uid.as_str()));
@@ -170,8 +180,11 @@ pub(crate) fn image_of(
         Replacing::Image(image) if sight.view.images.contains_key(&image.id) => {
             Ok(image.id.clone())
         }
+        // An object of its name that cannot be read remembers nothing, and no other can be made.
         Replacing::Image(image) => {
-            Err(NoImage::because(format!("{} is about to be remembered", image.id)))
+            Err(sight.unread(Kind::Image, image.id.as_str()).unwrap_or_else(|| {
+                NoImage::because(format!("{} is about to be remembered", image.id))
+            }))
         }
         Replacing::HeldBack(why) => Err(why.clone()),
         Replacing::NoImageFits => Err(NoImage::because(format!("no image fits {instance_type}"))),

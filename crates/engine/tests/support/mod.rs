@@ -30,7 +30,7 @@ use nodemolt_engine::port::{
     NewClaim, NewMemory, NewNodeState, Object, Offered, Records, Status, Subnet,
 };
 use nodemolt_engine::record::{DrainRecord, Ledger, Recorded, Told};
-use nodemolt_engine::{Act, Config, Done, Errand, Memory, Question, Turn, turn};
+use nodemolt_engine::{Act, Clock, Config, Done, Errand, Memory, Question, Turn, turn};
 use nodemolt_fit::capacity::{Amounts, NodeSettings};
 use nodemolt_fit::pod::{Demand, Namespace};
 use nodemolt_fit::{self as fit, Family, Quantity, Types, label};
@@ -75,6 +75,7 @@ pub(crate) fn config() -> Config {
         },
         region: "eu-central-1".to_owned(),
         account: Some(account()),
+        groups: BTreeSet::new(),
     }
 }
 
@@ -89,6 +90,8 @@ pub(crate) struct Fake {
     pub(crate) told: RefCell<Vec<Status>>,
     /// The next write of a grant loses.
     pub(crate) conflict: RefCell<bool>,
+    /// Every image has an object already, which no watch tells of.
+    pub(crate) forgets: RefCell<bool>,
     revisions: RefCell<u64>,
 }
 
@@ -112,11 +115,27 @@ impl Cluster for Fake {
         Ok(self.records.borrow().clone())
     }
 
+    async fn pods_on(&self, node: &str) -> Result<Vec<drain::Pod>, ClusterError> {
+        Ok(self.view.borrow().pods.on(node).map(|it| (*it.drain).clone()).collect())
+    }
+
+    async fn node(&self, name: &str) -> Result<Option<Node>, ClusterError> {
+        Ok(self.view.borrow().nodes.get(name).cloned())
+    }
+
     async fn write_ledger(&self, ledger: &Ledger) -> Result<Revision, ClusterError> {
         let mut records = self.records.borrow_mut();
         let loses = !ledger.grants.is_empty() && self.conflict.take();
         if loses || ledger.revision != records.ledger.revision {
             return Err(ClusterError::Conflict("ledger".to_owned()));
+        }
+        // As the schema has it.
+        let held = records.ledger.locked().map(|it| &it.id);
+        if ledger.grants.len() > 2000
+            || held.is_some_and(|it| ledger.lock.as_ref().map(|it| &it.id) != Some(it))
+        {
+            let object = "ledger".to_owned();
+            return Err(ClusterError::Invalid { object, message: "422".to_owned() });
         }
         self.note(format!("ledger of epoch {} with {}", ledger.epoch, ledger.grants.len()));
         let revision = self.revision();
@@ -199,6 +218,9 @@ impl Cluster for Fake {
 
     async fn remember(&self, image: &NewMemory) -> Result<(), ClusterError> {
         self.note(format!("remember {}", image.image));
+        if *self.forgets.borrow() {
+            return Err(ClusterError::Exists(image.image.to_string()));
+        }
         let remembered = Remembered {
             image: image.image.clone(),
             revision: self.revision(),
@@ -225,6 +247,15 @@ impl Cluster for Fake {
 
     async fn lead(&self, _: &str, now: Timestamp) -> Result<Leadership, ClusterError> {
         Ok(Leadership::Leads { until: now + SignedDuration::from_secs(15), transitions: 1 })
+    }
+}
+
+/// A clock that stands still.
+pub(crate) struct Still(pub(crate) Timestamp);
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        self.0
     }
 }
 
@@ -506,7 +537,13 @@ impl World {
     /// What it asks is not answered yet.
     pub(crate) fn turn_alone(&mut self) -> Turn {
         let config = config();
-        let done = now_or_never(turn(&mut self.memory, &config, &self.cluster, self.now));
+        let done = now_or_never(turn(
+            &mut self.memory,
+            &config,
+            &self.cluster,
+            &Still(self.now),
+            self.now,
+        ));
         done.unwrap_or_else(|it| panic!("{it}"))
     }
 
