@@ -24,6 +24,7 @@ mod packing;
 mod partition;
 mod quiet;
 mod read;
+mod said;
 mod settling;
 mod succession;
 mod wish;

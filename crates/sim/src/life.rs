@@ -61,6 +61,8 @@ pub struct Report {
     pub hash: u64,
     /// Every node ended on the image that it should run.
     pub matched: bool,
+    /// How often nothing could be said about a pod's place.
+    pub undecided: u64,
     /// How long it took to settle, if it did.
     pub settled_after: Option<SignedDuration>,
     /// The last lines before the first violation.
@@ -150,6 +152,7 @@ impl Life {
             faults: self.faults(),
             completed: laws.as_ref().map_or(0, |it| it.completed()),
             matched: laws.as_ref().is_some_and(|it| it.matched()),
+            undecided: laws.as_ref().map_or(0, |it| it.undecided()),
             premises: laws.map(|it| it.premises()).unwrap_or_default(),
             violations,
             steps,
@@ -171,6 +174,7 @@ pub struct Tally {
     pub replacements: u64,
     /// Lives in which every node ended on the image that it should run.
     pub matched: usize,
+    pub undecided: u64,
     pub steps: u64,
     /// In how many lives each law could have been broken.
     pub premises: BTreeMap<Law, usize>,
@@ -185,6 +189,7 @@ impl Tally {
         self.completed += usize::from(report.completed > 0);
         self.replacements += report.completed;
         self.matched += usize::from(report.matched);
+        self.undecided += report.undecided;
         self.steps += report.steps;
         for (law, times) in &report.premises {
             if *times > 0 {
@@ -226,6 +231,7 @@ impl std::fmt::Display for Tally {
             "lives in which every node ended on the expected image: {} ({share} %)",
             self.matched
         )?;
+        writeln!(out, "pods whose place the laws could not judge: {}", self.undecided)?;
         writeln!(out, "lives in which a law could have been broken:")?;
         for law in Law::CHECKED.into_iter().filter(|it| *it != Law::Determinism) {
             writeln!(out, "  {law:<24} {}", self.premises.get(&law).copied().unwrap_or(0))?;

@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use super::image::Rules;
 use super::read::{self, at, text};
+use super::said::line_of;
 use super::settling::{held, open};
-use super::world::{Kept, POOL_LABEL, World, line_of, must_move};
+use super::world::{Kept, POOL_LABEL, World, must_move};
 use super::{Setting, budget};
 use crate::trace::{Image, WaitsFor};
 

@@ -9,7 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::read::{self, at, items, matches, text};
-use super::world::{Kept, World, class_key, known, line_of};
+use super::said::line_of;
+use super::world::{Kept, World, class_key, known};
 use super::{Found, Law, Setting};
 use crate::trace::{Actor, Image, Machine, Step};
 

@@ -13,8 +13,9 @@ use serde_json::Value;
 use super::Setting;
 use super::image::Rules;
 use super::read::{self, items, text};
+use super::said::line_of;
 use super::settling::open;
-use super::world::{Claim, Kept, POOL_LABEL, World, class_key, line_of};
+use super::world::{Claim, Kept, POOL_LABEL, World, class_key};
 use crate::trace::{Actor, Fact, Image, ReplicaState, Step};
 
 const ASKED: &str = "nodemolt.dev/upgrade-requested-at";
@@ -82,7 +83,7 @@ impl Answers {
 
     /// It could not ask something, or was not answered in full.
     pub(super) fn in_doubt(&self, replica: u8, now: Timestamp) -> bool {
-        self.nothing(replica) || self.current(replica, now).any(|it| !it.complete)
+        self.current(replica, now).any(|it| !it.complete)
     }
 
     /// It was answered nothing in full since it began.

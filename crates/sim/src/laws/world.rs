@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::KNOWN_AFTER;
 use super::read::{self, at, items, text};
+use super::said::{key, line_of, other_members, same_words, says_same};
 use crate::trace::{Actor, Fact, Image, Machine, Step};
 
 pub(super) const DISRUPTED_TAINT: &str = "karpenter.sh/disrupted";
@@ -607,47 +608,4 @@ pub(super) fn grants(ledger: &Value) -> BTreeMap<String, Grant> {
             (word("holder"), Grant { node: word("nodeName"), kind: word("kind"), epoch })
         })
         .collect()
-}
-
-/// One name in two groups is two classes; namespaces keep names apart.
-fn key(resource: Resource, object: &Value) -> String {
-    let name = read::name(object);
-    if resource.kind == "EC2NodeClass" {
-        format!("{}/{name}", resource.group)
-    } else if resource.namespaced {
-        format!("{}/{name}", read::namespace(object))
-    } else {
-        name.to_owned()
-    }
-}
-
-/// The line of releases that an image is of: its name without the last word.
-pub(super) fn line_of(name: &str) -> &str {
-    name.rsplit_once('-').map_or(name, |it| it.0)
-}
-
-/// Whether two versions of what people write say the same. Labels choose, annotations do not.
-fn says_same(one: &Value, other: &Value) -> bool {
-    const SAYS: [&[&str]; 3] =
-        [&["spec"], &["metadata", "labels"], &["metadata", "deletionTimestamp"]];
-    SAYS.iter().all(|it| at(one, it) == at(other, it))
-}
-
-/// Whether a limit is for other nodes than it was.
-fn other_members(one: &Value, other: &Value) -> bool {
-    const CHOOSES: [&[&str]; 3] =
-        [&["metadata", "labels"], &["spec", "labelSelectors"], &["spec", "classSelector"]];
-    let own = |it: &Value| at(it, &["spec", "rollout", "concurrency"]).is_some();
-    own(one) != own(other) || CHOOSES.iter().any(|it| at(one, it) != at(other, it))
-}
-
-/// Whether two versions of an object say the same, whatever became of it.
-fn same_words(one: &Value, other: &Value) -> bool {
-    const WORDS: [&[&str]; 4] = [
-        &["spec"],
-        &["metadata", "labels"],
-        &["metadata", "annotations"],
-        &["metadata", "deletionTimestamp"],
-    ];
-    WORDS.iter().all(|it| at(one, it) == at(other, it))
 }
