@@ -442,5 +442,7 @@ fn config(simulation: &Simulation, number: u8) -> Config {
         },
         region: simulation.region.clone(),
         account: Some(simulation.account.clone()),
+        // Nobody else moves nodes in here.
+        groups: [nodemolt_engine::KARPENTER_CLASS_GROUP.to_owned()].into(),
     }
 }

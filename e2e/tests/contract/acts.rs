@@ -72,6 +72,9 @@ pub(crate) enum Act {
     FinishPod(u8),
     FailPod(u8),
     KillPod(u8),
+    /// Who is bound to the node that all pods are bound to.
+    PodsOn,
+    ReadNode(u8),
     Evict(u8, Which),
     EvictInGoing(u8),
     EndPod(u8, Which),
@@ -147,6 +150,8 @@ impl Act {
             Self::Uncordon(..) => "uncordon",
             Self::EndNode(..) => "delete_node",
             Self::ReleaseNode(..) => "release_node",
+            Self::PodsOn => "pods_on",
+            Self::ReadNode(_) => "node",
             Self::Evict(..) | Self::EvictInGoing(_) => "evict",
             Self::EndPod(..) => "delete_pod",
             Self::Record(..) => "write_replacement",
@@ -372,6 +377,21 @@ impl<'a, T: Transport> Side<'a, T> {
                     "gracePeriodSeconds": 0});
                 let name = self.name('p', number);
                 self.told(of(Verb::Delete, POD, Some(NAMESPACE), Some(&name), Some(now))).await
+            }
+            Act::PodsOn => {
+                let there = self.adapter.pods_on(&self.name('n', 0)).await;
+                say(&there.map(|all| {
+                    let mut names: Vec<String> = all
+                        .iter()
+                        .map(|it| it.id.name.trim_start_matches(&self.prefix).to_owned())
+                        .collect();
+                    names.sort();
+                    names
+                }))
+            }
+            Act::ReadNode(number) => {
+                let found = self.adapter.node(&self.name('n', number)).await;
+                say(&found.map(|it| it.map(|it| (it.ready, it.cordoned_by, it.held))))
             }
             Act::Evict(number, which) => {
                 let pod = self.pod_id(&self.name('p', number), which).await;
@@ -909,6 +929,7 @@ fn recorded(name: &str, revision: Option<Revision>, how: u8) -> Recorded {
         drain: (how > 3).then(|| DrainRecord {
             cordoned_at: Some(at),
             last_left_at: None,
+            evicting: (how > 4).then_some((u64::from(how), at)),
             pods: 3,
             pods_left: 1,
             forced: vec![(pod("uid-7"), "its time is over".to_owned())],
