@@ -59,6 +59,10 @@ pub struct Report {
     pub violations: Vec<Violation>,
     pub steps: u64,
     pub hash: u64,
+    /// Every node ended on the image that it should run.
+    pub matched: bool,
+    /// How often nothing could be said about a pod's place.
+    pub undecided: u64,
     /// How long it took to settle, if it did.
     pub settled_after: Option<SignedDuration>,
     /// The last lines before the first violation.
@@ -147,6 +151,8 @@ impl Life {
             nodes: self.world.nodes.len(),
             faults: self.faults(),
             completed: laws.as_ref().map_or(0, |it| it.completed()),
+            matched: laws.as_ref().is_some_and(|it| it.matched()),
+            undecided: laws.as_ref().map_or(0, |it| it.undecided()),
             premises: laws.map(|it| it.premises()).unwrap_or_default(),
             violations,
             steps,
@@ -166,6 +172,9 @@ pub struct Tally {
     /// Lives that completed a replacement.
     pub completed: usize,
     pub replacements: u64,
+    /// Lives in which every node ended on the image that it should run.
+    pub matched: usize,
+    pub undecided: u64,
     pub steps: u64,
     /// In how many lives each law could have been broken.
     pub premises: BTreeMap<Law, usize>,
@@ -179,6 +188,8 @@ impl Tally {
         self.faults.push(report.faults);
         self.completed += usize::from(report.completed > 0);
         self.replacements += report.completed;
+        self.matched += usize::from(report.matched);
+        self.undecided += report.undecided;
         self.steps += report.steps;
         for (law, times) in &report.premises {
             if *times > 0 {
@@ -214,6 +225,13 @@ impl std::fmt::Display for Tally {
         writeln!(out, "faults in a life, median: {}", self.median_faults())?;
         writeln!(out, "lives that completed a replacement: {} ({share} %)", self.completed)?;
         writeln!(out, "replacements completed: {}", self.replacements)?;
+        let share = (self.matched * 100).checked_div(self.lives).unwrap_or(0);
+        writeln!(
+            out,
+            "lives in which every node ended on the expected image: {} ({share} %)",
+            self.matched
+        )?;
+        writeln!(out, "pods whose place the laws could not judge: {}", self.undecided)?;
         writeln!(out, "lives in which a law could have been broken:")?;
         for law in Law::CHECKED.into_iter().filter(|it| *it != Law::Determinism) {
             writeln!(out, "  {law:<24} {}", self.premises.get(&law).copied().unwrap_or(0))?;

@@ -116,9 +116,11 @@ impl News {
             Fact::Act { what } => {
                 Some(format!("a person: {}", what.lines().next().unwrap_or_default()))
             }
-            Fact::Machine(_) | Fact::TerminateAsked { .. } | Fact::Image(_) | Fact::Turned(_) => {
-                None
-            }
+            Fact::Machine(_)
+            | Fact::TerminateAsked { .. }
+            | Fact::Answered { .. }
+            | Fact::Image(_)
+            | Fact::Turned(_) => None,
         }
     }
 

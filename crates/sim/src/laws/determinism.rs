@@ -93,6 +93,10 @@ impl TraceHash {
                 self.maybe(error.as_deref());
             }
             Fact::TerminateAsked { machine } => self.words(&["terminate", machine]),
+            Fact::Answered { question, complete } => {
+                self.words(&["answered", question]);
+                self.number(*complete);
+            }
             Fact::Machine(machine) => self.machine(machine),
             Fact::Published { what } => self.words(&["published", what]),
             Fact::Image(image) => self.image(image),
@@ -143,8 +147,8 @@ impl TraceHash {
         }
         for (node, reasons) in waits {
             self.words(&["waits", node]);
-            for WaitsFor { kind, namespace, name, sentence } in reasons {
-                self.words(&[kind, sentence]);
+            for WaitsFor { reason, kind, namespace, name, sentence } in reasons {
+                self.words(&[reason, kind, sentence]);
                 self.maybe(namespace.as_deref());
                 self.maybe(name.as_deref());
             }

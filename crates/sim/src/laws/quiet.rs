@@ -100,6 +100,7 @@ impl Quiet {
             Fact::LaunchAsked { token, .. } => format!("launched with {token}"),
             Fact::TerminateAsked { machine } => format!("ended {machine}"),
             Fact::Stored { .. }
+            | Fact::Answered { .. }
             | Fact::Machine(_)
             | Fact::Published { .. }
             | Fact::Image(_)

@@ -2,6 +2,7 @@
 
 use jiff::SignedDuration;
 use nodemolt_cluster::transport::{Answer, Refusal, Request, Resource, Verb};
+use nodemolt_core::catalog::Outcome;
 use nodemolt_engine::port::{CloudError, LaunchError};
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use crate::desk::{Call, CallId, Reply};
 use crate::executor::ProcessId;
 use crate::faults::{Counterpart, Moment};
 use crate::replica::after;
-use crate::trace::Actor;
+use crate::trace::{Actor, Fact};
 
 /// A call on its way to whom it is for.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(super) struct Coming {
     number: u8,
     process: ProcessId,
     wrote: bool,
+    /// What was asked of EC2 or SSM, if that was a question.
+    question: Option<String>,
     reply: Reply,
 }
 
@@ -42,6 +45,27 @@ fn way(call: &Call) -> (i64, i64) {
     }
 }
 
+/// What is asked, if it is a question that laws look at.
+fn question(call: &Call) -> Option<String> {
+    match call {
+        Call::Ask(query) => Some(format!("{query:?}")),
+        Call::Offered => Some("instance types".to_owned()),
+        Call::Network(_) => Some("subnets and groups".to_owned()),
+        Call::Machines => Some("machines".to_owned()),
+        Call::Kubernetes(_) | Call::Prepare(_) | Call::Launch(_) | Call::Terminate(_) => None,
+    }
+}
+
+fn complete(reply: &Reply) -> bool {
+    match reply {
+        Reply::Ask(seen) => seen.outcome == Outcome::Complete,
+        Reply::Offered(answer) => answer.is_ok(),
+        Reply::Network(answer) => answer.is_ok(),
+        Reply::Machines(answer) => answer.is_ok(),
+        Reply::Kubernetes(_) | Reply::Done(_) | Reply::Launch(_) | Reply::Lost(_) => false,
+    }
+}
+
 impl World {
     pub(super) fn depart(&mut self, id: CallId, process: ProcessId, call: Call) {
         let now = self.now();
@@ -51,7 +75,8 @@ impl World {
         }
         if self.weather.loses_request(&mut self.dice.weather) {
             let reply = Reply::Lost("no answer in time");
-            self.coming.insert(id, Coming { number, process, wrote: false, reply });
+            let question = question(&call);
+            self.coming.insert(id, Coming { number, process, wrote: false, question, reply });
             self.put(after(now, PATIENCE), Event::Returns(id));
             return;
         }
@@ -83,15 +108,23 @@ impl World {
                 back = PATIENCE;
             }
         }
-        self.coming.insert(id, Coming { number, process, wrote, reply });
+        let question = question(&call);
+        self.coming.insert(id, Coming { number, process, wrote, question, reply });
         self.put(after(now, back), Event::Returns(id));
     }
 
     pub(super) fn bring_back(&mut self, id: CallId) {
-        let Some(Coming { number, process, wrote, reply }) = self.coming.remove(&id) else {
+        let Some(Coming { number, process, wrote, question, reply }) = self.coming.remove(&id)
+        else {
             return;
         };
         let Some(_) = self.number_of(process) else { return };
+        if let Some(question) = question
+            && self.desk.awaited(id)
+        {
+            let fact = Fact::Answered { question, complete: complete(&reply) };
+            self.tell(Actor::Operator(number), fact);
+        }
         if wrote && self.strikes(number, Moment::AfterAnswer) {
             return;
         }
