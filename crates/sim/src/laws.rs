@@ -254,6 +254,8 @@ impl Laws {
             | Fact::Image(_)
             | Fact::Turned(_)
             | Fact::Replica { .. }
+            | Fact::HeldUp { .. }
+            | Fact::Refused { .. }
             | Fact::Act { .. } => {}
         }
         self.epoch.see(world, step, found);

@@ -138,6 +138,15 @@ pub enum Fact {
     },
     /// From here on nothing more goes wrong.
     FaultsEnd,
+    /// What this replica does next, at this moment, it wanted to do earlier: it stood still, or its call was slow.
+    HeldUp {
+        since: Timestamp,
+    },
+    /// One of us wanted to write what somebody else had written meanwhile, and nothing was written.
+    Refused {
+        what: String,
+        why: String,
+    },
     /// A person did something, in the words of the command line.
     Act {
         what: String,

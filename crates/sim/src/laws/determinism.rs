@@ -112,6 +112,8 @@ impl TraceHash {
             }
             Fact::Fault { what } => self.words(&["fault", what]),
             Fact::FaultsEnd => self.words(&["faults end"]),
+            Fact::HeldUp { since } => self.words(&["held up", &since.to_string()]),
+            Fact::Refused { what, why } => self.words(&["refused", what, why]),
             Fact::Act { what } => self.words(&["act", what]),
         }
     }

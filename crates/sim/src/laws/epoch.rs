@@ -1,7 +1,7 @@
 //! Did a leader act after a later one?
 //!
 //! Whoever raised the ledger's epoch leads. When another has raised it further, the earlier one has lost: what it had
-//! begun may still arrive, for as long as a call takes, and nothing after that. Who never raised it acts
+//! begun may still arrive, for as long as a call takes or is held up, and nothing after that. Who never raised it acts
 //! never.
 
 use std::collections::BTreeMap;
@@ -24,6 +24,9 @@ pub(super) struct Epoch {
     of: BTreeMap<u8, i64>,
     /// Who raised it last, to what, and when.
     stands: Option<(u8, i64, Timestamp)>,
+    /// Whose call arrives at this moment, though it was decided upon long before. No law can forbid that to a
+    /// process that stood still after it had looked; that it does no harm is for the other laws to say.
+    held_up: Option<(u8, Timestamp)>,
 }
 
 impl Epoch {
@@ -40,6 +43,12 @@ impl Epoch {
         {
             self.raised(world, replica, object, step, found);
             ledger(world, object, step, found);
+        }
+        if let Fact::HeldUp { .. } = &step.fact {
+            self.held_up = Some((replica, step.at));
+        }
+        if self.held_up == Some((replica, step.at)) {
+            return;
         }
         let Some(act) = act(&step.fact) else { return };
         match (self.of.get(&replica), self.stands) {
@@ -108,6 +117,8 @@ fn act(fact: &Fact) -> Option<String> {
         | Fact::Replica { .. }
         | Fact::Fault { .. }
         | Fact::FaultsEnd
+        | Fact::HeldUp { .. }
+        | Fact::Refused { .. }
         | Fact::Act { .. } => None,
     }
 }

@@ -84,6 +84,8 @@ impl Eviction {
             | Fact::Replica { .. }
             | Fact::Fault { .. }
             | Fact::FaultsEnd
+            | Fact::HeldUp { .. }
+            | Fact::Refused { .. }
             | Fact::Act { .. } => {}
         }
     }

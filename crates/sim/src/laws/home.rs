@@ -64,6 +64,8 @@ impl Home {
             | Fact::Replica { .. }
             | Fact::Fault { .. }
             | Fact::FaultsEnd
+            | Fact::HeldUp { .. }
+            | Fact::Refused { .. }
             | Fact::Act { .. } => None,
         };
         if let Some((_, _, owner)) = gone.and_then(|it| read::controller(&it.object)) {

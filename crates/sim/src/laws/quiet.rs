@@ -108,6 +108,8 @@ impl Quiet {
             | Fact::Replica { .. }
             | Fact::Fault { .. }
             | Fact::FaultsEnd
+            | Fact::HeldUp { .. }
+            | Fact::Refused { .. }
             | Fact::Act { .. } => return,
         };
         self.done.entry(replica).or_default().push(what);

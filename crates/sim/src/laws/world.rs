@@ -235,7 +235,9 @@ impl World {
             Fact::LaunchAsked { .. }
             | Fact::TerminateAsked { .. }
             | Fact::Answered { .. }
-            | Fact::Turned(_) => false,
+            | Fact::Turned(_)
+            | Fact::HeldUp { .. }
+            | Fact::Refused { .. } => false,
         }
     }
 

@@ -162,6 +162,8 @@ pub fn line(step: &Step) -> String {
         }
         Fact::Fault { what } => format!("fault: {what}"),
         Fact::FaultsEnd => "nothing more goes wrong".to_owned(),
+        Fact::HeldUp { since } => format!("does what it wanted to do at {since}"),
+        Fact::Refused { what, why } => format!("wants to write {what} and is refused: {why}"),
         Fact::Act { what } | Fact::Published { what } => what.clone(),
     };
     format!("{}  {:<12} {what}", step.at, who(step.by))
