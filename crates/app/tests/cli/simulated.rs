@@ -84,3 +84,37 @@ fn a_random_life_is_the_same_each_time_it_is_replayed() {
     assert_ne!(other.lines().last(), Some(last));
     assert_eq!(std::fs::read_dir(&home).unwrap().count(), 0, "files are left");
 }
+
+#[test]
+fn what_was_done_to_a_world_is_listed() {
+    let home = home("list");
+    for typed in ["sim load two-nodes-budget-one", "sim run 2m", "pause --reason 'release day'"] {
+        assert!(nodemolt(typed, &home).status.success(), "{typed}");
+    }
+    let listed = text(&nodemolt("sim list --no-headers", &home).stdout);
+    let (_, loaded) = listed.split_once("\n\n").unwrap();
+    let expected = "loaded   two-nodes-budget-one   seed 1   2026-08-01T00:02:00Z after 2m\n\
+                    2026-08-01T00:02:00Z   pause release day\n";
+    assert_eq!(loaded, expected);
+}
+
+/// Which words there are changes with what can go wrong; that a wrong one is told the right ones does not.
+#[test]
+fn a_fault_that_is_none_is_told_what_to_write() {
+    let home = home("faults");
+    assert!(nodemolt("sim load two-nodes-budget-one", &home).status.success());
+    for (typed, told) in [
+        ("meteor", "`meteor` is no fault; write one of: crash WHOM"),
+        ("crash", "it does not say whom; write `crash WHOM"),
+        ("throttle s3", "`s3` cannot be throttled; write `throttle ec2|ssm|kubernetes"),
+        ("lose-answers 120%", "`120%` is no share: PERCENT is a number from 0 to 100"),
+        ("watch-lag 5s Unicorn", "`Unicorn` is no kind that is watched: KIND is one of"),
+        ("watch-lag soon", "`soon` is no length of time"),
+    ] {
+        let output = nodemolt(&format!("sim fault {typed}"), &home);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(64), "{typed}: {said}");
+        assert!(said.contains(told) && said.contains("sim fault --help"), "{typed}: {said}");
+        assert!(output.stdout.is_empty());
+    }
+}
