@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use fleet::{ago, at, drain, minutes, node, now, pdb, pod};
 use jiff::SignedDuration;
-use nodemolt_core::budget::{Act, Grant, GrantKind, Grants, Limits, measure};
+use nodemolt_core::budget::{Act, ClassRule, Grant, GrantKind, Grants, Limits, measure};
 use nodemolt_core::drain::{
     AtLimit, DO_NOT_DISRUPT, Drain, Homeless, Owner, Pod, Protection, Refused,
 };
@@ -20,7 +20,7 @@ use nodemolt_core::explain::{
 };
 use nodemolt_core::node::{ImageRef, Running};
 use nodemolt_core::place::{Placement, Placements};
-use nodemolt_core::plan::{Fleet, Node, Pending, Reach, UnderWay, WaitFor, plan};
+use nodemolt_core::plan::{Fleet, Node, Pending, PoolState, Reach, UnderWay, WaitFor, plan};
 use nodemolt_core::replace::{Because, Cause, Old, Order, Phase, Replacement, Step, Wait};
 
 type Change = Box<dyn Fn(&mut Told)>;
@@ -28,6 +28,7 @@ type Change = Box<dyn Fn(&mut Told)>;
 #[derive(Default)]
 struct Told {
     fleet: Fleet,
+    limits: Limits,
     grants: Grants,
     running: BTreeMap<String, Running>,
     drifts: BTreeMap<String, Drift>,
@@ -95,17 +96,18 @@ impl Told {
     }
 
     fn tell<T>(&self, ask: impl FnOnce(&World<'_>) -> T) -> T {
-        let limits = Limits::default();
+        let limits = &self.limits;
         let spare = || Placement::Spare { on: BTreeSet::new() };
         let of = self.fleet.nodes.keys().map(|it| (it.clone(), spare())).collect();
         let placements = Placements { of, ..Placements::default() };
-        let plan = plan(&self.fleet, &placements, &Reach::default(), &self.grants, &limits, now());
+        let plan = plan(&self.fleet, &placements, &Reach::default(), &self.grants, limits, now());
         let members = self.fleet.nodes.iter().map(|(name, it)| (name.as_str(), &it.member));
-        let rooms = measure(members, &limits, &self.grants, Act::Replace, now());
+        let rooms = measure(members, limits, &self.grants, Act::Replace, now());
         ask(&World {
             fleet: &self.fleet,
             plan: &plan,
             rooms: &rooms,
+            limits,
             running: &self.running,
             drifts: &self.drifts,
             replacements: &self.replacements,
@@ -308,6 +310,55 @@ fn a_pool_and_the_fleet_are_counted() {
     assert_eq!(told.tell(|world| explain_pool(world, "nobody", now())), None);
     let empty = Told::default();
     assert_eq!(empty.tell(|world| explain_fleet(world, now())).next, "nothing to do");
+}
+
+#[test]
+fn a_pool_that_has_no_part_in_it_has_nothing_to_do() {
+    let mut told = Told::default().draining("n0", vec![]);
+    let in_sync = Node { wish: None, ..node("db", "b", vec![]) };
+    told = told.with("d1", in_sync);
+    told.fleet.pools.insert("night".to_owned(), PoolState::default());
+    for phase in
+        [Phase::Launching, Phase::Joining, Phase::Settling, Phase::Draining, Phase::Terminating]
+    {
+        told.fleet.pace.insert(phase, minutes(2));
+    }
+    check(
+        &told.tell(|world| explain_pool(world, "db", now())).unwrap(),
+        "
+        pool     db
+        nodes    1   0 drifted   0 unknown
+        next     nothing to do
+        ",
+    );
+    check(
+        &told.tell(|world| explain_pool(world, "night", now())).unwrap(),
+        "
+        pool     night
+        nodes    0   0 drifted   0 unknown
+        next     nothing to do
+        ",
+    );
+    assert_eq!(told.tell(|world| explain_pool(world, "none", now())), None);
+}
+
+#[test]
+fn who_goes_before_a_successor_comes_says_by_whose_word() {
+    let mut told = Told::default().draining("n0", vec![]);
+    let replacement = told.replacements.get_mut("n0").unwrap();
+    *replacement = Replacement { order: Order::DeleteFirst, ..replacement.clone() };
+    let class = told.fleet.nodes["n0"].member.class.clone().unwrap();
+    let order = "it was begun so";
+    let said = told.node("n0");
+    assert!(said.to_string().contains(order) && said.causes.is_empty(), "{said}");
+    told.limits
+        .classes
+        .insert(class, ClassRule { order: Order::DeleteFirst, ..ClassRule::of("full") });
+    let said = told.node("n0");
+    let named: Vec<(&str, &str)> =
+        said.causes.iter().map(|it| (it.named.kind, it.named.name.as_str())).collect();
+    assert_eq!(named, [("ImagePolicy", "full")], "{said}");
+    assert!(said.to_string().contains("ImagePolicy `full` says `replacement: DeleteFirst`"));
 }
 
 #[test]

@@ -297,10 +297,10 @@ fn lists_that_lag_say_what_was_so_then() {
     region.publish(&Publication::of(NEW), later(100)).unwrap();
     region.disable(&name("golden-1"), later(100)).unwrap();
     let parameter = |region: &Region, at| {
-        let query = ParameterQuery { names: vec![POINTER.to_owned()], ..ParameterQuery::default() };
+        let query =
+            ParameterQuery { names: [POINTER.to_owned()].into(), ..ParameterQuery::default() };
         let seen = region.ask(&Query::Parameters(query), at);
-        let image =
-            seen.parameters.first().and_then(|it| it.values.first()).map(|it| it.text.clone());
+        let image = seen.parameters.first().and_then(|it| it.newest()).map(|it| it.text.clone());
         image == Some(super::images::id_of(NEW).to_string())
     };
     for (stale, at, new) in [(0, 101, true), (60, 101, false), (60, 159, false), (60, 160, true)] {

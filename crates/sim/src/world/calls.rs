@@ -85,7 +85,8 @@ impl World {
         let lost = || Reply::Lost("no answer in time");
         if self.weather.loses_request(&mut self.dice.weather) {
             let question = question(&call);
-            self.coming.insert(id, Coming { number, process, wrote: None, question, reply: lost() });
+            self.coming
+                .insert(id, Coming { number, process, wrote: None, question, reply: lost() });
             self.put(after(leaves_at, PATIENCE), Event::Returns(id));
             return;
         }
@@ -94,7 +95,8 @@ impl World {
         let in_vain = late >= PATIENCE;
         if in_vain {
             let question = question(&call);
-            self.coming.insert(id, Coming { number, process, wrote: None, question, reply: lost() });
+            self.coming
+                .insert(id, Coming { number, process, wrote: None, question, reply: lost() });
             self.put(after(leaves_at, PATIENCE), Event::Returns(id));
         }
         let held_up_since = (leaves_at > now || late > SignedDuration::ZERO).then_some(now);
