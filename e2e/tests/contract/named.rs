@@ -152,20 +152,23 @@ const CASES: &[(&str, &[Act], &str)] = &[
         "Err(Absent(",
     ),
     (
-        "pods_on and node are read now",
+        "pods_on: all that are bound, and no others",
         &[
-            Act::ReadNode(0),
             Act::PodsOn,
             Act::MakeNode(0),
             Act::MakePod(0, true, true),
             Act::MakePod(1, false, true),
             Act::MakePod(2, true, false),
-            Act::ReadNode(0),
             Act::PodsOn,
             Act::KillPod(2),
             Act::PodsOn,
         ],
         "p0\"])",
+    ),
+    (
+        "node: as it is now",
+        &[Act::ReadNode(0), Act::MakeNode(0), Act::Cordon(0, Now, 0), Act::ReadNode(0)],
+        "Ok(Some((",
     ),
     ("evict: no pod", &[Act::Evict(0, Now)], "Ok(Gone)"),
     (
