@@ -226,9 +226,14 @@ impl Listing {
                     self.forget(&key);
                     self.seen.insert(key, None);
                 }
-                (None, None) | (Some(_), Some(_)) => {
+                (before, _) => {
                     let message = format!("{kind} {} was read before", quoted(name(meta)));
-                    let finding = Finding::error("metadata.name", message);
+                    let hint = if before.is_some() {
+                        "its uid is another one: the files are of two clusters, or of two times"
+                    } else {
+                        "leave one of the two out"
+                    };
+                    let finding = Finding::error("metadata.name", message).hint(hint);
                     found.push((at.locate("metadata.name"), finding));
                 }
             }

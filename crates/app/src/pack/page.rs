@@ -248,7 +248,7 @@ fn sum(story: &Story) -> String {
     if follow > 0 {
         let nodes: BTreeSet<&str> = story.pods.iter().filter_map(PodSaid::follows).collect();
         let successors = counted(nodes.len(), "successor");
-        parts.push(format!("{} on {successors} of their nodes' own kind", counted(follow, "pod")));
+        parts.push(format!("{} on {successors} of a node's own kind", counted(follow, "pod")));
     }
     if parts.is_empty() {
         return "nothing is placed\n".to_owned();
