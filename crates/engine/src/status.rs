@@ -35,7 +35,7 @@ pub(crate) fn statuses(memory: &mut Memory, sight: &Sight<'_>, picture: &Picture
         let unknown = class.is_some_and(|it| matches!(readiness(memory, it), Err((None, _))));
         !certain && unknown && !memory.told.contains_key(&("class", key.to_string()))
     };
-    for class in sight.view.classes.values().filter(|it| !unasked(memory, &it.key)) {
+    for (_, class) in sight.classes().filter(|(key, _)| !unasked(memory, key)) {
         all.push(Status::Class(of_class(memory, sight, class)));
     }
     let mut used = pools::used(sight);
@@ -106,8 +106,9 @@ fn unreadable(sight: &Sight<'_>) -> Vec<Status> {
         let why = complaint.map(ToString::to_string).unwrap_or_default();
         let not = |kind| condition(kind, Some(false), UNREADABLE, &why, sight.now);
         let conditions = match subject {
+            // Somebody else's class or pool is somebody else's to complain about.
+            Subject::Class(key) if !sight.ours(key) => return None,
             Subject::Class(_) => vec![not(READY), not(ACCEPTED)],
-            // Somebody else's pool is somebody else's to complain about.
             Subject::Pool(_) => {
                 identity.class.as_ref().filter(|it| sight.ours(it))?;
                 vec![not(READY), not(ACCEPTED)]

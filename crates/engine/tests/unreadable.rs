@@ -287,3 +287,25 @@ fn a_policy_says_what_of_it_holds() {
     let nothing = text("its selector matches no class");
     assert_eq!(said("d", "Ready"), (Some(false), text("SelectsNothing"), nothing));
 }
+
+/// What nobody can read holds what it held: its node waits for it by name, and the slot is for others.
+#[test]
+fn a_record_that_cannot_be_read_keeps_its_own_node_and_nobody_elses() {
+    let mut world = World::new(2, 2, &[OLD_IMAGE]);
+    world.cluster.records.borrow_mut().unreadable =
+        [("uid-node-00000".to_owned(), "status.phase: nobody knows it".to_owned())].into();
+    // Where the ledger was never there nothing is known of what it held: a person releases that.
+    world.turn();
+    let id = world.cluster.records.borrow().ledger.lock.clone().unwrap().id;
+    world.cluster.records.borrow_mut().ledger.released_lock = Some(id);
+    for _ in 0..5 {
+        world.turn();
+        world.pass(1);
+    }
+    let begun: Vec<String> = world.cluster.records.borrow().replacements.keys().cloned().collect();
+    assert_eq!(begun, ["uid-node-00001"]);
+    let turn = world.turn();
+    let story = explain(&turn.picture.world(), "node-00000", world.now).unwrap();
+    let named = story.causes.iter().any(|it| it.text.contains("uid-node-00000"));
+    assert!(named, "{:?}", story.causes);
+}

@@ -240,6 +240,7 @@ fn leaves<'s>(story: &'s Story, said: &'s story::Leaves) -> Leaves<'s> {
         Placement::Unplaced { pod, .. } | Placement::Unmodelled { pod, .. } => {
             (Vec::new(), Some(pod.to_string()))
         }
+        Placement::NoKin { .. } => (Vec::new(), None),
     };
     Leaves {
         node: &said.node,

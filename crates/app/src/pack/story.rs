@@ -126,6 +126,7 @@ impl Leaves {
             Placement::Successors { .. } => "Successors",
             Placement::Unplaced { .. } => "Unplaced",
             Placement::Unmodelled { .. } => "Unmodelled",
+            Placement::NoKin { .. } => "NoKin",
         }
     }
 
@@ -136,7 +137,7 @@ impl Leaves {
             Placement::Successors { new } => Some(new.len()),
             // One of its own kind: what ran there runs there again.
             Placement::Unmodelled { .. } => Some(1),
-            Placement::Unplaced { .. } => None,
+            Placement::Unplaced { .. } | Placement::NoKin { .. } => None,
         }
     }
 
@@ -154,6 +155,7 @@ impl Leaves {
                 format!("its pods need {}", new.join(", "))
             }
             Placement::Unplaced { pod, .. } => format!("{pod} would have no place"),
+            Placement::NoKin { pool, .. } => format!("pool {pool} cannot launch a node like it"),
             Placement::Unmodelled { pod, .. } => {
                 let kind = match &self.pool {
                     Some(pool) => format!("a node of pool {pool} like it"),

@@ -149,6 +149,8 @@ struct WireBoot {
     runs: Option<String>,
     joins: Option<String>,
     ready: Option<String>,
+    #[serde(default)]
+    later: BTreeMap<String, String>,
 }
 
 pub(super) fn read(value: &Value, pools: &BTreeSet<String>) -> Result<Simulation, Vec<Finding>> {
@@ -186,7 +188,14 @@ fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simu
         .enumerate()
         .filter_map(|(at, it)| image(it, &format!("images[{at}]"), found))
         .collect();
-    let mut known = Known { pools, zones: &zones, types: &types, images: &images, found };
+    let mut known = Known {
+        pools,
+        zones: &zones,
+        types: &types,
+        images: &images,
+        names: BTreeSet::new(),
+        found,
+    };
     let fleet: Vec<Group> = wire
         .fleet
         .into_iter()
@@ -224,6 +233,12 @@ fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simu
         runs: length("runs", wire.boot.runs).unwrap_or(Boot::default().runs),
         joins: length("joins", wire.boot.joins),
         ready: length("ready", wire.boot.ready),
+        later: (wire.boot.later.into_iter())
+            .filter_map(|(name, text)| {
+                let by = length(&format!("later.{name}"), Some(text))?;
+                Some((name, by))
+            })
+            .collect(),
     };
     // Where something was unreadable the findings tell, and nobody sees these.
     let nobody = "000000000000".parse().expect("twelve digits");
@@ -310,6 +325,8 @@ struct Known<'a> {
     zones: &'a [String],
     types: &'a BTreeSet<String>,
     images: &'a [Publication],
+    /// Of the groups so far.
+    names: BTreeSet<String>,
     found: &'a mut Vec<Finding>,
 }
 
@@ -347,6 +364,14 @@ impl Known<'_> {
         self.instance_type(&wire.instance_type, &under("instanceType"));
         for zone in &wire.zones {
             self.zone(zone, &under("zones"));
+        }
+        for name in &wire.names {
+            if !self.names.insert(name.clone()) {
+                let message = format!("two nodes are called `{name}`");
+                self.found.push(
+                    Finding::error(under("names"), message).hint("give each a name of its own"),
+                );
+            }
         }
         let image = or_tell(wire.image.parse::<ImageName>(), &under("image"), self.found);
         let listed = |name: &ImageName| {
