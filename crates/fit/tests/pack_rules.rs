@@ -720,6 +720,13 @@ fn a_selector_that_a_namespace_without_labels_meets_is_read_as_carefully_as_can_
         let packing = pack(&[asked], &[node], &[]);
         assert_eq!(packing.unplaced.is_empty(), placed, "{demand:?}");
     }
+    // Whoever of the two comes first.
+    for priority in [-1, 1] {
+        let asked = Pod::new(&own, "asks", &Arc::new(Demand { priority, ..away("x") }));
+        let packing =
+            pack(&[asked, Pod::new(&own, "web", &web)], &[node("n", "a", "cpu=4 pods=9")], &[]);
+        assert_eq!(packing.placed.len(), 1, "{priority}");
+    }
     // By the documentation it is the first of its own. The scheduler takes another one for its own, on a full node.
     for (runs_in, placed) in [(None, true), (Some(&other), false)] {
         let runs = runs_in.map(|it| Pod::new(it, "web", &web));

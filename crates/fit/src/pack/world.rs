@@ -443,10 +443,9 @@ impl<'a> World<'a> {
             let mut musts = self.near(&demand.affinity, namespace, demand, true);
             for term in &demand.anti_affinity {
                 let key = self.key(&term.topology_key);
-                let reach = Reach::of_term(term, namespace, &demand.labels);
-                // Who is avoided by the documentation is among those.
-                let avoided = What::Meant(reach.as_its_own());
-                musts.away.push(self.counters.find(key, avoided, true));
+                // Who is meant by the documentation is among those. Nobody knows who of the two will come first.
+                let reach = Reach::of_term(term, namespace, &demand.labels).as_its_own();
+                musts.away.push(self.counters.find(key, What::Meant(reach.clone()), true));
                 let averse = self.counters.find(key, What::Averse(reach), true);
                 self.kinds[at].counted_by.push(averse);
             }
