@@ -196,6 +196,7 @@ impl From<&Because> for PhaseReason {
             Because::SuccessorsLaunched => plain(ReasonWord::SuccessorsLaunched),
             Because::SuccessorsReady => plain(ReasonWord::SuccessorsReady),
             Because::PlacementHolds => plain(ReasonWord::PlacementHolds),
+            Because::DecideAgain => plain(ReasonWord::DecideAgain),
             Because::Drained => plain(ReasonWord::Drained),
             Because::OldGone => plain(ReasonWord::OldGone),
             Because::OldDeleted => plain(ReasonWord::OldDeleted),
@@ -221,6 +222,11 @@ impl From<&Because> for PhaseReason {
                 detail: say(because),
                 ..plain(ReasonWord::NoPlaceAnyMore)
             },
+            Because::HeldBack { pod, why } => Self {
+                pod: pod.as_ref().map(|it| cut(it, POD_MAX)),
+                detail: say(why),
+                ..plain(ReasonWord::HeldBack)
+            },
             Because::DrainLimit { pod } => {
                 Self { pod: Some(cut(pod, POD_MAX)), ..plain(ReasonWord::DrainLimit) }
             }
@@ -237,6 +243,7 @@ fn because(reader: &mut Reader, reason: &PhaseReason) -> Option<Because> {
         ReasonWord::SuccessorsLaunched => Because::SuccessorsLaunched,
         ReasonWord::SuccessorsReady => Because::SuccessorsReady,
         ReasonWord::PlacementHolds => Because::PlacementHolds,
+        ReasonWord::DecideAgain => Because::DecideAgain,
         ReasonWord::Drained => Because::Drained,
         ReasonWord::OldGone => Because::OldGone,
         ReasonWord::OldDeleted => Because::OldDeleted,
@@ -257,6 +264,7 @@ fn because(reader: &mut Reader, reason: &PhaseReason) -> Option<Because> {
             pod: reader.present("status.reason.pod", pod.clone())?,
             because: detail(),
         },
+        ReasonWord::HeldBack => Because::HeldBack { pod: pod.clone(), why: detail() },
         ReasonWord::DrainLimit => {
             Because::DrainLimit { pod: reader.present("status.reason.pod", pod.clone())? }
         }

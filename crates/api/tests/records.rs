@@ -45,6 +45,7 @@ fn because() -> impl Strategy<Value = Because> {
         Because::SuccessorsLaunched,
         Because::SuccessorsReady,
         Because::PlacementHolds,
+        Because::DecideAgain,
         Because::Drained,
         Because::OldGone,
         Because::OldDeleted,
@@ -66,6 +67,7 @@ fn because() -> impl Strategy<Value = Because> {
         (0_usize..500).prop_map(|pods| Because::PodsCameBack { pods }),
         (name(), ".{0,60}").prop_map(|(claim, why)| Because::LaunchGaveUp { claim, why }),
         (name(), ".{0,60}").prop_map(|(pod, because)| Because::NoPlaceAnyMore { pod, because }),
+        (prop::option::of(name()), ".{0,60}").prop_map(|(pod, why)| Because::HeldBack { pod, why }),
     ]
 }
 

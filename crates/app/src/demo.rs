@@ -10,6 +10,7 @@ use jiff::SignedDuration;
 use nodemolt_sim::{Act, World, WorldFile};
 
 use crate::cli;
+use crate::fleet::named::Names;
 use crate::fleet::{node_table, pool_table, rows};
 use crate::output::{Answer, Exit, Failure, Look};
 use crate::sim::{self, news::News};
@@ -153,7 +154,8 @@ fn draw(world: &mut World, look: Look) -> Result<String, Failure> {
 fn picture(world: &World, told: &[String], look: Look) -> Result<String, Failure> {
     let picture = world.picture().map_err(Failure::new)?;
     let rows = rows::rows(&picture);
-    let pools = rows::pools(&rows);
+    let names = Names::new(world, &picture);
+    let pools = rows::pools(&rows, &names.pools);
     let all: Vec<_> = rows.iter().collect();
     let mut text = format!("{}   (simulated)\n\n", world.now());
     text.push_str(&pool_table(&pools, look).print(true));

@@ -5,8 +5,9 @@
 //! What is told is what the engine itself sees and decides ([`nodemolt_engine::Picture`]); nothing is
 //! decided here. Who looks changes nothing.
 
-pub(crate) mod rows;
 mod data;
+pub(crate) mod named;
+pub(crate) mod rows;
 
 use std::fmt::Write as _;
 
@@ -18,13 +19,15 @@ use nodemolt_sim::kinds;
 
 use crate::cli::{self, FleetFormat, Format, StoryFormat};
 use crate::output::{Answer, Exit, Failure, Look, Mark, Table, serialize};
-use crate::sim::{Opened, do_act, nearest};
+use crate::sim::{Opened, do_act};
+use named::{Named, Names};
 use rows::{Pool, Row, State};
 
 pub(crate) fn status(verb: &cli::Status, look: Look) -> Result<Answer, Failure> {
     let (opened, picture) = look_at(&verb.world)?;
     let rows = rows::rows(&picture);
-    let pools = rows::pools(&rows);
+    let names = Names::new(&opened.world, &picture);
+    let pools = rows::pools(&rows, &names.pools);
     let halt = Halt::of(&opened);
     let data = match verb.output {
         FleetFormat::Table | FleetFormat::Wide => {
@@ -60,10 +63,10 @@ pub(crate) fn status(verb: &cli::Status, look: Look) -> Result<Answer, Failure> 
 }
 
 pub(crate) fn drift(verb: &cli::Drift, look: Look) -> Result<Answer, Failure> {
-    let (_, picture) = look_at(&verb.world)?;
+    let (opened, picture) = look_at(&verb.world)?;
     let mut rows = rows::rows(&picture);
     if let Some(about) = &verb.about {
-        match target(&picture, about)? {
+        match Names::new(&opened.world, &picture).find(about)? {
             Named::Node(node) => rows.retain(|it| it.node == node),
             Named::Pool(pool) => rows.retain(|it| it.pool == Some(pool.as_str())),
             Named::Pod { .. } => {
@@ -78,7 +81,11 @@ pub(crate) fn drift(verb: &cli::Drift, look: Look) -> Result<Answer, Failure> {
             let shown: Vec<&Row<'_>> =
                 rows.iter().filter(|it| named || it.drift != Some(&Drift::InSync)).collect();
             if shown.is_empty() {
-                format!("{} nodes, all in sync\n", rows.len())
+                match rows.len() {
+                    0 => "there are no nodes\n".to_owned(),
+                    1 => "1 node, in sync\n".to_owned(),
+                    all => format!("{all} nodes, all in sync\n"),
+                }
             } else {
                 look.plain(&drift_table(&shown, look).print(!verb.no_headers))
             }
@@ -122,10 +129,14 @@ pub(crate) fn plan(verb: &cli::Plan, look: Look) -> Result<Answer, Failure> {
 }
 
 pub(crate) fn explain(verb: &cli::Explain, look: Look) -> Result<Answer, Failure> {
-    let (_, picture) = look_at(&verb.world)?;
+    let (opened, picture) = look_at(&verb.world)?;
     let story = match &verb.about {
-        None => explain::explain_fleet(&picture.world(), picture.at),
-        Some(about) => story(&picture, &target(&picture, about)?, about)?,
+        None => fleet_story(&opened, &picture),
+        Some(about) => {
+            let names = Names::new(&opened.world, &picture);
+            let named = names.find(about)?;
+            story(&opened, &picture, &named).ok_or_else(|| names.unknown(about))?
+        }
     };
     let data = match verb.output {
         StoryFormat::Text => look.plain(&story.to_string()),
@@ -135,21 +146,53 @@ pub(crate) fn explain(verb: &cli::Explain, look: Look) -> Result<Answer, Failure
     Ok(Answer { data, talk: String::new(), exit: Exit::Done })
 }
 
-fn story(picture: &Picture, named: &Named, asked: &str) -> Result<Story, Failure> {
+fn story(opened: &Opened, picture: &Picture, named: &Named) -> Option<Story> {
     let (world, now) = (picture.world(), picture.at);
-    let story = match named {
+    match named {
         Named::Node(node) => explain::explain(&world, node, now),
         Named::Pool(pool) => explain::explain_pool(&world, pool, now),
-        Named::Pod { namespace, name } => explain::explain_pod(&world, namespace, name, now),
-    };
-    story.ok_or_else(|| unknown(picture, asked))
+        Named::Pod { namespace, name } => explain::explain_pod(&world, namespace, name, now)
+            .or_else(|| named::bystander(&opened.world, namespace, name)),
+    }
+}
+
+/// With who leads: after a crash, or when two believe that they do, people ask that first.
+fn fleet_story(opened: &Opened, picture: &Picture) -> Story {
+    let mut story = explain::explain_fleet(&picture.world(), picture.at);
+    let halt = Halt::of(opened).map(|it| ("halt", it.text()));
+    let leader = ("leader", leader(opened));
+    for (label, text) in [leader].into_iter().chain(halt) {
+        story.facts.push(explain::Fact { label, text });
+    }
+    story
+}
+
+/// By the lease, which is all that a cluster knows of it; the ledger counts the leaders.
+fn leader(opened: &Opened) -> String {
+    let leases = opened.world.objects(kinds::LEASE);
+    let holder = leases.iter().find_map(|it| it.pointer("/spec/holderIdentity")?.as_str());
+    let ledgers = opened.world.objects(kinds::LEDGER);
+    let epoch = ledgers.first().and_then(|it| it.pointer("/status/epoch")?.as_u64());
+    match (holder.filter(|it| !it.is_empty()), epoch) {
+        (None, _) => "none yet".to_owned(),
+        (Some(holder), None) => holder.to_owned(),
+        (Some(holder), Some(epoch)) => format!("{holder}   epoch {epoch}"),
+    }
 }
 
 pub(crate) fn upgrade(verb: &cli::Upgrade) -> Result<Answer, Failure> {
-    let (_, picture) = look_at(&verb.world)?;
-    let target = match target(&picture, &verb.about)? {
+    let (opened, picture) = look_at(&verb.world)?;
+    let target = match Names::new(&opened.world, &picture).find(&verb.about)? {
         Named::Node(node) => Target::Node(node),
-        Named::Pool(pool) => Target::Pool(pool),
+        Named::Pool(pool) => {
+            let of =
+                |it: &nodemolt_core::plan::Node| it.member.pool.as_deref() == Some(pool.as_str());
+            if !picture.fleet.nodes.values().any(of) {
+                return Err(Failure::new(format!("pool `{pool}` has no nodes"))
+                    .hint("there is nothing to replace in it"));
+            }
+            Target::Pool(pool)
+        }
         Named::Pod { .. } => {
             return Err(Failure::usage(format!("`{}` is a pod", verb.about))
                 .hint("nodes are replaced, not pods; name a node or a pool"));
@@ -177,65 +220,6 @@ fn look_at(asked: &cli::WorldPath) -> Result<(Opened, Picture), Failure> {
     let opened = Opened::open(asked)?;
     let picture = opened.world.picture().map_err(Failure::new)?;
     Ok((opened, picture))
-}
-
-/// Whom a person means.
-enum Named {
-    Node(String),
-    Pool(String),
-    Pod { namespace: String, name: String },
-}
-
-/// A node before a pool before a pod, unless it says which.
-fn target(picture: &Picture, asked: &str) -> Result<Named, Failure> {
-    let fleet = &picture.fleet;
-    let node = |name: &str| fleet.nodes.contains_key(name).then(|| Named::Node(name.to_owned()));
-    let pool = |name: &str| {
-        let of = |it: &nodemolt_core::plan::Node| it.member.pool.as_deref() == Some(name);
-        fleet.nodes.values().any(of).then(|| Named::Pool(name.to_owned()))
-    };
-    let pod = |asked: &str| {
-        let (namespace, name) = match asked.split_once('/') {
-            Some((namespace, name)) => (Some(namespace), name),
-            None => (None, asked),
-        };
-        let meant = |id: &nodemolt_core::drain::PodId| {
-            id.name == name && namespace.is_none_or(|it| it == id.namespace)
-        };
-        let on_nodes = fleet.nodes.values().flat_map(|it| &it.pods).map(|it| &it.id);
-        let homeless = fleet.homeless.values().map(|it| &it.pod);
-        let mut found = on_nodes.chain(homeless).filter(|it| meant(it));
-        let first = found.next()?;
-        // In two namespaces: it has to be said which.
-        found
-            .next()
-            .is_none()
-            .then(|| Named::Pod { namespace: first.namespace.clone(), name: first.name.clone() })
-    };
-    let found = match asked.split_once('/') {
-        Some(("node", name)) => node(name),
-        Some(("pool", name)) => pool(name),
-        Some(("pod", name)) => pod(name),
-        Some(_) => pod(asked),
-        None => node(asked).or_else(|| pool(asked)).or_else(|| pod(asked)),
-    };
-    found.ok_or_else(|| unknown(picture, asked))
-}
-
-fn unknown(picture: &Picture, asked: &str) -> Failure {
-    let failure = Failure::usage(format!("`{asked}` is no node, no pool, and no pod on a node"));
-    let nodes = picture.fleet.nodes.keys().map(String::as_str);
-    let pools = picture.fleet.nodes.values().filter_map(|it| it.member.pool.as_deref());
-    let pods = picture.fleet.nodes.values().flat_map(|it| &it.pods);
-    let pods: Vec<String> = pods.map(|it| it.id.to_string()).collect();
-    let bare = asked.split_once('/').filter(|(kind, _)| ["node", "pool", "pod"].contains(kind));
-    let bare = bare.map_or(asked, |(_, name)| name);
-    match nearest(bare, nodes.chain(pools).chain(pods.iter().map(String::as_str))) {
-        Some(near) => {
-            failure.hint(format!("is `{near}` meant? `nodemolt status -o wide` lists all nodes"))
-        }
-        None => failure.hint("`nodemolt status -o wide` lists all nodes"),
-    }
 }
 
 /// What stops everything.
@@ -279,7 +263,9 @@ pub(crate) fn pool_table(pools: &[Pool<'_>], look: Look) -> Table {
         "POOL", "CLASS", "NODES", "IN SYNC", "DRIFTED", "UNKNOWN", "GOING", "WAITING", "STATE",
     ]);
     for it in pools {
-        let state = if it.going > 0 {
+        let state = if it.nodes == 0 {
+            look.mark(Mark::Passed, "no nodes")
+        } else if it.going > 0 {
             look.mark(Mark::Waiting, "replacing")
         } else if it.waiting > 0 {
             look.mark(Mark::Careful, "waiting")

@@ -80,6 +80,13 @@ fn kept(asked: &cli::WorldPath) -> Result<(PathBuf, WorldFile), Failure> {
     if !path.exists() {
         let example = scenarios::ALL.first().map_or("SCENARIO", |it| it.name);
         let message = format!("there is no simulated world: {} does not exist", path.display());
+        if let Some(Some(file)) = &asked.file {
+            // `explain --sim node-1`: the node was taken for the file.
+            let file = file.display();
+            return Err(Failure::new(message).hint(format!(
+                "`--sim` takes the word after it as its FILE: if `{file}` is none, write it before `--sim` or leave `--sim` out; `nodemolt sim load {example} --sim {file}` begins a world there"
+            )));
+        }
         return Err(Failure::new(message).hint(format!(
             "`nodemolt sim load {example}` begins one, `nodemolt sim list` shows the others"
         )));
@@ -162,11 +169,15 @@ fn unreadable(problems: &[Problem], text: &str) -> Failure {
     Failure { talk: all, exit: Exit::Failed }.hint("docs/simulator.md has the fields of a scenario")
 }
 
-/// The name that was probably meant.
+/// The name that was probably meant. Kubernetes' names have no capitals, and people write them all the same.
 pub(crate) fn nearest<'n>(asked: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let asked = asked.to_lowercase();
     let near = names
-        .map(|it| (strsim::damerau_levenshtein(asked, it), it))
-        .filter(|(distance, it)| *distance <= it.len() / 3)
+        .map(|it| (strsim::damerau_levenshtein(&asked, &it.to_lowercase()), it))
+        // Mistyped, or not typed to its end.
+        .filter(|(distance, it)| {
+            *distance <= it.len() / 3 || (asked.len() > 3 && it.starts_with(&asked))
+        })
         .min();
     near.map(|(_, it)| it)
 }

@@ -8,6 +8,7 @@
 
 mod asked;
 mod cause;
+mod pod;
 mod story;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,14 +18,17 @@ use jiff::Timestamp;
 
 pub use asked::{ClassTold, Newer, Unanswered};
 pub use cause::causes;
+pub use pod::explain_pod;
 pub use story::{Cause, Fact, Named, Story, relative};
 
-use crate::budget::{Measured, Unit, UsedBy};
-use crate::drain::{Drain, Held, Hold, Homeless, PodId, evictions, limit_ends_at};
+use crate::budget::{Limits, Measured, Unit, UsedBy};
+use crate::drain::{Drain, Held, Hold, evictions, limit_ends_at};
 use crate::drift::{Divergence, Drift};
 use crate::node::{ImageRef, Running};
 use crate::plan::{Fleet, Node, Plan, WaitFor, Waiting};
-use crate::replace::{JOIN_DEADLINE, LAUNCH_DEADLINE, Phase, Replacement, SETTLE_DEADLINE, Step};
+use crate::replace::{
+    JOIN_DEADLINE, LAUNCH_DEADLINE, Order, Phase, Replacement, SETTLE_DEADLINE, Step,
+};
 use cause::{held_causes, of_step};
 use story::both;
 
@@ -37,6 +41,7 @@ pub struct World<'a> {
     pub fleet: &'a Fleet,
     pub plan: &'a Plan,
     pub rooms: &'a Measured,
+    pub limits: &'a Limits,
     /// By node.
     pub running: &'a BTreeMap<String, Running>,
     pub drifts: &'a BTreeMap<String, Drift>,
@@ -234,12 +239,39 @@ fn tell_replacement(
     let step = world.steps.get(node);
     let held = !story.causes.is_empty();
     story.causes.extend(step_cause(world, node));
+    tell_order(story, world, replacement);
     story.next = match (limit, step) {
         (Some(at), _) if held => format!("the drain limit ends {}", story::when(at, now)),
         (_, Some(step)) if step.phase == *phase => waits(step, replacement, now),
         (_, Some(step)) => format!("{}: {}", step.phase.as_str(), step.because),
         (_, None) => format!("goes on from {}", phase.as_str()),
     };
+}
+
+/// That it goes before there is a successor was somebody's word: whose?
+fn tell_order(story: &mut Story, world: &World<'_>, replacement: &Replacement) {
+    if replacement.order != Order::DeleteFirst || !replacement.cause.voluntary() {
+        return;
+    }
+    let class = world.fleet.nodes.get(&replacement.old.node).map(|it| &it.member);
+    let class = class.or_else(|| world.fleet.gone.get(&replacement.old.node));
+    let class = class.and_then(|it| it.class.as_ref());
+    // Whoever said so may have changed their mind since.
+    let rule = class.and_then(|it| world.limits.classes.get(it));
+    let text = match rule.filter(|it| it.order == Order::DeleteFirst) {
+        Some(rule) => {
+            let text = format!("ImagePolicy `{}` says `replacement: DeleteFirst`", rule.policy);
+            story.causes.push(Cause {
+                reason: "DeleteFirst",
+                named: Named::cluster("ImagePolicy", &rule.policy),
+                text: text.clone(),
+                ends_at: None,
+            });
+            text
+        }
+        None => "it was begun so".to_owned(),
+    };
+    story.fact("order", format!("the old node goes before its successor comes: {text}"));
 }
 
 /// How the last try ended, if it did not come to a good end.
@@ -303,101 +335,11 @@ fn blocks(hold: &Hold) -> bool {
     }
 }
 
-/// What a pod does to its node, and what is done about it; or why one that was moved holds others.
-pub fn explain_pod(
-    world: &World<'_>,
-    namespace: &str,
-    name: &str,
-    now: Timestamp,
-) -> Option<Story> {
-    let meant = |it: &PodId| it.namespace == namespace && it.name == name;
-    let on = world.fleet.nodes.iter().find_map(|(node_name, node)| {
-        let pod = node.pods.iter().find(|it| meant(&it.id))?;
-        Some((node_name, node, pod))
-    });
-    let Some((node_name, node, pod)) = on else {
-        let mut all = world.fleet.homeless.iter();
-        let (pool, homeless) = all.find(|(_, it)| meant(&it.pod))?;
-        return Some(explain_homeless(pool, homeless, now));
-    };
-    let mut story = Story::about("pod", &pod.id.to_string());
-    story.fact("pod", pod.id.to_string());
-    story.fact("node", node_name.clone());
-    let (evict, held) = evictions(world.drains, &world.fleet.pdbs, now);
-    if let Some(held) = held.iter().find(|it| it.pod == pod.id) {
-        let causes = held_causes(held, &world.fleet.pdbs);
-        story.fact("drain", causes.first().map_or(String::new(), |it| it.text.clone()));
-        story.next = match held.again_at {
-            Some(at) => format!("looked at again {}", story::when(at, now)),
-            None if blocks(&held.why) => "leaves when that is lifted".to_owned(),
-            None => "nothing to do".to_owned(),
-        };
-        story.causes.extend(causes);
-    } else if evict.iter().any(|it| it.pod == pod.id) {
-        story.fact("drain", "may leave now");
-        story.then("it is evicted");
-    } else {
-        story.fact("drain", "its node is not being emptied");
-        let waiting = world.plan.waiting.get(node_name);
-        for reason in waiting.into_iter().flat_map(Waiting::all) {
-            if speaks_of(reason, &pod.id) {
-                let causes = causes(reason, node.member.class.as_deref(), now);
-                let text = causes.first().map_or("", |it| it.text.as_str());
-                story.fact("holds", format!("its node waits for {text}"));
-                story.causes.extend(causes);
-            }
-        }
-        story.next = match (&node.wish, waiting) {
-            (None, _) => "nothing to do".to_owned(),
-            (Some(_), Some(_)) => {
-                format!("`nodemolt explain {node_name}` tells what its node waits for")
-            }
-            (Some(_), None) => format!("node {node_name} is about to be replaced"),
-        };
-    }
-    Some(story)
-}
-
-fn explain_homeless(pool: &str, homeless: &Homeless, now: Timestamp) -> Story {
-    let Homeless { pod, since } = homeless;
-    let mut story = Story::about("pod", &pod.to_string());
-    story.fact("pod", pod.to_string());
-    story.fact("node", "none");
-    story.fact("pending", format!("since {}: it was moved and has no place", both(*since, now)));
-    story.fact("holds", format!("nodes of NodePool `{pool}`: none begins to be replaced"));
-    story.then("when it has a place the pool goes on");
-    story
-}
-
-fn speaks_of(reason: &WaitFor, id: &PodId) -> bool {
-    match reason {
-        WaitFor::ProtectedPod { pod, .. }
-        | WaitFor::BarePod { pod }
-        | WaitFor::Pdb { pod, .. }
-        | WaitFor::HomelessPod { pod, .. }
-        | WaitFor::SharedBudget { pod, .. }
-        | WaitFor::Place { pod, .. } => pod == id,
-        WaitFor::Limit { pod, .. } => pod.as_ref() == Some(id),
-        WaitFor::Unlock { .. }
-        | WaitFor::Resume { .. }
-        | WaitFor::OtherHand { .. }
-        | WaitFor::Image(_)
-        | WaitFor::ProtectedNode { .. }
-        | WaitFor::NextTry { .. }
-        | WaitFor::Capacity { .. }
-        | WaitFor::Lifetime { .. }
-        | WaitFor::Window { .. }
-        | WaitFor::Reach { .. }
-        | WaitFor::SharedWorkload { .. }
-        | WaitFor::Budget(_)
-        | WaitFor::Consideration => false,
-    }
-}
-
-/// How far a pool is. `None` if no node is of it.
+/// How far a pool is. `None` if there is none, and no node is of it.
 pub fn explain_pool(world: &World<'_>, pool: &str, now: Timestamp) -> Option<Story> {
     let of_pool = |it: &Node| it.member.pool.as_deref() == Some(pool);
-    if !world.fleet.nodes.values().any(of_pool) {
+    let written = world.fleet.pools.contains_key(pool);
+    if !written && !world.fleet.nodes.values().any(of_pool) {
         return None;
     }
     let mut story = Story::about("pool", pool);
@@ -489,7 +431,10 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
     }
     let names: BTreeSet<String> = nodes.keys().map(|it| (*it).clone()).collect();
     let first_change = waiting.iter().filter_map(|(_, it)| it.first.ends_at()).min();
-    story.next = match (world.plan.expected, first_change) {
+    // How long all of it takes is nothing to those that have no part in it.
+    let starts = world.plan.start.iter().any(|it| names.contains(&it.node));
+    let has_part = starts || !waiting.is_empty() || !world.plan.under_way.is_disjoint(&names);
+    story.next = match (world.plan.expected.filter(|_| has_part), first_change) {
         (Some(it), _) => format!(
             "{} nodes, {} at once: about {} more",
             it.nodes,

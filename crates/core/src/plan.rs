@@ -23,7 +23,7 @@ use waiting::{no_kin, no_place};
 
 use crate::budget::{Act, BudgetId, ClassRule, Grants, Limits, Measured, Member, Opening, measure};
 use crate::drain::{
-    Answer, BarePods, Homeless, Owner, Pdb, Pdbs, Pod, PodId, Protection, remaining,
+    Answer, BarePods, Homeless, Owner, Pdb, Pdbs, Pod, PodId, PodPhase, Protection, stays,
 };
 use crate::place::{Placement, Placements};
 use crate::replace::{Because, Cause, Order, Phase};
@@ -43,6 +43,8 @@ pub struct Fleet {
     pub pdbs: Vec<Pdb>,
     /// By pool: pods that we moved and that have no place.
     pub homeless: BTreeMap<String, Homeless>,
+    /// All pods that no node has.
+    pub pending: Vec<Pending>,
     /// How long each phase takes here, as measured.
     pub pace: BTreeMap<Phase, SignedDuration>,
     /// Where the pods of each workload are, for whoever keeps it: without it all pods are looked at.
@@ -56,6 +58,15 @@ impl Fleet {
         let gone = self.gone.iter().filter(|(name, _)| !self.nodes.contains_key(*name));
         there.chain(gone.map(|(name, it)| (name.as_str(), it)))
     }
+}
+
+/// A pod that no node has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    pub pod: PodId,
+    pub since: Timestamp,
+    /// The pool that we moved its like from, if we did.
+    pub moved_from: Option<String>,
 }
 
 /// A node, as far as it decides whether it goes.
@@ -371,28 +382,7 @@ impl<'a> Desk<'a> {
         if let Some(why) = &wish.no_image {
             reasons.push(WaitFor::Image(why.clone()));
         }
-        if let Some(protection) = node.protection.as_ref().filter(|it| it.holds(self.now)) {
-            let (node, claim) = (name.to_owned(), node.protected_by_claim.clone());
-            reasons.push(WaitFor::ProtectedNode { node, claim, protection: protection.clone() });
-        }
-        let bare = rule.map_or(BarePods::Wait, |it| it.bare_pods);
-        // A budget is told with the first of its pods; the others would say the same.
-        let mut told = BTreeSet::new();
-        for pod in remaining(&node.pods, self.now).filter(|it| it.ends_at.is_none()) {
-            if let Some(protection) = pod.protection.as_ref().filter(|it| it.holds(self.now))
-                && !node.has_deadline
-            {
-                let protection = protection.clone();
-                reasons.push(WaitFor::ProtectedPod { pod: pod.id.clone(), protection });
-            } else if pod.owner == Owner::Nobody && bare == BarePods::Wait {
-                reasons.push(WaitFor::BarePod { pod: pod.id.clone() });
-            } else if !node.has_deadline
-                && let Answer::Refused(refused) = self.pdbs.answer(pod)
-                && told.insert((&pod.id.namespace, refused.to_string()))
-            {
-                reasons.push(WaitFor::Pdb { pod: pod.id.clone(), refused });
-            }
-        }
+        held(name, node, rule, &self.pdbs, self.now, reasons);
         if let Some(homeless) = pool.and_then(|it| self.fleet.homeless.get(it)) {
             let Homeless { pod, since } = homeless.clone();
             reasons.push(WaitFor::HomelessPod { pod, since });
@@ -450,6 +440,58 @@ impl<'a> Desk<'a> {
         }
         let shortages = self.rooms.shortages(name, &node.member, node.leads_back);
         out.extend(shortages.into_iter().map(|it| WaitFor::Budget(Box::new(it))));
+    }
+}
+
+/// What a person would have to lift on a node and its pods before its replacement may start; asked again
+/// right before its cordon. `None` too if there is no such node.
+pub fn held_by_people(
+    fleet: &Fleet,
+    limits: &Limits,
+    name: &str,
+    now: Timestamp,
+) -> Option<WaitFor> {
+    let node = fleet.nodes.get(name)?;
+    let rule = node.member.class.as_ref().and_then(|it| limits.classes.get(it));
+    let mut reasons = Vec::new();
+    held(name, node, rule, &Pdbs::new(&fleet.pdbs), now, &mut reasons);
+    reasons.into_iter().next()
+}
+
+fn held(
+    name: &str,
+    node: &Node,
+    rule: Option<&ClassRule>,
+    pdbs: &Pdbs<'_>,
+    now: Timestamp,
+    reasons: &mut Vec<WaitFor>,
+) {
+    if let Some(protection) = node.protection.as_ref().filter(|it| it.holds(now)) {
+        let (node, claim) = (name.to_owned(), node.protected_by_claim.clone());
+        reasons.push(WaitFor::ProtectedNode { node, claim, protection: protection.clone() });
+    }
+    let bare = rule.map_or(BarePods::Wait, |it| it.bare_pods);
+    // A budget is told with the first of its pods; the others would say the same.
+    let mut told = BTreeSet::new();
+    let active = |it: &&Arc<Pod>| it.ends_at.is_none() && it.phase != PodPhase::Finished;
+    for pod in node.pods.iter().filter(active) {
+        let protection = pod.protection.as_ref().filter(|it| it.holds(now));
+        if let Some(protection) = protection
+            && !node.has_deadline
+        {
+            // Of those too that nobody evicts: they end with the machine. So it is with Karpenter.
+            let protection = protection.clone();
+            reasons.push(WaitFor::ProtectedPod { pod: pod.id.clone(), protection });
+        } else if stays(pod, now).is_some() {
+            // Nobody asks whether it may leave.
+        } else if pod.owner == Owner::Nobody && bare == BarePods::Wait {
+            reasons.push(WaitFor::BarePod { pod: pod.id.clone() });
+        } else if !node.has_deadline
+            && let Answer::Refused(refused) = pdbs.answer(pod)
+            && told.insert((&pod.id.namespace, refused.to_string()))
+        {
+            reasons.push(WaitFor::Pdb { pod: pod.id.clone(), refused });
+        }
     }
 }
 

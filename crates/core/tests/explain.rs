@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 use fleet::{ago, at, drain, minutes, node, now, pdb, pod};
 use jiff::SignedDuration;
-use nodemolt_core::budget::{Act, Grant, GrantKind, Grants, Limits, measure};
-use nodemolt_core::drain::{AtLimit, DO_NOT_DISRUPT, Drain, Homeless, Owner, Pod, Protection};
+use nodemolt_core::budget::{Act, ClassRule, Grant, GrantKind, Grants, Limits, measure};
+use nodemolt_core::drain::{
+    AtLimit, DO_NOT_DISRUPT, Drain, Homeless, Owner, Pod, Protection, Refused,
+};
 use nodemolt_core::drift::{Direction, Divergence, Drift, Missing};
 use nodemolt_core::explain::{
     ClassTold, Story, SuccessorTold, World, explain, explain_fleet, explain_pod, explain_pool,
@@ -18,7 +20,7 @@ use nodemolt_core::explain::{
 };
 use nodemolt_core::node::{ImageRef, Running};
 use nodemolt_core::place::{Placement, Placements};
-use nodemolt_core::plan::{Fleet, Node, Reach, UnderWay, plan};
+use nodemolt_core::plan::{Fleet, Node, Pending, PoolState, Reach, UnderWay, WaitFor, plan};
 use nodemolt_core::replace::{Because, Cause, Old, Order, Phase, Replacement, Step, Wait};
 
 type Change = Box<dyn Fn(&mut Told)>;
@@ -26,6 +28,7 @@ type Change = Box<dyn Fn(&mut Told)>;
 #[derive(Default)]
 struct Told {
     fleet: Fleet,
+    limits: Limits,
     grants: Grants,
     running: BTreeMap<String, Running>,
     drifts: BTreeMap<String, Drift>,
@@ -93,17 +96,18 @@ impl Told {
     }
 
     fn tell<T>(&self, ask: impl FnOnce(&World<'_>) -> T) -> T {
-        let limits = Limits::default();
+        let limits = &self.limits;
         let spare = || Placement::Spare { on: BTreeSet::new() };
         let of = self.fleet.nodes.keys().map(|it| (it.clone(), spare())).collect();
         let placements = Placements { of, ..Placements::default() };
-        let plan = plan(&self.fleet, &placements, &Reach::default(), &self.grants, &limits, now());
+        let plan = plan(&self.fleet, &placements, &Reach::default(), &self.grants, limits, now());
         let members = self.fleet.nodes.iter().map(|(name, it)| (name.as_str(), &it.member));
-        let rooms = measure(members, &limits, &self.grants, Act::Replace, now());
+        let rooms = measure(members, limits, &self.grants, Act::Replace, now());
         ask(&World {
             fleet: &self.fleet,
             plan: &plan,
             rooms: &rooms,
+            limits,
             running: &self.running,
             drifts: &self.drifts,
             replacements: &self.replacements,
@@ -309,6 +313,55 @@ fn a_pool_and_the_fleet_are_counted() {
 }
 
 #[test]
+fn a_pool_that_has_no_part_in_it_has_nothing_to_do() {
+    let mut told = Told::default().draining("n0", vec![]);
+    let in_sync = Node { wish: None, ..node("db", "b", vec![]) };
+    told = told.with("d1", in_sync);
+    told.fleet.pools.insert("night".to_owned(), PoolState::default());
+    for phase in
+        [Phase::Launching, Phase::Joining, Phase::Settling, Phase::Draining, Phase::Terminating]
+    {
+        told.fleet.pace.insert(phase, minutes(2));
+    }
+    check(
+        &told.tell(|world| explain_pool(world, "db", now())).unwrap(),
+        "
+        pool     db
+        nodes    1   0 drifted   0 unknown
+        next     nothing to do
+        ",
+    );
+    check(
+        &told.tell(|world| explain_pool(world, "night", now())).unwrap(),
+        "
+        pool     night
+        nodes    0   0 drifted   0 unknown
+        next     nothing to do
+        ",
+    );
+    assert_eq!(told.tell(|world| explain_pool(world, "none", now())), None);
+}
+
+#[test]
+fn who_goes_before_a_successor_comes_says_by_whose_word() {
+    let mut told = Told::default().draining("n0", vec![]);
+    let replacement = told.replacements.get_mut("n0").unwrap();
+    *replacement = Replacement { order: Order::DeleteFirst, ..replacement.clone() };
+    let class = told.fleet.nodes["n0"].member.class.clone().unwrap();
+    let order = "it was begun so";
+    let said = told.node("n0");
+    assert!(said.to_string().contains(order) && said.causes.is_empty(), "{said}");
+    told.limits
+        .classes
+        .insert(class, ClassRule { order: Order::DeleteFirst, ..ClassRule::of("full") });
+    let said = told.node("n0");
+    let named: Vec<(&str, &str)> =
+        said.causes.iter().map(|it| (it.named.kind, it.named.name.as_str())).collect();
+    assert_eq!(named, [("ImagePolicy", "full")], "{said}");
+    assert!(said.to_string().contains("ImagePolicy `full` says `replacement: DeleteFirst`"));
+}
+
+#[test]
 fn a_replacement_says_what_it_waits_for() {
     let mut told = Told::default().draining("n0", vec![]);
     assert_eq!(told.node("n0").next, "goes on from draining");
@@ -318,6 +371,55 @@ fn a_replacement_says_what_it_waits_for() {
     assert_eq!(told.node("n0").next, "waits for `web-x7k2p` to become ready");
     told.steps = step(Phase::Terminating, Because::Drained);
     assert_eq!(told.node("n0").next, "terminating: every pod that must leave has left");
+    // What it waits for has a name, and explain leads there.
+    let protection = Protection { annotation: DO_NOT_DISRUPT, until: None };
+    let because = "no room".to_owned();
+    for (wait, expected) in [
+        (Wait::Place { pod: "shop/p".to_owned(), because }, ["NoPlace", "Pod", "shop", "p"]),
+        (
+            Wait::Person(Box::new(WaitFor::ProtectedPod { pod: web("q").id, protection })),
+            ["ProtectedPod", "Pod", "shop", "q"],
+        ),
+        (
+            Wait::Person(Box::new(WaitFor::Pdb {
+                pod: web("q").id,
+                refused: Refused::NoneAllowed { pdb: "web".to_owned() },
+            })),
+            ["PodDisruptionBudget", "PodDisruptionBudget", "shop", "web"],
+        ),
+        (Wait::Cordon { node: "n0".to_owned() }, ["Cordon", "Node", "", "n0"]),
+        (Wait::Uncordon { node: "n0".to_owned() }, ["Uncordon", "Node", "", "n0"]),
+        (Wait::Removal { claim: "web-x".to_owned() }, ["Removal", "NodeClaim", "", "web-x"]),
+    ] {
+        told.steps = step(Phase::Draining, Because::WaitsFor(wait.clone()));
+        let story = told.node("n0");
+        let cause = &story.causes[0];
+        let named = &cause.named;
+        assert_eq!([cause.reason, named.kind, &named.namespace, &named.name], expected);
+        assert_eq!(story.next, format!("waits for {wait}"));
+    }
+}
+
+#[test]
+fn a_pod_without_a_node_says_whether_it_was_moved() {
+    let mut told = Told::default().with("n1", node("web", "a", vec![web("p")]));
+    let pending = |name: &str, moved_from: Option<&str>| Pending {
+        pod: web(name).id,
+        since: ago(minutes(2)),
+        moved_from: moved_from.map(str::to_owned),
+    };
+    told.fleet.pending = vec![pending("q", Some("web")), pending("r", None)];
+    let of = |told: &Told, name: &str| told.tell(|world| explain_pod(world, "shop", name, now()));
+    let moved = of(&told, "q").unwrap().to_string();
+    assert!(moved.contains("it was moved from NodePool `web`"), "{moved}");
+    let other = of(&told, "r").unwrap().to_string();
+    assert!(other.contains("not because of us"), "{other}");
+    assert_eq!(of(&told, "s"), None);
+    // One that has a node and does not run there holds its pool as well.
+    let stuck = Homeless { pod: web("p").id, since: ago(minutes(7)) };
+    told.fleet.homeless.insert("web".to_owned(), stuck);
+    let stuck = of(&told, "p").unwrap().to_string();
+    assert!(stuck.contains("it was moved here and does not run"), "{stuck}");
 }
 
 #[test]

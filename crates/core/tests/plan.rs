@@ -14,13 +14,14 @@ use nodemolt_core::budget::{
     Keep, Limits, Standing, Unavailable, When, Window, Windows, zone,
 };
 use nodemolt_core::drain::{
-    BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Homeless, Owner, Pod, Protection,
+    BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Homeless, Owner, Pod, PodPhase, Protection,
 };
 use nodemolt_core::fit::Quantity;
 use nodemolt_core::fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_core::place::{Placement, Placements};
 use nodemolt_core::plan::{
-    Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, Spread, UnderWay, WaitFor, plan,
+    Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, Spread, UnderWay, WaitFor,
+    held_by_people, plan,
 };
 use nodemolt_core::replace::{Because, Cause, Order, Phase};
 use nodemolt_core::wanted::NoImage;
@@ -310,6 +311,28 @@ fn a_deadline_lifts_what_pods_say_and_not_what_the_node_says() {
     assert_eq!(world.starts(), ["n1"]);
     world.node("n1").protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
     assert!(world.starts().is_empty());
+}
+
+/// Nobody evicts those; but they end with the machine, and so Karpenter counts them, too.
+#[test]
+fn protected_pods_hold_their_node_though_they_would_stay_with_it() {
+    let protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    let held = || Pod { protection: protection.clone(), ..web("p") };
+    for (what, pod, starts) in [
+        ("it tolerates the cordon", Pod { tolerates_cordon: true, ..held() }, false),
+        ("of a DaemonSet", Pod { owner: Owner::DaemonSet, ..held() }, false),
+        ("a mirror pod", Pod { owner: Owner::Mirror, ..held() }, false),
+        ("it has finished", Pod { phase: PodPhase::Finished, ..held() }, true),
+        ("it goes", Pod { ends_at: Some(now() + minutes(1)), ..held() }, true),
+        ("nothing said", Pod { tolerates_cordon: true, ..web("p") }, true),
+    ] {
+        let mut world = one(vec![pod]);
+        assert_eq!(!world.starts().is_empty(), starts, "{what}");
+        let held = held_by_people(&world.fleet, &world.limits, "n1", now());
+        assert_eq!(held.is_none(), starts, "{what}: right before the cordon it is asked again");
+        world.node("n1").has_deadline = true;
+        assert_eq!(world.starts(), ["n1"], "{what}, with a deadline");
+    }
 }
 
 #[test]

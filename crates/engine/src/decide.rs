@@ -117,7 +117,7 @@ pub(crate) struct Decision {
     pub(crate) starts: Vec<starting::Begun>,
     /// Nodes for pods that we moved and that found no place.
     pub(crate) rooms: Vec<(Intent, Errand)>,
-    /// Successors that came after their replacement had ended.
+    /// Successors that came after their replacement had ended, and cordons that it left.
     pub(crate) abandoned: Vec<(Intent, Errand)>,
     /// The life of claims.
     pub(crate) claims: Vec<ClaimAct>,
@@ -158,6 +158,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     fleet.pdbs = sight.view.pdbs.values().cloned().collect();
     let moved = homes::moved(sight);
     fleet.homeless = homeless(&moved, now);
+    fleet.pending = homes::pending(sight, &moved);
     fleet.pace.clone_from(memory.pace.phases());
 
     // The next step of those that are going; then who starts beside them. Placements of all who leave are
@@ -190,7 +191,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
         remember,
         going,
         starts,
-        abandoned: going::abandoned(sight),
+        abandoned: [going::abandoned(sight), going::stray_cordons(sight)].concat(),
         rooms,
         claims: lives.acts,
         forget: starting::to_forget(sight),

@@ -308,9 +308,17 @@ fn may(act: &Act, records: &Records) -> Result<(), String> {
             granted(records, replacement)?;
             in_phase(find(replacement)?, &[Phase::Terminating])
         }
-        Errand::Uncordon { replacement, .. } => in_phase(find(replacement)?, &[Phase::Retreating]),
+        Errand::Uncordon { replacement, .. } => match given_up(records, replacement)? {
+            // Ended or deleted: then nobody counts on the cordon.
+            None => Ok(()),
+            Some(it) if it.replacement.phase.ended() => Ok(()),
+            Some(it) => in_phase(
+                it,
+                &[Phase::Launching, Phase::Joining, Phase::Settling, Phase::Retreating],
+            ),
+        },
         Errand::DeleteSuccessor { replacement, claim, .. } => {
-            let record = find(replacement)?;
+            let Some(record) = given_up(records, replacement)? else { return Ok(()) };
             let phase = record.replacement.phase;
             let listed = record.replacement.successors.iter().any(|it| it.claim == *claim);
             let given_up = matches!(
@@ -323,6 +331,14 @@ fn may(act: &Act, records: &Records) -> Result<(), String> {
                 Err(format!("Replacement {replacement} is {} and counts on it", phase.as_str()))
             }
         }
+    }
+}
+
+/// The record, if there is one. One that cannot be read holds what it held.
+fn given_up<'r>(records: &'r Records, name: &str) -> Result<Option<&'r Recorded>, String> {
+    match records.unreadable.get(name) {
+        Some(why) => Err(format!("Replacement {name} cannot be read: {why}")),
+        None => Ok(records.replacements.get(name)),
     }
 }
 

@@ -25,9 +25,10 @@ use crate::act::{Act, Done, Errand, Question};
 use crate::claims;
 use crate::decide::classes::{Resolved, TypesByFamily, Words};
 use crate::decide::fleet::Readings;
+use crate::decide::going::Draft;
 use crate::decide::placing::Verdicts;
 use crate::decide::pools::Shelf;
-use crate::port::{EvictAnswer, Leadership, Machine, Network, NewClaim, Offered, Status};
+use crate::port::{EvictAnswer, Leadership, Machine, Network, Offered, Status};
 
 /// How long a pod that was asked to go is left in peace, before its eviction is asked for again: the
 /// answer may be on its way to our eyes, and the API server counts an accepted eviction for two minutes.
@@ -62,7 +63,7 @@ pub struct Memory {
     /// By the claim's UID: since when a node has drifted.
     pub(crate) drifted_since: BTreeMap<String, Timestamp>,
     /// Successors that were decided and perhaps not made yet, by name.
-    pub(crate) drafts: BTreeMap<String, NewClaim>,
+    pub(crate) drafts: BTreeMap<String, Draft>,
     /// Claims that we have made and may not see yet, by name: UID, and when.
     pub(crate) made: BTreeMap<String, (String, Timestamp)>,
     /// Pods that were asked to go, by UID: not again before this, and how often in a row.

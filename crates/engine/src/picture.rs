@@ -95,6 +95,7 @@ impl Picture {
             fleet: &self.fleet,
             plan: &self.plan,
             rooms: &self.rooms,
+            limits: &self.limits,
             running: &self.running,
             drifts: &self.drifts,
             replacements: &self.replacements,

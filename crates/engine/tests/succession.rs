@@ -53,9 +53,12 @@ fn change_pool(world: &World, change: impl FnOnce(&mut Pool)) {
 }
 
 fn made(turn: &Turn) -> Vec<NewClaim> {
-    let made = turn.acts.iter().filter_map(|it| match &it.errand {
-        Errand::MakeClaim { claim, .. } => Some(NewClaim::clone(claim)),
-        _ => None,
+    let made = turn.acts.iter().filter_map(|it| {
+        if let Errand::MakeClaim { claim, .. } = &it.errand {
+            Some(NewClaim::clone(claim))
+        } else {
+            None
+        }
     });
     made.collect()
 }

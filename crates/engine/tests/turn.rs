@@ -273,6 +273,7 @@ fn no_more_is_granted_than_the_ledger_holds() {
             node: "elsewhere".to_owned(),
             pool: None,
             cpu_millis: Some(0),
+            taken_from: std::collections::BTreeSet::new(),
             kind: nodemolt_core::budget::GrantKind::Deleted,
             epoch: records.ledger.epoch,
             since: world.now,
@@ -355,21 +356,25 @@ fn a_lookup_that_fails_drifts_nobody() {
     assert!(!after.picture.drifts.values().any(Drift::drifted));
 }
 
-/// Who is pending, how much it asks for, whose pods were moved, after how long; and whether room is made.
+/// Who is pending, how much it asks for, whose pods were moved, how long before it came, after how long; and
+/// whether room is made.
 #[test]
 fn room_is_made_for_pods_that_we_moved_and_for_no_others() {
+    let long = 7 * 3600;
     let cases = [
-        ("it fits nowhere", 3800, "uid-web", 61, true),
-        ("the scheduler has its chance first", 3800, "uid-web", 30, false),
-        ("it has room where it could go", 500, "uid-web", 61, false),
-        ("others were moved", 3800, "uid-other", 61, false),
-        ("no machine is as large", 100_000, "uid-web", 61, false),
-        ("that is long ago", 3800, "uid-web", 7 * 3600, false),
+        ("it fits nowhere", 3800, "uid-web", 0, 61, true),
+        ("the scheduler has its chance first", 3800, "uid-web", 0, 30, false),
+        ("it has room where it could go", 500, "uid-web", 0, 61, false),
+        ("others were moved", 3800, "uid-other", 0, 61, false),
+        ("no machine is as large", 100_000, "uid-web", 0, 61, false),
+        ("it is pending for long", 3800, "uid-web", 0, long, true),
+        ("it came long after", 3800, "uid-web", long, 61, false),
     ];
-    for (what, cpu_millis, owner, after_seconds, made) in cases {
+    for (what, cpu_millis, owner, comes_after, after_seconds, made) in cases {
         let mut world = World::new(2, 3, &[NEW_IMAGE]);
         world.settle();
         world.has_moved(owner, world.now);
+        world.pass(comes_after);
         world.add_pending("web-later", cpu_millis);
         world.pass(after_seconds);
         world.turn();

@@ -61,7 +61,7 @@ pub enum FileError {
     )]
     Broken { file: String, why: String },
     #[error(
-        "{file} is a world file of version {found}, and this program reads version {VERSION}; use a newer program, or load the scenario anew"
+        "{file} is a world file of version {found}, and this program reads version {VERSION}; use the program that wrote it, or load the scenario anew"
     )]
     Version { file: String, found: u32 },
 }

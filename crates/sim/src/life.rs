@@ -68,6 +68,10 @@ pub struct Report {
     pub violations: Vec<Violation>,
     pub steps: u64,
     pub hash: u64,
+    /// Every node ended on the image that it should run.
+    pub matched: bool,
+    /// How often nothing could be said about a pod's place.
+    pub undecided: u64,
     /// How long it took to settle, if it did.
     pub settled_after: Option<SignedDuration>,
     /// The last lines before the first violation.
@@ -182,6 +186,8 @@ impl Life {
             writes: struck.writes.into_keys().collect(),
             acts,
             completed: laws.as_ref().map_or(0, |it| it.completed()),
+            matched: laws.as_ref().is_some_and(|it| it.matched()),
+            undecided: laws.as_ref().map_or(0, |it| it.undecided()),
             premises: laws.map(|it| it.premises()).unwrap_or_default(),
             violations,
             steps,
@@ -223,6 +229,9 @@ pub struct Tally {
     /// Lives that completed a replacement.
     pub completed: usize,
     pub replacements: u64,
+    /// Lives in which every node ended on the image that it should run.
+    pub matched: usize,
+    pub undecided: u64,
     pub steps: u64,
     pub acts: usize,
     /// In how many lives somebody crashed or stood still at each kind of write, and where.
@@ -239,6 +248,8 @@ impl Tally {
         self.faults.push(report.faults);
         self.completed += usize::from(report.completed > 0);
         self.replacements += report.completed;
+        self.matched += usize::from(report.matched);
+        self.undecided += report.undecided;
         self.steps += report.steps;
         self.acts += report.acts;
         for it in &report.writes {
@@ -279,6 +290,13 @@ impl std::fmt::Display for Tally {
         writeln!(out, "acts of people and publishers: {}", self.acts)?;
         writeln!(out, "lives that completed a replacement: {} ({share} %)", self.completed)?;
         writeln!(out, "replacements completed: {}", self.replacements)?;
+        let share = (self.matched * 100).checked_div(self.lives).unwrap_or(0);
+        writeln!(
+            out,
+            "lives in which every node ended on the expected image: {} ({share} %)",
+            self.matched
+        )?;
+        writeln!(out, "pods whose place the laws could not judge: {}", self.undecided)?;
         writeln!(out, "lives in which one of us crashed or stood still at a write:")?;
         let sides = Side::ALL.map(Side::as_str);
         writeln!(out, "  {:<12} {:>12} {:>12} {:>12}", "", sides[0], sides[1], sides[2])?;

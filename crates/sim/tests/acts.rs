@@ -102,6 +102,10 @@ fn what_cannot_be_done_says_why() {
         ("move /nowhere nothing", "nothing"),
         (&format!("publish {OLD}"), "already"),
         ("apply \"kind: Pod\"", "apiVersion"),
+        ("fault no-capacity m7g.lrage", "m7g.large"),
+        ("fault no-capacity m7g.large in mars", "eu-central-1a"),
+        ("fault crash leader", "nobody leads"),
+        ("fault freeze leader for 1m", "nobody leads"),
         ("apply \"apiVersion: v1\\nkind: Unicorn\\nmetadata: {name: x}\"", "Unicorn"),
     ] {
         let act: Act = line.parse().unwrap();

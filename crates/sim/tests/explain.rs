@@ -14,6 +14,8 @@ mod draft;
 mod wrong;
 #[path = "explain/oracle.rs"]
 mod oracle;
+#[path = "explain/rooms.rs"]
+mod rooms;
 
 use std::collections::BTreeMap;
 

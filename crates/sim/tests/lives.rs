@@ -25,6 +25,9 @@ const NODES_MEDIAN_MIN: usize = 8;
 const FAULTS_MEDIAN_MIN: usize = 3;
 const COMPLETED_PERCENT_MIN: usize = 90;
 
+/// In the others some node waits for people: a budget that never allows, a pod that nobody would start again.
+const MATCHED_PERCENT_MIN: usize = 35;
+
 /// In so many lives each law must have had something to say.
 const PREMISES_MIN: usize = 50;
 
@@ -129,6 +132,8 @@ fn assert_rich(tally: &Tally) {
     assert!(tally.median_faults() >= FAULTS_MEDIAN_MIN, "{} faults", tally.median_faults());
     let completed = tally.completed * 100;
     assert!(completed >= tally.lives * COMPLETED_PERCENT_MIN, "{} replaced", tally.completed);
+    let matched = tally.matched * 100;
+    assert!(matched >= tally.lives * MATCHED_PERCENT_MIN, "{} end as expected", tally.matched);
     for law in Law::CHECKED.into_iter().filter(|it| *it != Law::Determinism) {
         let lives = tally.premises.get(&law).copied().unwrap_or(0);
         assert!(lives >= PREMISES_MIN, "{law}: its premise was true in {lives} lives only");

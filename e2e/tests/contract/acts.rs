@@ -1,15 +1,16 @@
 //! What is done, in words that mean the same on every server?
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_cluster::Adapter;
 use nodemolt_cluster::resources::{
-    CLAIM, DISRUPTION_BUDGET, IMAGE, KARPENTER_CLASS, NAMESPACE as NAMESPACES, NODE, OWN_CLASS,
-    PDB, POD, POLICY, POOL, REPLACEMENT,
+    CLAIM, CSI_NODE, DAEMON_SET, DISRUPTION_BUDGET, IMAGE, KARPENTER_CLASS,
+    NAMESPACE as NAMESPACES, NODE, OWN_CLASS, PDB, POD, POLICY, POOL, QUARANTINE, REPLACEMENT,
+    STORAGE_CLASS, VOLUME, VOLUME_CLAIM,
 };
 use nodemolt_cluster::transport::{
     Answer, Heard, Refusal, Request, Resource, Subresource, Transport, Verb,
@@ -98,8 +99,91 @@ pub(crate) enum Act {
     TellSubject(Of, bool, u8),
     /// That it cannot be read.
     Complain(Of, bool),
+    /// What others write and we only read: made, changed, and deleted.
+    MakeOther(Other),
+    TouchOther(Other),
+    EndOther(Other),
     /// What eyes show of everything.
     View,
+}
+
+/// What is read, and never written by us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Other {
+    Quarantine,
+    Namespace,
+    DaemonSet,
+    Volume,
+    VolumeClaim,
+    StorageClass,
+    CsiNode,
+}
+
+impl Other {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Quarantine,
+        Self::Namespace,
+        Self::DaemonSet,
+        Self::Volume,
+        Self::VolumeClaim,
+        Self::StorageClass,
+        Self::CsiNode,
+    ];
+
+    fn resource(self) -> Resource {
+        match self {
+            Self::Quarantine => QUARANTINE,
+            Self::Namespace => NAMESPACES,
+            Self::DaemonSet => DAEMON_SET,
+            Self::Volume => VOLUME,
+            Self::VolumeClaim => VOLUME_CLAIM,
+            Self::StorageClass => STORAGE_CLASS,
+            Self::CsiNode => CSI_NODE,
+        }
+    }
+
+    /// Valid on a server that checks everything.
+    fn body(self, name: &str) -> Value {
+        let Resource { group, version, kind, .. } = self.resource();
+        let api_version =
+            if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+        let mut body = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
+        match self {
+            Self::Quarantine => {
+                body["spec"] = json!({"id": "ami-0123456789abcdef0", "reason": "a test"});
+            }
+            Self::Namespace => body["metadata"]["labels"] = json!({"team": "web"}),
+            Self::DaemonSet => {
+                let labels = json!({"app": name});
+                body["spec"] = json!({"selector": {"matchLabels": labels}, "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"containers": [{"name": "a", "image": "a",
+                        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]},
+                }});
+            }
+            Self::Volume => {
+                let on = json!([{"key": "topology.kubernetes.io/zone", "operator": "In",
+                    "values": ["eu-central-1a"]}]);
+                body["spec"] = json!({"capacity": {"storage": "1Gi"},
+                    "accessModes": ["ReadWriteOnce"], "storageClassName": "gp3",
+                    "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": name},
+                    "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": on}]}}});
+            }
+            Self::VolumeClaim => {
+                body["spec"] = json!({"accessModes": ["ReadWriteOnce"], "storageClassName": "gp3",
+                    "resources": {"requests": {"storage": "1Gi"}}});
+            }
+            Self::StorageClass => {
+                body["provisioner"] = "ebs.csi.aws.com".into();
+                body["volumeBindingMode"] = "WaitForFirstConsumer".into();
+            }
+            Self::CsiNode => {
+                body["spec"] = json!({"drivers": [{"name": "ebs.csi.aws.com", "nodeID": "i-0123",
+                    "topologyKeys": [], "allocatable": {"count": 25}}]});
+            }
+        }
+        body
+    }
 }
 
 /// What people read a status on, beside pools.
@@ -176,7 +260,10 @@ impl Act {
             | Self::TouchPdb(_)
             | Self::DropPdb(_)
             | Self::MakeSubject(_)
-            | Self::TouchSubject(_) => return None,
+            | Self::TouchSubject(_)
+            | Self::MakeOther(_)
+            | Self::TouchOther(_)
+            | Self::EndOther(_) => return None,
         })
     }
 
@@ -492,7 +579,40 @@ impl<'a, T: Transport> Side<'a, T> {
                 let status = Status::Unreadable { subject, uid, generation, conditions };
                 say(&self.adapter.write_status(&status).await)
             }
+            Act::MakeOther(other) => {
+                let name = self.name('o', 0);
+                self.make(other.resource(), &name, other.body(&name)).await
+            }
+            Act::TouchOther(other) => {
+                let change = json!({"metadata": {"labels": {"touched": "yes"}}});
+                self.change(other.resource(), &self.name('o', 0), change).await
+            }
+            Act::EndOther(other) => {
+                let resource = other.resource();
+                let namespace = resource.namespaced.then_some(NAMESPACE);
+                let name = self.name('o', 0);
+                self.told(of(Verb::Delete, resource, namespace, Some(&name), None)).await
+            }
             Act::View => self.view().await,
+        }
+    }
+
+    /// What eyes show that missed all but the beginning, and then were told a whole list.
+    pub(crate) async fn after_a_loss(&self, beginning: &[(Resource, Value)]) -> String {
+        let eyes = Adapter::new(self.transport);
+        for (resource, object) in beginning {
+            eyes.hear(*resource, &Heard::Applied(object.clone()), Timestamp::now());
+        }
+        self.list_into(&eyes).await;
+        same::shown(&eyes.view(), &self.prefix).join("\n")
+    }
+
+    async fn list_into(&self, eyes: &Adapter<&T>) {
+        for resource in COMPARED {
+            let listed = self.transport.send(&of(Verb::List, resource, None, None, None)).await;
+            let (objects, _) = listed.and_then(Answer::whole_list).unwrap();
+            let objects = objects.into_iter().map(Rc::unwrap_or_clone).collect();
+            eyes.hear(resource, &Heard::Listed(objects), Timestamp::now());
         }
     }
 
@@ -507,12 +627,7 @@ impl<'a, T: Transport> Side<'a, T> {
     /// What the port shows to whoever was told everything, by whole lists.
     async fn view(&self) -> String {
         let eyes = Adapter::new(self.transport);
-        for resource in COMPARED {
-            let listed = self.transport.send(&of(Verb::List, resource, None, None, None)).await;
-            let (objects, _) = listed.and_then(Answer::whole_list).unwrap();
-            let objects = objects.into_iter().map(Rc::unwrap_or_clone).collect();
-            eyes.hear(resource, &Heard::Listed(objects), Timestamp::now());
-        }
+        self.list_into(&eyes).await;
         let view = eyes.view();
         same::shown(&view, &self.prefix).join("; ")
     }
@@ -550,6 +665,7 @@ impl<'a, T: Transport> Side<'a, T> {
                     node: holder.clone(),
                     pool: Some("w".to_owned()),
                     cpu_millis: (how > 0).then_some(1930),
+                    taken_from: (how > 1).then(|| "slow".to_owned()).into_iter().collect(),
                     kind: GrantKind::Replacement,
                     epoch,
                     since: at,
@@ -760,8 +876,10 @@ fn room(unavailable: u8) -> Room {
     let members = (0..4).map(|it| {
         let gone = Standing::Unavailable(Unavailable::NotReady);
         let standing = if it < unavailable { gone } else { Standing::Available };
-        let labels = BTreeMap::new();
-        (format!("node-{it}"), Member { pool: None, class: None, labels, cpu_millis: 0, standing })
+        let (labels, taken_from) = (BTreeMap::new(), BTreeSet::new());
+        let member =
+            Member { pool: None, class: None, labels, cpu_millis: 0, standing, taken_from };
+        (format!("node-{it}"), member)
     });
     let members: BTreeMap<String, Member> = members.collect();
     let limits = Limits { disruption_budgets: vec![budget], ..Limits::default() };
@@ -929,6 +1047,7 @@ fn recorded(name: &str, revision: Option<Revision>, how: u8) -> Recorded {
         drain: (how > 3).then(|| DrainRecord {
             cordoned_at: Some(at),
             last_left_at: None,
+            evicting: (how > 4).then_some((u64::from(how), at)),
             pods: 3,
             pods_left: 1,
             forced: vec![(pod("uid-7"), "its time is over".to_owned())],

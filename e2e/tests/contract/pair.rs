@@ -10,7 +10,7 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use nodemolt_cluster::Adapter;
 use nodemolt_cluster::live::Live;
-use nodemolt_cluster::resources::WATCHED;
+use nodemolt_cluster::resources::{LEDGER, WATCHED};
 use nodemolt_cluster::transport::{Answer, Heard, Refusal, Request, Resource, Transport};
 use nodemolt_rig::{Parts, Rig};
 use nodemolt_sim::api_server::{ApiServer, What};
@@ -116,7 +116,7 @@ impl Pair {
             all.iter().all(|it| view.fresh.contains_key(it))
         })
         .await;
-        assert_eq!(WATCHED.len(), 19, "a kind that is new is worth a look here");
+        assert_eq!(WATCHED.len(), COMPARED.len(), "a kind that is new has to be compared, too");
     }
 
     async fn until(&self, what: &str, holds: impl Fn() -> bool) {
@@ -137,6 +137,19 @@ impl Pair {
 
     /// Does the same on both, and says what both answered, or where they differ.
     pub(crate) async fn run(&self, prefix: &str, acts: &[Act]) -> Result<Vec<String>, String> {
+        self.done(prefix, acts, false).await
+    }
+
+    /// And loses the watches afterwards.
+    pub(crate) async fn run_and_lose(
+        &self,
+        prefix: &str,
+        acts: &[Act],
+    ) -> Result<Vec<String>, String> {
+        self.done(prefix, acts, true).await
+    }
+
+    async fn done(&self, prefix: &str, acts: &[Act], lose: bool) -> Result<Vec<String>, String> {
         let (real, simulated) = (self.side_real(prefix), self.side_simulated(prefix));
         let since = self.simulated.server.borrow().revision();
         let mut answers = Vec::new();
@@ -151,11 +164,59 @@ impl Pair {
             }
             answers.push(left);
         }
-        let compared = self.compare(prefix, since).await;
+        let mut compared = self.compare(prefix, since).await;
+        if lose && compared.is_ok() {
+            compared = self.lose(prefix, &real, &simulated).await;
+        }
         real.clean().await;
         simulated.clean().await;
         compared.map_err(|how| format!("{prefix}, after {acts:?}: {how}"))?;
         Ok(answers)
+    }
+
+    /// Whoever heard the first word on each object only, and then a list, sees what all others see.
+    async fn lose(
+        &self,
+        prefix: &str,
+        real: &Side<'_, Live>,
+        simulated: &Side<'_, Simulated>,
+    ) -> Result<(), String> {
+        let beginning: Vec<(Resource, Value)> = {
+            let told = self.told.borrow();
+            let ours = told.iter().filter(|((_, name), _)| name.contains(prefix));
+            ours.filter_map(|((resource, _), all)| Some((*resource, all.first()?.1.clone())))
+                .collect()
+        };
+        let all = same::shown(&self.heard.seen(), prefix).join("\n");
+        let left = real.after_a_loss(&beginning).await;
+        let right = simulated.after_a_loss(&beginning).await;
+        let wrong =
+            same::differs("seen after a loss of the real one, at first what all see", &all, &left)
+                .or_else(|| same::differs("seen after a loss", &left, &right));
+        wrong.map_or(Ok(()), Err)
+    }
+
+    /// The ledger is one for all sequences: everything that was ever told of it, in order.
+    pub(crate) async fn compare_ledger(&self) -> Result<(), String> {
+        let key = (LEDGER, nodemolt_api::disruptionledger::NAME.to_owned());
+        let expected: Vec<Value> = {
+            let server = self.simulated.server.borrow();
+            let changes = server.changes(LEDGER, 0).map_err(|_| "too many changes".to_owned())?;
+            let shown =
+                |what: What, it: &Value| json!([format!("{what:?}"), same::object(LEDGER, it)]);
+            changes.map(|it| shown(it.what, &it.object)).collect()
+        };
+        let heard = || self.told.borrow().get(&key).map_or(0, Vec::len);
+        let since = std::time::Instant::now();
+        while heard() < expected.len() && since.elapsed() < CAUGHT_UP_WITHIN {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let told = self.told.borrow();
+        let real = told.get(&key).into_iter().flatten();
+        let real: Vec<Value> =
+            real.map(|(what, it)| json!([format!("{what:?}"), same::object(LEDGER, it)])).collect();
+        assert!(!real.is_empty(), "nobody wrote the ledger");
+        same::differs("told of the ledger", &pretty(&real), &pretty(&expected)).map_or(Ok(()), Err)
     }
 
     /// What is stored, what was told, and what eyes made of it.

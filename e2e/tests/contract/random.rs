@@ -3,7 +3,7 @@
 use futures_util::{StreamExt as _, stream};
 use tokio::task::LocalSet;
 
-use crate::acts::{Act, Of, Which};
+use crate::acts::{Act, Of, Other, Which};
 use crate::pair::Pair;
 
 const SEQUENCES: u32 = 500;
@@ -38,6 +38,9 @@ async fn five_hundred_random_sequences_are_the_same_on_both() {
                     Err(how) => wrong.push(format!("NODEMOLT_CONTRACT_SEED={seed}: {how}")),
                 }
             }
+            if let Err(how) = pair.compare_ledger().await {
+                wrong.push(how);
+            }
             println!("contract: {equal} random sequences, {acts_run} acts, equal on both");
             wrong.sort_by_key(String::len);
             let count = wrong.len();
@@ -70,6 +73,10 @@ impl Dice {
         Of::ALL[usize::from(self.small(4))]
     }
 
+    fn other(&mut self) -> Other {
+        Other::ALL[usize::from(self.small(7))]
+    }
+
     fn which(&mut self) -> Which {
         match self.below(6) {
             0 => Which::AsMade,
@@ -89,7 +96,7 @@ fn sequence(seed: u32) -> Vec<Act> {
     let length = ACTS_MIN + dice.below(10);
     while (acts.len() as u64) < length {
         let (number, which) = (dice.small(2), dice.which());
-        acts.push(match dice.below(37) {
+        acts.push(match dice.below(39) {
             0 | 1 => Act::MakeClaim(number),
             2 => Act::Attempt(number, which, 1 + dice.small(3)),
             3 | 4 => Act::TellClaim(number, which, dice.small(3)),
@@ -134,6 +141,13 @@ fn sequence(seed: u32) -> Vec<Act> {
                 _ => Act::TellSubject(dice.of(), dice.below(4) > 0, dice.small(4)),
             },
             35 => Act::TellSubject(dice.of(), dice.below(4) > 0, dice.small(4)),
+            36 => Act::MakeOther(dice.other()),
+            37 => match dice.other() {
+                // In use or not, these go when a controller lets them: the rig runs none.
+                other @ (Other::Volume | Other::VolumeClaim) => Act::TouchOther(other),
+                other if dice.below(2) == 0 => Act::TouchOther(other),
+                other => Act::EndOther(other),
+            },
             _ => Act::TellPool(dice.below(4) > 0, dice.small(4)),
         });
     }

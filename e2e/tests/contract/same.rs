@@ -1,15 +1,16 @@
 //! What of an answer, of an object and of a view must be the same on two servers?
 
 use nodemolt_cluster::resources::{
-    CLAIM, DISRUPTION_BUDGET, IMAGE, KARPENTER_CLASS, NODE, OWN_CLASS, PDB, POD, POLICY, POOL,
-    REPLACEMENT,
+    CLAIM, CSI_NODE, DAEMON_SET, DISRUPTION_BUDGET, IMAGE, KARPENTER_CLASS, LEDGER, NAMESPACE,
+    NODE, OWN_CLASS, PDB, POD, POLICY, POOL, QUARANTINE, REPLACEMENT, STORAGE_CLASS, VOLUME,
+    VOLUME_CLAIM,
 };
 use nodemolt_cluster::transport::Resource;
 use nodemolt_core::seen::View;
 use serde_json::{Map, Value, json};
 
-/// The kinds whose objects are compared.
-pub(crate) const COMPARED: [Resource; 11] = [
+/// The kinds whose objects are compared: all that are watched.
+pub(crate) const COMPARED: [Resource; 19] = [
     CLAIM,
     NODE,
     POD,
@@ -21,6 +22,14 @@ pub(crate) const COMPARED: [Resource; 11] = [
     KARPENTER_CLASS,
     DISRUPTION_BUDGET,
     POLICY,
+    QUARANTINE,
+    LEDGER,
+    NAMESPACE,
+    DAEMON_SET,
+    VOLUME,
+    VOLUME_CLAIM,
+    STORAGE_CLASS,
+    CSI_NODE,
 ];
 
 /// Words without UIDs, times and revisions.
@@ -92,6 +101,26 @@ pub(crate) fn object(resource: Resource, object: &Value) -> Value {
                 .map(|it| (it.remove("observedGeneration"), it.remove("lastProbeTime")));
         }
     }
+    // Of these we only read, and all of it is compared where the eyes have read it. Finalizers and labels
+    // of their own are given to them by controllers and plugins that the simulator does without.
+    if [NAMESPACE, DAEMON_SET, VOLUME, VOLUME_CLAIM, STORAGE_CLASS, CSI_NODE].contains(&resource) {
+        let mut meta = pick(&object["metadata"], &["name", "namespace", "uid", "annotations"]);
+        meta["labels"] = object["metadata"]["labels"].clone();
+        if let Some(labels) = meta["labels"].as_object_mut() {
+            labels.remove("kubernetes.io/metadata.name");
+        }
+        meta["going"] = (!object["metadata"]["deletionTimestamp"].is_null()).into();
+        // Of a template of pods the server counts the generations, and notes that it was deprecated once.
+        if let Some(all) = meta["annotations"].as_object_mut() {
+            all.retain(|key, _| !key.starts_with("deprecated."));
+        }
+        for empty in ["labels", "annotations"] {
+            if meta[empty].as_object().is_none_or(Map::is_empty) {
+                meta.as_object_mut().map(|it| it.remove(empty));
+            }
+        }
+        object = json!({"metadata": meta});
+    }
     let text = words(&object.to_string());
     serde_json::from_str(&text).unwrap()
 }
@@ -116,6 +145,12 @@ pub(crate) fn shown(view: &View, prefix: &str) -> Vec<String> {
     all.extend(view.budgets.values().filter(|it| ours(&it.name)).map(|it| format!("{it:?}")));
     let policies = view.policies.iter().filter(|(name, _)| ours(name));
     all.extend(policies.map(|it| format!("{it:?}")));
+    let quarantines = view.quarantines.iter().filter(|(name, _)| ours(name));
+    all.extend(quarantines.map(|it| format!("{it:?}")));
+    let daemons = view.daemons.iter().filter(|((_, name), _)| ours(name));
+    all.extend(daemons.map(|it| format!("{it:?}")));
+    let namespaces = view.namespaces.iter().filter(|(name, _)| ours(name));
+    all.extend(namespaces.map(|it| format!("{it:?}")));
     let subjects = view.subjects.iter().filter(|(it, _)| ours(&it.object().name));
     all.extend(subjects.map(|it| format!("{it:?}")));
     all.extend(view.unreadable.iter().filter(|(it, _)| ours(&it.name)).map(|it| format!("{it:?}")));

@@ -140,8 +140,17 @@ fn row<'p>(picture: &'p Picture, name: &str) -> Option<Row<'p>> {
     })
 }
 
-pub(crate) fn pools<'p>(rows: &[Row<'p>]) -> Vec<Pool<'p>> {
+/// Those of the nodes, and those that are written, with their classes: one without nodes is there, too.
+pub(crate) fn pools<'p>(
+    rows: &[Row<'p>],
+    written: &'p BTreeMap<String, Option<String>>,
+) -> Vec<Pool<'p>> {
     let mut pools: BTreeMap<Option<&str>, Pool<'p>> = BTreeMap::new();
+    for (name, class) in written {
+        let pool = pools.entry(Some(name)).or_default();
+        pool.name = Some(name);
+        pool.class = class.as_deref();
+    }
     for row in rows {
         let pool = pools.entry(row.pool).or_default();
         pool.name = row.pool;

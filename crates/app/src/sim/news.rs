@@ -127,13 +127,15 @@ impl News {
                 | Actor::Publisher
                 | Actor::Fate => None,
             },
-            Fact::Refused { .. } => None,
+            Fact::HeldUp { .. } | Fact::Refused { .. } => None,
             Fact::Act { what } => {
                 Some(format!("a person: {}", what.lines().next().unwrap_or_default()))
             }
-            Fact::Machine(_) | Fact::TerminateAsked { .. } | Fact::Image(_) | Fact::Turned(_) => {
-                None
-            }
+            Fact::Machine(_)
+            | Fact::TerminateAsked { .. }
+            | Fact::Answered { .. }
+            | Fact::Image(_)
+            | Fact::Turned(_) => None,
         }
     }
 

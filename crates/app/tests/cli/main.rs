@@ -1,7 +1,7 @@
 //! What does a user see?
 //!
-//! Each folder under `tests/goldens` is a case: `cmd` is what is typed after `nodemolt`, run in that
-//! folder; `expected.txt` is exit code, stdout and stderr. `SNAPSHOTS=overwrite cargo test` writes them
+//! Each folder under `tests/goldens` is a case: `cmd` is what is typed after `nodemolt`, run in a copy of
+//! that folder and of the files beside it; `expected.txt` is exit code, stdout and stderr. `SNAPSHOTS=overwrite cargo test` writes them
 //! anew; then read the difference.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
@@ -10,6 +10,7 @@ mod crds;
 mod images;
 mod scenarios;
 mod seed_examples;
+mod simulated;
 mod types;
 
 use std::fmt::Write as _;
@@ -39,6 +40,11 @@ fn manifests_are_validated_as_expected() {
 #[test]
 fn pods_are_packed_as_expected() {
     check("pack");
+}
+
+#[test]
+fn simulated_worlds_answer_as_expected() {
+    check("sim");
 }
 
 /// A `console` block of the README is a command and what it prints. They are run here, so that what a
@@ -109,6 +115,12 @@ fn run(case: &Path) -> String {
         .join(case.file_name().unwrap());
     let _ = std::fs::remove_dir_all(&scratch);
     copy(case, &scratch);
+    for beside in std::fs::read_dir(case.parent().unwrap()).unwrap() {
+        let beside = beside.unwrap().path();
+        if beside.is_file() {
+            std::fs::copy(&beside, scratch.join(beside.file_name().unwrap())).unwrap();
+        }
+    }
     let mut shown = String::new();
     for line in std::fs::read_to_string(case.join("cmd")).unwrap().lines() {
         if line.is_empty() || line.starts_with('#') {
@@ -121,6 +133,7 @@ fn run(case: &Path) -> String {
         let output = Command::new(env!("CARGO_BIN_EXE_nodemolt"))
             .args(words(typed))
             .current_dir(&scratch)
+            .env("XDG_STATE_HOME", &scratch)
             .env_remove("NO_COLOR")
             .env_remove("CLICOLOR_FORCE")
             .output()
@@ -137,7 +150,8 @@ fn run(case: &Path) -> String {
         }
         let _ = writeln!(shown, "── exit {}\n", output.status.code().unwrap_or(-1));
     }
-    shown
+    // Where that is, is of this machine.
+    shown.replace(&scratch.display().to_string(), "~")
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -3,11 +3,38 @@
 //! Each `console` block is typed, in order, in a world of the page's own; what is printed must be what
 //! stands there. A `yaml NAME` block is a file of that name. `SNAPSHOTS=overwrite` writes it anew. In the
 //! end the world is lived once more with all laws checked.
+//!
+//! What a page shows is what the product prints, so it cannot say whether the product is right: what
+//! `explain` has to name on each of them stands in [`causes`], written by hand.
+
+mod causes;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::words;
+use causes::Asked;
+
+/// All that a page may use: the commands that were promised, and two that a page cannot do without, since
+/// no other lets a person change an object (decision 0032).
+const COMMANDS: [&str; 16] = [
+    "sim load",
+    "sim publish",
+    "sim fault",
+    "sim run",
+    "sim list",
+    "sim replay",
+    "sim apply",
+    "sim delete",
+    "status",
+    "drift",
+    "plan",
+    "explain",
+    "upgrade",
+    "pause",
+    "resume",
+    "unlock",
+];
 
 #[test]
 fn every_scenario_goes_as_its_page_tells() {
@@ -28,10 +55,17 @@ fn every_scenario_goes_as_its_page_tells() {
 fn untrue(page: &Path) -> Option<String> {
     let text = std::fs::read_to_string(page).unwrap();
     let home = scratch(page);
-    let (updated, commands) = lived(&text, &home);
+    let (updated, commands, asked) = lived(&text, &home);
     let name = page.file_stem().unwrap().to_string_lossy().into_owned();
-    for needed in [format!("sim load {name}"), "explain ".to_owned()] {
-        assert!(commands.iter().any(|it| it.contains(&needed)), "{name} has no `{needed}`");
+    let needed = format!("sim load {name}");
+    assert!(commands.iter().any(|it| it.contains(&needed)), "{name} has no `{needed}`");
+    for typed in &commands {
+        let one_of = |it: &&str| typed == it || typed.starts_with(&format!("{it} "));
+        assert!(COMMANDS.iter().any(one_of), "{name}: a page does not use `{typed}`");
+    }
+    let wrong = causes::wrong(&name, &asked);
+    if !wrong.is_empty() {
+        return Some(format!("── {name} names the wrong things:\n{}", wrong.join("\n")));
     }
     let again = nodemolt("sim replay --short", &home);
     if !again.status.success() {
@@ -66,10 +100,12 @@ fn every_scenario_has_its_page() {
     }
 }
 
-/// The page with what is really printed, and the commands in it.
-fn lived(text: &str, home: &Path) -> (String, Vec<String>) {
+/// The page with what is really printed, the commands in it, and the stories that were asked for.
+fn lived(text: &str, home: &Path) -> (String, Vec<String>, Vec<Asked>) {
     let mut updated = String::new();
     let mut commands = Vec::new();
+    let mut asked: Vec<Asked> = Vec::new();
+    let mut claims: Vec<String> = Vec::new();
     let mut in_block = false;
     let mut file: Option<(PathBuf, String)> = None;
     for line in text.lines() {
@@ -90,7 +126,15 @@ fn lived(text: &str, home: &Path) -> (String, Vec<String>) {
                 commands.push(typed.to_owned());
                 updated.push_str(line);
                 updated.push('\n');
-                updated.push_str(&shown(&nodemolt(typed, home)));
+                let told = shown(&nodemolt(typed, home));
+                claims.extend(causes::claims_made(&told));
+                if typed == "explain" || typed.starts_with("explain ") {
+                    let story = nodemolt(&format!("{typed} -o json"), home);
+                    let story = serde_json::from_slice(&story.stdout).unwrap();
+                    let about = typed.strip_prefix("explain").unwrap().trim().to_owned();
+                    asked.push(Asked { about, told: told.clone(), story, claims: claims.clone() });
+                }
+                updated.push_str(&told);
                 continue;
             } else {
                 continue;
@@ -101,7 +145,7 @@ fn lived(text: &str, home: &Path) -> (String, Vec<String>) {
         updated.push_str(line);
         updated.push('\n');
     }
-    (updated, commands)
+    (updated, commands, asked)
 }
 
 /// Data; where it failed also why.

@@ -260,6 +260,10 @@ fn recorded(object: &Value) -> Result<(Recorded, ReplacementStatus), String> {
     let drain = status.drain.as_ref().map(|it| DrainRecord {
         cordoned_at: time(&it.cordoned_at),
         last_left_at: time(&it.last_left_at),
+        evicting: it
+            .evicting_epoch
+            .and_then(|it| u64::try_from(it).ok())
+            .zip(time(&it.evicting_since)),
         pods: it.pods.and_then(|it| usize::try_from(it).ok()).unwrap_or_default(),
         pods_left: it.pods_left.and_then(|it| usize::try_from(it).ok()).unwrap_or_default(),
         forced: it
@@ -326,6 +330,8 @@ fn tell(status: &mut ReplacementStatus, record: &Recorded) {
     status.drain = drain.as_ref().map(|it| Drain {
         cordoned_at: time(it.cordoned_at),
         last_left_at: time(it.last_left_at),
+        evicting_since: time(it.evicting.map(|it| it.1)),
+        evicting_epoch: it.evicting.map(|it| i64::try_from(it.0).unwrap_or(i64::MAX)),
         limit_at: None,
         pods: count(it.pods),
         pods_left: count(it.pods_left),

@@ -99,6 +99,7 @@ pub(crate) fn drain(node: &str, pods: Vec<Pod>) -> Drain {
         limit: None,
         at_limit: AtLimit::Skip,
         deadline: None,
+        machine_goes: false,
         bare_pods: BarePods::Wait,
     }
 }

@@ -254,6 +254,17 @@ fn pods_left(view: &View, node: &str, now: Timestamp) -> usize {
     view.pods.on(node).filter(|it| drain::stays(&it.drain, now).is_none()).count()
 }
 
+/// The same for all nodes that a claim has become, before it was settled which of them is its own, too.
+pub fn pods_of(view: &View, claim: &Claim, now: Timestamp) -> usize {
+    let machine = |it: &&Node| it.machine.is_some() && it.machine == claim.machine;
+    let mut names: Vec<&str> =
+        view.nodes.values().filter(machine).map(|it| it.name.as_str()).collect();
+    names.push(claim.node.as_deref().unwrap_or(&claim.name));
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().map(|it| pods_left(view, it, now)).sum()
+}
+
 /// What a Replacement sees of its old node. Its claim goes last, so a claim that is not there any more
 /// means that all of it is gone.
 pub fn old_seen(view: &View, old: &Old, replacement: &str, now: Timestamp) -> OldSeen {
@@ -277,7 +288,7 @@ pub fn old_seen(view: &View, old: &Old, replacement: &str, now: Timestamp) -> Ol
     OldSeen::Present {
         deleting: claim.deleting_since.is_some()
             || node.is_some_and(|it| it.deleting_since.is_some()),
-        cordoned: node.is_some_and(|it| it.cordoned_by.as_deref() == Some(replacement)),
+        cordoned: node.is_some_and(|it| it.cordoned_for(replacement)),
         pods: if another { 0 } else { pods_left(view, &old.node, now) },
     }
 }
@@ -286,7 +297,7 @@ pub fn old_seen(view: &View, old: &Old, replacement: &str, now: Timestamp) -> Ol
 /// made or is gone is told by its record.
 pub fn successor_seen(view: &View, claim: &Claim, now: Timestamp) -> SuccessorSeen {
     if claim.deleting_since.is_some() {
-        return SuccessorSeen::Deleting;
+        return SuccessorSeen::Deleting { pods: pods_of(view, claim, now) };
     }
     if claim.machine.is_none() {
         let gave_up = gave_up(claim).map(str::to_owned);
@@ -295,8 +306,11 @@ pub fn successor_seen(view: &View, claim: &Claim, now: Timestamp) -> SuccessorSe
     let (registered, initialised) =
         (claim.stages.get(&Stage::Registered), claim.stages.get(&Stage::Initialized));
     let (registered, initialised) = match (registered, initialised) {
-        (None, _) => return SuccessorSeen::Launched,
-        (Some(since), None) => return SuccessorSeen::Registered { since: *since },
+        (None, _) => return SuccessorSeen::Launched { pods: pods_of(view, claim, now) },
+        (Some(since), None) => {
+            let (since, pods) = (*since, pods_of(view, claim, now));
+            return SuccessorSeen::Registered { since, pods };
+        }
         (Some(registered), Some(initialised)) => (*registered, *initialised),
     };
     let node = claim.node.as_ref().and_then(|it| view.nodes.get(it));

@@ -60,7 +60,10 @@ fn a_life_from_claim_to_nothing() {
     assert_eq!(claim.labels[label::ARCH], "amd64");
     assert_eq!(claim.labels["team"], "web");
     assert!(claim.capacity.contains_key("memory"));
-    assert_eq!(successor_seen(&world.view.borrow(), &claim, at(0)), SuccessorSeen::Launched);
+    assert_eq!(
+        successor_seen(&world.view.borrow(), &claim, at(0)),
+        SuccessorSeen::Launched { pods: 0 }
+    );
 
     assert_eq!(world.turn(), [], "it waits for its node");
     world.join("n1", "i-1");

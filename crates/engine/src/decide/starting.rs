@@ -13,6 +13,7 @@ use nodemolt_core::plan::Start;
 use nodemolt_core::replace::{Cause, Old, Order, Phase, Replacement};
 
 use super::Sight;
+use super::going::Draft;
 use super::placing::{Planned, Table};
 use super::successors::{self, named, of_placement};
 use crate::memory::{Memory, after};
@@ -42,7 +43,7 @@ pub(crate) fn begin(
     let begun: Vec<Begun> =
         starts.filter_map(|it| begin_one(memory, sight, table, planned, it, &mut taken)).collect();
     for it in begun.iter().flat_map(|it| &it.claims) {
-        memory.drafts.insert(it.name.clone(), it.clone());
+        memory.drafts.insert(it.name.clone(), Draft::of(sight, it.clone()));
     }
     begun
 }

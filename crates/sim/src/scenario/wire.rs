@@ -188,7 +188,14 @@ fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simu
         .enumerate()
         .filter_map(|(at, it)| image(it, &format!("images[{at}]"), found))
         .collect();
-    let mut known = Known { pools, zones: &zones, types: &types, images: &images, found };
+    let mut known = Known {
+        pools,
+        zones: &zones,
+        types: &types,
+        images: &images,
+        names: BTreeSet::new(),
+        found,
+    };
     let fleet: Vec<Group> = wire
         .fleet
         .into_iter()
@@ -318,6 +325,8 @@ struct Known<'a> {
     zones: &'a [String],
     types: &'a BTreeSet<String>,
     images: &'a [Publication],
+    /// Of the groups so far.
+    names: BTreeSet<String>,
     found: &'a mut Vec<Finding>,
 }
 
@@ -355,6 +364,14 @@ impl Known<'_> {
         self.instance_type(&wire.instance_type, &under("instanceType"));
         for zone in &wire.zones {
             self.zone(zone, &under("zones"));
+        }
+        for name in &wire.names {
+            if !self.names.insert(name.clone()) {
+                let message = format!("two nodes are called `{name}`");
+                self.found.push(
+                    Finding::error(under("names"), message).hint("give each a name of its own"),
+                );
+            }
         }
         let image = or_tell(wire.image.parse::<ImageName>(), &under("image"), self.found);
         let listed = |name: &ImageName| {

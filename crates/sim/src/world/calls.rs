@@ -1,7 +1,8 @@
 //! How do calls travel, and what becomes of them on the way?
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use nodemolt_cluster::transport::{Answer, Refusal, Request, Resource, Subresource, Verb};
+use nodemolt_core::catalog::Outcome;
 use nodemolt_engine::port::{CloudError, LaunchError};
 use serde_json::{Value, json};
 
@@ -22,6 +23,8 @@ pub(super) struct Travelling {
     call: Call,
     /// It arrives so late that nobody waits for its answer any more.
     in_vain: bool,
+    /// When it should have left and arrived, if it does so later.
+    held_up_since: Option<Timestamp>,
 }
 
 /// An answer on its way back.
@@ -30,6 +33,8 @@ pub(super) struct Coming {
     number: u8,
     process: ProcessId,
     wrote: Option<Writing>,
+    /// What was asked of EC2 or SSM, if that was a question.
+    question: Option<String>,
     reply: Reply,
 }
 
@@ -46,6 +51,27 @@ fn way(call: &Call) -> (i64, i64) {
     }
 }
 
+/// What is asked, if it is a question that laws look at.
+fn question(call: &Call) -> Option<String> {
+    match call {
+        Call::Ask(query) => Some(format!("{query:?}")),
+        Call::Offered => Some("instance types".to_owned()),
+        Call::Network(_) => Some("subnets and groups".to_owned()),
+        Call::Machines => Some("machines".to_owned()),
+        Call::Kubernetes(_) | Call::Prepare(_) | Call::Launch(_) | Call::Terminate(_) => None,
+    }
+}
+
+fn complete(reply: &Reply) -> bool {
+    match reply {
+        Reply::Ask(seen) => seen.outcome == Outcome::Complete,
+        Reply::Offered(answer) => answer.is_ok(),
+        Reply::Network(answer) => answer.is_ok(),
+        Reply::Machines(answer) => answer.is_ok(),
+        Reply::Kubernetes(_) | Reply::Done(_) | Reply::Launch(_) | Reply::Lost(_) => false,
+    }
+}
+
 impl World {
     pub(super) fn depart(&mut self, id: CallId, process: ProcessId, call: Call) {
         let now = self.now();
@@ -58,7 +84,9 @@ impl World {
         };
         let lost = || Reply::Lost("no answer in time");
         if self.weather.loses_request(&mut self.dice.weather) {
-            self.coming.insert(id, Coming { number, process, wrote: None, reply: lost() });
+            let question = question(&call);
+            self.coming
+                .insert(id, Coming { number, process, wrote: None, question, reply: lost() });
             self.put(after(leaves_at, PATIENCE), Event::Returns(id));
             return;
         }
@@ -66,20 +94,28 @@ impl World {
         let late = self.weather.request_late_by(&mut self.dice.weather).unwrap_or_default();
         let in_vain = late >= PATIENCE;
         if in_vain {
-            self.coming.insert(id, Coming { number, process, wrote: None, reply: lost() });
+            let question = question(&call);
+            self.coming
+                .insert(id, Coming { number, process, wrote: None, question, reply: lost() });
             self.put(after(leaves_at, PATIENCE), Event::Returns(id));
         }
-        self.travelling.insert(id, Travelling { number, process, call, in_vain });
+        let held_up_since = (leaves_at > now || late > SignedDuration::ZERO).then_some(now);
+        let travelling = Travelling { number, process, call, in_vain, held_up_since };
+        self.travelling.insert(id, travelling);
         self.put(after(leaves_at, takes + late), Event::Arrives(id));
     }
 
     /// A call that was sent is done, whatever has become of who sent it.
     pub(super) fn arrive(&mut self, id: CallId) {
-        let Some(Travelling { number, process, call, in_vain }) = self.travelling.remove(&id)
+        let Some(Travelling { number, process, call, in_vain, held_up_since }) =
+            self.travelling.remove(&id)
         else {
             return;
         };
         let now = self.now();
+        if let Some(since) = held_up_since.filter(|_| call.writing().is_some()) {
+            self.tell(Actor::Operator(number), Fact::HeldUp { since });
+        }
         let takes = self.takes(&call);
         let mut reply = self.answer(number, &call);
         let wrote = call.writing();
@@ -102,15 +138,23 @@ impl World {
                 back = PATIENCE;
             }
         }
-        self.coming.insert(id, Coming { number, process, wrote, reply });
+        let question = question(&call);
+        self.coming.insert(id, Coming { number, process, wrote, question, reply });
         self.put(after(now, back), Event::Returns(id));
     }
 
     pub(super) fn bring_back(&mut self, id: CallId) {
-        let Some(Coming { number, process, wrote, reply }) = self.coming.remove(&id) else {
+        let Some(Coming { number, process, wrote, question, reply }) = self.coming.remove(&id)
+        else {
             return;
         };
         let Some(_) = self.number_of(process) else { return };
+        if let Some(question) = question
+            && self.desk.awaited(id)
+        {
+            let fact = Fact::Answered { question, complete: complete(&reply) };
+            self.tell(Actor::Operator(number), fact);
+        }
         if let Some(Blow::Crash(_)) = self.strikes(number, Side::AfterAnswer, wrote) {
             return;
         }

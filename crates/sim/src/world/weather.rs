@@ -299,6 +299,13 @@ impl World {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the others name nobody")]
     fn check(&self, fault: &Fault) -> Result<Option<u8>, ActError> {
         match fault {
+            // At its next write: whoever leads then.
+            Fault::Crash { whom: Whom::Leader, when, .. }
+            | Fault::Freeze { whom: Whom::Leader, when, .. }
+                if *when != Moment::Now =>
+            {
+                Ok(self.leader())
+            }
             Fault::Crash { whom, .. } | Fault::Freeze { whom, .. } | Fault::Skew { whom, .. } => {
                 match whom {
                     Whom::Replica(number) if usize::from(*number) < self.replicas.len() => {
@@ -308,8 +315,17 @@ impl World {
                         "there is no operator-{number}; there are {} of us, from operator-0 on",
                         self.replicas.len()
                     ))),
-                    Whom::Leader => Ok(self.leader()),
+                    Whom::Leader => match self.leader() {
+                        Some(number) => Ok(Some(number)),
+                        None => Err(ActError::gone(
+                            "nobody leads now; name one of us, such as operator-0, or let time pass until one leads".to_owned(),
+                        )),
+                    },
                 }
+            }
+            Fault::NoCapacity { instance_type, zone, .. } => {
+                self.offered(instance_type.as_deref(), zone.as_deref())?;
+                Ok(None)
             }
             Fault::NodeDies { node } | Fault::NodeFlaps { node, .. } => {
                 match self.region.machine_of_node(node) {
@@ -327,6 +343,29 @@ impl World {
             }
             _ => Ok(None),
         }
+    }
+
+    /// What EC2 never offers cannot run out: whoever names it has mistyped.
+    fn offered(&self, instance_type: Option<&str>, zone: Option<&str>) -> Result<(), String> {
+        if let Some(name) = instance_type
+            && self.region.types().iter().all(|it| it.name != name)
+        {
+            let all: Vec<&str> = self.region.types().iter().map(|it| it.name.as_str()).collect();
+            return Err(format!(
+                "EC2 offers no instance type `{name}` here; it offers {}",
+                all.join(", ")
+            ));
+        }
+        if let Some(zone) = zone
+            && !self.simulation.zones.iter().any(|it| it == zone)
+        {
+            return Err(format!(
+                "`{zone}` is no zone of {}; there are {}",
+                self.simulation.region,
+                self.simulation.zones.join(", ")
+            ));
+        }
+        Ok(())
     }
 
     /// Who leads, by their own belief: the one whose lease runs longest.

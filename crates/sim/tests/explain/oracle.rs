@@ -6,9 +6,11 @@
 use std::collections::BTreeSet;
 
 use nodemolt_core::explain::{Cause, Story, explain, explain_pod, explain_pool};
+use nodemolt_sim::trace::Fact;
 use nodemolt_sim::{World, kinds};
 use serde_json::Value;
 
+use crate::rooms::{self, holds};
 use crate::wrong::{Holds, Injected, Object, granted};
 
 /// How many nodes were held, and what is wrong with their stories.
@@ -49,7 +51,7 @@ pub(crate) fn check(world: &World, injected: &Injected) -> (usize, Vec<String>) 
     for node in picture.fleet.nodes.keys() {
         let Some(story) = explain(&picture.world(), node, picture.at) else { continue };
         for cause in &story.causes {
-            if !put_there(cause, injected) && !real(world, cause) {
+            if !put_there(cause, injected) && !real(world, node, cause) {
                 wrong.push(format!("{cause:?} is not so\n{story}"));
             }
         }
@@ -101,42 +103,89 @@ fn put_there(cause: &Cause, injected: &Injected) -> bool {
     injected.expected.contains(&name) || injected.allowed.contains(&name)
 }
 
-/// Whether the objects say so, though nobody meant it.
-fn real(world: &World, cause: &Cause) -> bool {
+/// Whether the objects say so of this node, though nobody meant it. What the story itself says is no proof.
+fn real(world: &World, node: &str, cause: &Cause) -> bool {
     let named = &cause.named;
-    let granted = granted(world);
-    let others = || !granted.is_empty() || unavailable(world);
     match (named.kind, cause.reason) {
-        ("DisruptionLedger" | "NodePool" | "ImagePolicy", "Budget") => others(),
-        ("Node", "SharedWorkload") => granted.contains(&named.name),
-        ("PodDisruptionBudget", "SharedBudget") => !granted.is_empty(),
+        ("DisruptionLedger" | "NodePool" | "ImagePolicy", "Budget") => {
+            rooms::full(world, node, named.kind, &named.name)
+                && rooms::users_told(world, node, &cause.text)
+        }
+        ("Node", "SharedWorkload") => named.name != node && granted(world).contains(&named.name),
+        ("PodDisruptionBudget", "SharedBudget") => {
+            let on = |it: &str| selects(world, &named.namespace, &named.name, it);
+            on(node) && granted(world).iter().any(|it| it != node)
+        }
         ("PodDisruptionBudget", "PodDisruptionBudget") => {
-            let all = world.objects(kinds::PDB);
-            all.iter().any(|it| {
-                it["metadata"]["name"] == named.name.as_str()
-                    && it["metadata"]["namespace"] == named.namespace.as_str()
-                    && it["status"]["disruptionsAllowed"].as_i64().unwrap_or(0) <= 0
-            })
+            let allows = |it: &Value| it["status"]["disruptionsAllowed"].as_i64().unwrap_or(0) > 0;
+            let budget = budget(world, &named.namespace, &named.name);
+            budget.is_some_and(|it| !allows(&it))
+                && selects(world, &named.namespace, &named.name, node)
         }
         ("NodeClaim", "Launch" | "Registration" | "Readiness" | "Steadiness") => {
-            let all = world.objects(kinds::CLAIM);
-            all.iter().any(|it| it["metadata"]["name"] == named.name.as_str())
+            succeeds(world, &named.name, node) && stage(world, &named.name) == Some(cause.reason)
         }
         // EC2 and SSM are asked about images by patterns and ids that nobody wrote; that they do not
         // answer was put there.
-        ("Image" | "SSMParameter", "CouldNotAsk") => cause.text.contains("throttled"),
-        ("Image", "NoImage") => cause.text.contains("could not be asked"),
+        ("SSMParameter", "CouldNotAsk") => throttled(world, "ssm"),
+        ("Image", "CouldNotAsk") => throttled(world, "ec2"),
+        ("Image", "NoImage") => throttled(world, "ec2") || throttled(world, "ssm"),
         _ => false,
     }
 }
 
-fn unavailable(world: &World) -> bool {
-    world.objects(kinds::NODE).iter().any(|it| {
-        let ready = it["status"]["conditions"].as_array().into_iter().flatten();
-        let ready = ready.into_iter().any(|it| it["type"] == "Ready" && it["status"] == "True");
-        let closed = it["spec"]["unschedulable"] == true;
-        let taints = it["spec"]["taints"].as_array().into_iter().flatten();
-        !ready || closed || taints.into_iter().any(|it| it["key"] == "karpenter.sh/disrupted")
+/// Whether somebody has let it be throttled, and that has not ended.
+fn throttled(world: &World, whom: &str) -> bool {
+    let mut now = false;
+    for step in world.trace() {
+        if let Fact::Fault { what } = &step.fact {
+            now |= what.starts_with(&format!("throttle {whom}"));
+        }
+        now &= !matches!(step.fact, Fact::FaultsEnd);
+    }
+    now
+}
+
+/// Whether this claim was made for this node, by the record of its replacement.
+fn succeeds(world: &World, claim: &str, node: &str) -> bool {
+    world.objects(kinds::REPLACEMENT).iter().any(|it| {
+        let successors = it["status"]["successors"].as_array().into_iter().flatten();
+        it["spec"]["nodeName"] == node && successors.into_iter().any(|it| it["name"] == claim)
+    })
+}
+
+/// What a claim has still before it, by its conditions and its node's.
+fn stage(world: &World, claim: &str) -> Option<&'static str> {
+    let all = world.objects(kinds::CLAIM);
+    let claim = all.iter().find(|it| it["metadata"]["name"] == claim)?;
+    let nodes = world.objects(kinds::NODE);
+    let node = nodes.iter().find(|it| it["metadata"]["name"] == claim["status"]["nodeName"]);
+    Some(match node {
+        _ if !holds(claim, "Launched") => "Launch",
+        None => "Registration",
+        Some(_) if !holds(claim, "Registered") => "Registration",
+        Some(node) if !holds(node, "Ready") || !holds(claim, "Initialized") => "Readiness",
+        Some(_) => "Steadiness",
+    })
+}
+
+fn budget(world: &World, namespace: &str, name: &str) -> Option<Value> {
+    let all = world.objects(kinds::PDB);
+    let found = all
+        .iter()
+        .find(|it| it["metadata"]["name"] == name && it["metadata"]["namespace"] == namespace);
+    found.map(|it| Value::clone(it))
+}
+
+/// Whether this `PodDisruptionBudget` selects a pod on this node.
+fn selects(world: &World, namespace: &str, name: &str, node: &str) -> bool {
+    let Some(budget) = budget(world, namespace, name) else { return false };
+    let labels = budget["spec"]["selector"]["matchLabels"].as_object().cloned().unwrap_or_default();
+    world.objects(kinds::POD).iter().any(|it| {
+        let of = &it["metadata"]["labels"];
+        it["spec"]["nodeName"] == node
+            && it["metadata"]["namespace"] == namespace
+            && labels.iter().all(|(key, value)| of[key] == *value)
     })
 }
 
