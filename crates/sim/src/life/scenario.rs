@@ -61,6 +61,8 @@ pub struct Drawn {
     pub pdbs: Vec<(String, String)>,
     pub types: Vec<String>,
     pub zones: Vec<String>,
+    /// Images are one's own: their names tell no version.
+    pub own_images: bool,
     /// What publishers do when the life goes on: since the start, and in the words of acts.
     pub publishing: Vec<(SignedDuration, String)>,
     /// What people may apply meanwhile: pools and the class, each with something else in it.
@@ -117,6 +119,7 @@ impl Drawing {
             pdbs: Vec::new(),
             types: Vec::new(),
             zones: ZONES.map(str::to_owned).to_vec(),
+            own_images: false,
             publishing: Vec::new(),
             edits: Vec::new(),
             expected: BTreeMap::new(),
@@ -138,6 +141,7 @@ impl Drawing {
             drawn,
             room: BTreeMap::new(),
         };
+        drawing.drawn.own_images = own;
         drawing.plot = Plot::draw(&mut drawing);
         drawing
     }
@@ -210,9 +214,9 @@ impl Drawing {
                 }
             }
         }
-        if self.dice.chance(200) {
+        if self.dice.chance(150) {
             // The longer ones are longer than what anybody is late by.
-            let cooldowns = [json!("2m"), json!("15m"), json!("20m")];
+            let cooldowns = [json!("2m"), json!("2m"), json!("15m"), json!("20m")];
             rollout["cooldown"] = self.one_of(&cooldowns);
         }
         if self.dice.chance(250) {

@@ -180,11 +180,16 @@ fn people(drawn: &Drawn, unrest: SignedDuration, dice: &mut Dice) -> Vec<(Signed
         script.push((when(unrest, dice), Act::Apply { manifest: budget.to_string() }));
     }
     if dice.chance(80) {
-        let quarantine = json!({
+        let mut quarantine = json!({
             "apiVersion": "nodemolt.dev/v1alpha1", "kind": "ImageQuarantine",
             "metadata": {"name": "for-a-while"},
-            "spec": {"version": "v20261101", "reason": "looks bad"},
+            "spec": {"reason": "looks bad"},
         });
+        if drawn.own_images {
+            quarantine["spec"]["name"] = json!("golden-*-v20261101");
+        } else {
+            quarantine["spec"]["version"] = json!("v20261101");
+        }
         let at = when(unrest, dice);
         script.push((at, Act::Apply { manifest: quarantine.to_string() }));
         let (kind, name) = ("imagequarantine".to_owned(), "for-a-while".to_owned());
