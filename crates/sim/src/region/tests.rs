@@ -298,22 +298,11 @@ fn lists_that_lag_say_what_was_so_then() {
     let mut dice = Dice::new(4);
     region.publish(&Publication::of(NEW), later(100)).unwrap();
     region.disable(&name("golden-1"), later(100)).unwrap();
-<<<<<<< HEAD
     let one = request(&mut region, "a-1", &["eu-central-1a"]);
     let id = region.launch(by, &one, later(80), &mut dice).0.unwrap().machine.0;
     region.terminate(by, &id, later(100), &mut dice);
     let new = super::images::id_of(NEW).to_string();
     for (stale, at, there) in [(0, 101, true), (60, 159, false), (60, 160, true)] {
-=======
-    let parameter = |region: &Region, at| {
-        let query =
-            ParameterQuery { names: [POINTER.to_owned()].into(), ..ParameterQuery::default() };
-        let seen = region.ask(&Query::Parameters(query), at);
-        let image = seen.parameters.first().and_then(|it| it.newest()).map(|it| it.text.clone());
-        image == Some(super::images::id_of(NEW).to_string())
-    };
-    for (stale, at, new) in [(0, 101, true), (60, 101, false), (60, 159, false), (60, 160, true)] {
->>>>>>> main
         for service in [Counterpart::Ec2, Counterpart::Ssm] {
             region.stale.insert(service, SignedDuration::from_secs(stale));
         }
