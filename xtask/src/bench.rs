@@ -23,6 +23,8 @@ use crate::cargo;
 const MODULE: &str = "sigs.k8s.io/karpenter";
 const VERSION: &str = "v1.14.1";
 const PACKAGE: &str = "pkg/controllers/provisioning/scheduling";
+/// So many times less time on the processor than Karpenter takes is the target.
+const LESS_CPU: f64 = 50.0;
 /// What we put beside Karpenter's benchmark, in this repository and there.
 const OUR_FILE: &str = "xtask/go/bench-pack/nodemolt_peer_test.go";
 const CASES: [(usize, &str); 6] = [
@@ -52,13 +54,13 @@ struct Measured {
     peak_mib: f64,
 }
 
-pub(crate) fn bench(root: &Path, what: What) -> Result<()> {
+pub(crate) fn bench(root: &Path, what: What, check: bool) -> Result<()> {
     match what {
-        What::Pack => pack(root),
+        What::Pack => pack(root, check),
     }
 }
 
-fn pack(root: &Path) -> Result<()> {
+fn pack(root: &Path, check: bool) -> Result<()> {
     let folder = root.join("target/bench-pack");
     fs::create_dir_all(&folder).context("could not make room below target")?;
     let ours = build_ours(root)?;
@@ -72,7 +74,7 @@ fn pack(root: &Path) -> Result<()> {
         "{:<18} {:>7} {:>7} | {:>25} | {:>25} | {:>7} {:>8}",
         "pods", "theirs", "ours", "theirs", "ours", "ratio", "ratio"
     );
-    let mut verdicts = Vec::new();
+    let (mut verdicts, mut missed) = (Vec::new(), Vec::new());
     for (pods, mix) in CASES {
         let file = folder.join(format!("{mix}-{pods}.pods"));
         let answer = folder.join(format!("{mix}-{pods}.answer"));
@@ -98,20 +100,56 @@ fn pack(root: &Path) -> Result<()> {
             theirs.measured.pods == pods && ours.measured.pods == pods,
             "both should have packed {pods} pods"
         );
-        print_row(&format!("{pods} {mix}"), theirs.measured, ours.measured);
-        verdicts.push((format!("{pods} {mix}"), verdict(&ours.said)?));
+        let name = format!("{pods} {mix}");
+        print_row(&name, theirs.measured, ours.measured);
+        let faults = Faults::read(&ours.said)?;
+        let misses = misses(theirs.measured, ours.measured, &faults);
+        missed.extend(misses.into_iter().map(|it| format!("{name}: {it}")));
+        verdicts.push((name, faults.told()));
     }
     println!("\nwhat the checker says\n");
     for (name, verdict) in verdicts {
         println!("{name:<18} {verdict}");
     }
     println!("\nours alone ({})\n", load());
-    let status = cargo::cargo(root)
-        .args(["bench", "--quiet", "--locked", "-p", "nodemolt-fit", "--bench", "pack"])
-        .status()
-        .context("could not start cargo")?;
+    let mut alone = cargo::cargo(root);
+    alone.args(["bench", "--quiet", "--locked", "-p", "nodemolt-fit", "--bench", "pack"]);
+    if check {
+        alone.args(["--", "--check"]);
+    }
+    let status = alone.status().context("could not start cargo")?;
+    println!();
+    for miss in &missed {
+        println!("miss: {miss}");
+    }
+    if missed.is_empty() {
+        println!(
+            "pass: {LESS_CPU}× less time on the processor, no more nodes, no pod less, and ours are valid"
+        );
+    }
     ensure!(status.success(), "the benchmark of packing ended with {status}");
+    ensure!(!check || missed.is_empty(), "a target was missed: {}", missed.join("; "));
     Ok(())
+}
+
+/// The targets that one case misses.
+fn misses(theirs: Measured, ours: Measured, faults: &Faults) -> Vec<String> {
+    let mut misses = Vec::new();
+    let ratio = theirs.cpu / ours.cpu.max(1e-6);
+    if ratio < LESS_CPU {
+        misses.push(format!("{ratio:.0}× less time on the processor, {LESS_CPU}× is the target"));
+    }
+    if ours.nodes > theirs.nodes {
+        misses.push(format!("{} nodes here, {} there", ours.nodes, theirs.nodes));
+    }
+    if ours.unplaced > theirs.unplaced {
+        misses
+            .push(format!("without a place are {} here, {} there", ours.unplaced, theirs.unplaced));
+    }
+    if faults.ours > 0 {
+        misses.push(format!("the checker finds {} faults in ours", faults.ours));
+    }
+    misses
 }
 
 fn print_row(name: &str, theirs: Measured, ours: Measured) {
@@ -145,25 +183,42 @@ fn load() -> String {
 }
 
 /// What our half says of both packings: `checked whose=… faults=…`, and the first faults.
-fn verdict(said: &str) -> Result<String> {
-    let faults = |whose: &str| {
-        let line = said.lines().find_map(|it| it.strip_prefix(&format!("checked whose={whose} ")));
-        let line = line.with_context(|| format!("{whose} was not checked: {said}"))?;
-        let count = line.strip_prefix("faults=").and_then(|it| it.parse::<usize>().ok());
-        count.with_context(|| format!("cannot understand `{line}`"))
-    };
-    let (ours, theirs) = (faults("ours")?, faults("theirs")?);
-    let word = |count: usize| match count {
-        0 => "valid".to_owned(),
-        1 => "1 pod could not be bound there".to_owned(),
-        _ => format!("{count} pods could not be bound there"),
-    };
-    let mut text = format!("theirs: {}; ours: {}", word(theirs), word(ours));
-    for fault in said.lines().filter_map(|it| it.strip_prefix("fault ")) {
-        text.push_str("\n                     ");
-        text.push_str(fault);
+struct Faults {
+    ours: usize,
+    theirs: usize,
+    examples: Vec<String>,
+}
+
+impl Faults {
+    fn read(said: &str) -> Result<Self> {
+        let faults = |whose: &str| {
+            let start = format!("checked whose={whose} ");
+            let line = said.lines().find_map(|it| it.strip_prefix(&start));
+            let line = line.with_context(|| format!("{whose} was not checked: {said}"))?;
+            let count = line.strip_prefix("faults=").and_then(|it| it.parse::<usize>().ok());
+            count.with_context(|| format!("cannot understand `{line}`"))
+        };
+        let examples = said.lines().filter_map(|it| it.strip_prefix("fault "));
+        Ok(Self {
+            ours: faults("ours")?,
+            theirs: faults("theirs")?,
+            examples: examples.map(str::to_owned).collect(),
+        })
     }
-    Ok(text)
+
+    fn told(&self) -> String {
+        let word = |count: usize| match count {
+            0 => "valid".to_owned(),
+            1 => "1 pod could not be bound there".to_owned(),
+            _ => format!("{count} pods could not be bound there"),
+        };
+        let mut text = format!("theirs: {}; ours: {}", word(self.theirs), word(self.ours));
+        for fault in &self.examples {
+            text.push_str("\n                     ");
+            text.push_str(fault);
+        }
+        text
+    }
 }
 
 struct Ran {
@@ -283,4 +338,33 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_can_be_missed() {
+        let measured = |nodes, unplaced, cpu| Measured {
+            pods: 500,
+            nodes,
+            unplaced,
+            wall: cpu,
+            cpu,
+            peak_mib: 1.0,
+        };
+        let valid = || Faults { ours: 0, theirs: 3, examples: Vec::new() };
+        let theirs = measured(100, 0, 5.0);
+        for (ours, faults, missed) in [
+            (measured(100, 0, 0.1), valid(), 0),
+            (measured(99, 0, 0.001), valid(), 0),
+            (measured(100, 0, 0.101), valid(), 1),
+            (measured(101, 0, 0.1), valid(), 1),
+            (measured(100, 1, 0.1), valid(), 1),
+            (measured(100, 0, 0.1), Faults { ours: 1, ..valid() }, 1),
+        ] {
+            assert_eq!(misses(theirs, ours, &faults).len(), missed, "{ours:?}");
+        }
+    }
 }

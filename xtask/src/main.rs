@@ -53,6 +53,9 @@ enum Task {
         /// What to measure
         #[arg(value_enum)]
         what: bench::What,
+        /// Fail where a target is missed
+        #[arg(long)]
+        check: bool,
     },
     /// Write the files that are generated
     Generate {
@@ -75,7 +78,7 @@ fn main() -> Result<ExitCode> {
         Task::Verify { quick } => Ok(verify::verify(&root, quick)),
         Task::Tools => Ok(verify::tools()),
         Task::Demo { images } => demo::demo(&root, images),
-        Task::Bench { what } => bench::bench(&root, what).map(|()| ExitCode::SUCCESS),
+        Task::Bench { what, check } => bench::bench(&root, what, check).map(|()| ExitCode::SUCCESS),
         Task::Generate { what } => generate::generate(&root, what).map(|()| ExitCode::SUCCESS),
         Task::Rig { arguments } => rig::rig(&root, &arguments),
     }

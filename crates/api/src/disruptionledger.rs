@@ -205,6 +205,11 @@ pub struct Grant {
     #[serde(default, rename = "nodeCPUMillis", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub node_cpu_millis: Option<i64>,
+    /// The `NodeDisruptionBudget`s that it takes a place in, by which they count it once the node is gone
+    /// and its labels with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), inner(length(min = 1, max = 253)))]
+    pub disruption_budgets: Vec<String>,
 }
 
 /// What a node may be disturbed for.

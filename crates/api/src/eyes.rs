@@ -25,7 +25,9 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use nodemolt_core::drain;
 use nodemolt_core::lookup::Minor;
-use nodemolt_core::seen::{ClassKey, Complaint, Kind, ObjectName, Pod, PodKey, Subject, View};
+use nodemolt_core::seen::{
+    ClassKey, Complaint, Kind, Node, ObjectName, Pod, PodKey, Subject, View,
+};
 use nodemolt_fit as fit;
 use nodemolt_fit::pod::{Demand, Namespace};
 use serde_json::Value;
@@ -82,6 +84,11 @@ pub struct Eyes {
     terminating: BTreeSet<String>,
     /// By name: the image that it is about, which may be another.
     images: BTreeMap<String, nodemolt_core::image::ImageId>,
+}
+
+/// What a node says that was asked for by itself, without what is known elsewhere.
+pub fn read_node_now(object: &Value) -> Result<Node, Vec<Complaint>> {
+    node::node(&decode::<WireNode>(object)?)
 }
 
 impl Eyes {
@@ -190,10 +197,14 @@ impl Eyes {
             }
             Watched::Image => {
                 let image = ours::image(&decode(object)?)?;
-                // One object for each image: nothing is remembered by one of another name.
+                // One object for each image: nothing is remembered by one of another name. And one that has an
+                // image's name and is about another is in the way.
                 if image.image.to_string() == key.1 {
                     self.images.insert(name(), image.image.clone());
                     self.view.images.insert(image.image.clone(), image);
+                } else if key.1.parse::<nodemolt_core::image::ImageId>().is_ok() {
+                    let message = format!("is {}, which is not its name", image.image);
+                    return Err(vec![Complaint { field: "spec.image.ref.id".to_owned(), message }]);
                 }
             }
             // Read from the API server right before they are acted upon, and never from here.
@@ -290,6 +301,16 @@ impl Eyes {
                 }
             }
         }
+    }
+
+    /// What a pod says that was asked for by itself. Nothing is kept of it: watches have their own order.
+    pub fn read_pod_now(&self, object: &Value) -> Result<drain::Pod, Vec<Complaint>> {
+        let wire: WirePod = decode(object)?;
+        let unknown = pod::unknown_fields(&object["spec"]);
+        let around = Surroundings { storage: &self.storage, nodes: &self.view.nodes };
+        let demand = pod::demand_of(&around, &wire, &unknown);
+        let terminating = self.terminating.contains(crate::listing::namespace(&wire.metadata));
+        Ok(pod::drain_of(&wire, &demand, terminating))
     }
 
     /// What is there of a resource, as far as we know.

@@ -28,6 +28,9 @@ const POD_MAX: u32 = 317;
 const SUCCESSORS_MAX: usize = 100;
 const CLOSED_MAX: usize = 1000;
 
+/// And so many budgets of one grant.
+const BUDGETS_MAX: usize = 100;
+
 impl ReplacementSpec {
     /// Whose replacement it is. It never changes.
     pub fn of(old: &Old, pool: Option<&str>) -> Self {
@@ -193,6 +196,7 @@ impl From<&Because> for PhaseReason {
             Because::SuccessorsLaunched => plain(ReasonWord::SuccessorsLaunched),
             Because::SuccessorsReady => plain(ReasonWord::SuccessorsReady),
             Because::PlacementHolds => plain(ReasonWord::PlacementHolds),
+            Because::DecideAgain => plain(ReasonWord::DecideAgain),
             Because::Drained => plain(ReasonWord::Drained),
             Because::OldGone => plain(ReasonWord::OldGone),
             Because::OldDeleted => plain(ReasonWord::OldDeleted),
@@ -218,6 +222,11 @@ impl From<&Because> for PhaseReason {
                 detail: say(because),
                 ..plain(ReasonWord::NoPlaceAnyMore)
             },
+            Because::HeldBack { pod, why } => Self {
+                pod: pod.as_ref().map(|it| cut(it, POD_MAX)),
+                detail: say(why),
+                ..plain(ReasonWord::HeldBack)
+            },
             Because::DrainLimit { pod } => {
                 Self { pod: Some(cut(pod, POD_MAX)), ..plain(ReasonWord::DrainLimit) }
             }
@@ -234,6 +243,7 @@ fn because(reader: &mut Reader, reason: &PhaseReason) -> Option<Because> {
         ReasonWord::SuccessorsLaunched => Because::SuccessorsLaunched,
         ReasonWord::SuccessorsReady => Because::SuccessorsReady,
         ReasonWord::PlacementHolds => Because::PlacementHolds,
+        ReasonWord::DecideAgain => Because::DecideAgain,
         ReasonWord::Drained => Because::Drained,
         ReasonWord::OldGone => Because::OldGone,
         ReasonWord::OldDeleted => Because::OldDeleted,
@@ -254,6 +264,7 @@ fn because(reader: &mut Reader, reason: &PhaseReason) -> Option<Because> {
             pod: reader.present("status.reason.pod", pod.clone())?,
             because: detail(),
         },
+        ReasonWord::HeldBack => Because::HeldBack { pod: pod.clone(), why: detail() },
         ReasonWord::DrainLimit => {
             Because::DrainLimit { pod: reader.present("status.reason.pod", pod.clone())? }
         }
@@ -288,6 +299,7 @@ impl TryFrom<&DisruptionLedger> for Ledger {
                 node: grant.node_name.clone(),
                 pool: grant.node_pool.clone(),
                 cpu_millis: grant.node_cpu_millis.and_then(|it| u64::try_from(it).ok()),
+                taken_from: grant.disruption_budgets.iter().cloned().collect(),
                 kind: grant.kind.into(),
                 epoch: epoch(&mut reader, &format!("{field}.epoch"), grant.epoch),
                 since,
@@ -356,6 +368,7 @@ impl DisruptionLedgerStatus {
                 node_name: it.node.clone(),
                 node_pool: it.pool.clone(),
                 node_cpu_millis: it.cpu_millis.and_then(|it| i64::try_from(it).ok()),
+                disruption_budgets: it.taken_from.iter().take(BUDGETS_MAX).cloned().collect(),
             })
             .collect();
         let mut newest: Vec<&Closed> = closed.iter().collect();

@@ -5,10 +5,12 @@
 //! Two kinds of text come through here. What `kubectl get … -o yaml` prints was admitted by an API
 //! server: its defaults are filled in, and a field that we do not know is one of a newer Kubernetes.
 //! A manifest was written by a person: defaults are still to be applied, and a field that nobody knows
-//! is misspelt. An object that has a uid is of the first kind.
+//! is misspelt. An object that has a uid is of the first kind. Where there are both of one object, the manifest is what
+//! shall be, and stands in for the live one.
 
 mod claim;
 pub(crate) mod around;
+mod device;
 mod doubt;
 pub(crate) mod node;
 pub(crate) mod owners;
@@ -31,7 +33,7 @@ use k8s_openapi::api::{
     },
     node::v1::RuntimeClass,
     scheduling::v1::PriorityClass,
-    storage::v1::{CSINode, StorageClass},
+    storage::v1::{CSIDriver, CSINode, StorageClass},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
@@ -60,13 +62,22 @@ pub struct Listing {
     claims: BTreeMap<(String, String), PersistentVolumeClaim>,
     storage_classes: BTreeMap<String, StorageClass>,
     csi_nodes: BTreeMap<String, CSINode>,
+    csi_drivers: BTreeMap<String, CSIDriver>,
+    /// Extended resources that are devices, with the class that gives them out.
+    device_classes: BTreeMap<String, String>,
     priority_classes: BTreeMap<String, PriorityClass>,
     runtime_classes: BTreeMap<String, RuntimeClass>,
     /// Kinds that say nothing about where pods fit, and how many of each there were.
     pub ignored: BTreeMap<String, usize>,
+    /// What people should know about how this was read.
+    pub notes: Vec<String>,
+    /// Live workloads for which a manifest stands in.
+    before: Vec<Located<Workload>>,
     /// Kind, namespace and name of whatever was read, with its uid.
-    seen: BTreeMap<(&'static str, String, String), Option<String>>,
+    seen: BTreeMap<Key, Option<String>>,
 }
+
+type Key = (&'static str, String, String);
 
 /// A pod that exists, or that a person would create.
 #[derive(Debug)]
@@ -112,6 +123,16 @@ enum Copies {
     },
 }
 
+impl Copies {
+    /// How many, where that is not up to the nodes.
+    fn count(&self) -> usize {
+        match self {
+            Self::OnEveryNode => 0,
+            Self::Alike(count) | Self::Numbered { count, .. } => *count,
+        }
+    }
+}
+
 const CRON_JOB: &str = "CronJob";
 const DAEMON_SET: &str = "DaemonSet";
 /// Of Argo Rollouts: a Deployment with another way to change.
@@ -121,7 +142,7 @@ const TEMPLATE_HASH: &str = "pod-template-hash";
 const ROLLOUT_HASH: &str = "rollouts-pod-template-hash";
 
 /// Kinds that are read, with the versions in which they are.
-const KINDS: [(&str, &str); 18] = [
+const KINDS: [(&str, &str); 19] = [
     ("Pod", "v1"),
     ("Node", "v1"),
     ("Namespace", "v1"),
@@ -137,6 +158,7 @@ const KINDS: [(&str, &str); 18] = [
     (ROLLOUT, "argoproj.io/v1alpha1"),
     ("StorageClass", "storage.k8s.io/v1"),
     ("CSINode", "storage.k8s.io/v1"),
+    ("CSIDriver", "storage.k8s.io/v1"),
     ("PriorityClass", "scheduling.k8s.io/v1"),
     ("RuntimeClass", "node.k8s.io/v1"),
     // Read by the door for our own kinds; here so that a list of them is known to be one.
@@ -177,7 +199,8 @@ impl Listing {
         let (value, found) = at.decode::<T>();
         let unknown = unknown_in_spec(&found, kind);
         let Some(value) = value else {
-            return Taken { value: None, found: judge(found, false), unknown };
+            let found = judge(found, false);
+            return Taken { value: None, found, unknown, stood_in_for: false };
         };
         let meta = meta(&value);
         let mut found = judge(found, meta.uid.is_some());
@@ -185,18 +208,55 @@ impl Listing {
         if key.2.is_empty() {
             let finding = Finding::error("metadata.name", "is missing");
             found.push((at.locate("metadata"), finding));
-        } else if let Some(before) = self.seen.get(&key) {
-            if meta.uid.is_some() && *before == meta.uid {
+        } else if let Some(before) = self.seen.get(&key).cloned() {
+            let called = meta.namespace.iter().chain([&key.2]).map(String::as_str);
+            let called = called.collect::<Vec<_>>().join("/");
+            let stands_in = format!("{kind} {called} as it was written stands in for the live one");
+            match (before, &meta.uid) {
                 // One object in two files: what was read first holds.
-                return Taken { value: None, found, unknown };
+                (Some(before), Some(uid)) if before == *uid => {
+                    return Taken { value: None, found, unknown, stood_in_for: false };
+                }
+                (None, Some(_)) => {
+                    self.notes.push(stands_in);
+                    return Taken { value: Some(value), found, unknown, stood_in_for: true };
+                }
+                (Some(_), None) => {
+                    self.notes.push(stands_in);
+                    self.forget(&key);
+                    self.seen.insert(key, None);
+                }
+                (before, _) => {
+                    let message = format!("{kind} {} was read before", quoted(name(meta)));
+                    let hint = if before.is_some() {
+                        "its uid is another one: the files are of two clusters, or of two times"
+                    } else {
+                        "leave one of the two out"
+                    };
+                    let finding = Finding::error("metadata.name", message).hint(hint);
+                    found.push((at.locate("metadata.name"), finding));
+                }
             }
-            let message = format!("{kind} {} was read before", quoted(name(meta)));
-            found.push((at.locate("metadata.name"), Finding::error("metadata.name", message)));
         } else {
             self.seen.insert(key, meta.uid.clone());
         }
         let sound = found.iter().all(|(_, it)| it.severity != Severity::Error);
-        Taken { value: sound.then_some(value), found, unknown }
+        Taken { value: sound.then_some(value), found, unknown, stood_in_for: false }
+    }
+}
+
+impl Listing {
+    /// What a manifest stands in for.
+    fn forget(&mut self, (kind, of, called): &Key) {
+        let meant = |it: &ObjectMeta| namespace(it) == of && name(it) == called;
+        self.pods.retain(|it| *kind != "Pod" || !meant(&it.value.pod.metadata));
+        self.nodes.retain(|it| *kind != "Node" || !meant(&it.value.metadata));
+        self.device_classes.retain(|_, class| *kind != device::KIND || class != called);
+        let all = std::mem::take(&mut self.workloads).into_iter();
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            all.partition(|it| it.value.kind == *kind && meant(&it.value.meta));
+        self.workloads = kept;
+        self.before.extend(gone);
     }
 }
 
@@ -204,11 +264,13 @@ struct Taken<T> {
     value: Option<T>,
     found: Vec<(Place, Finding)>,
     unknown: Vec<String>,
+    /// A manifest of it was read before.
+    stood_in_for: bool,
 }
 
 impl<T> Taken<T> {
     fn then(self, keep: impl FnOnce(T)) -> Vec<(Place, Finding)> {
-        if let Some(value) = self.value {
+        if let Some(value) = self.value.filter(|_| !self.stood_in_for) {
             keep(value);
         }
         self.found
@@ -252,6 +314,10 @@ fn judge(found: Vec<(Place, Finding)>, live: bool) -> Vec<(Place, Finding)> {
 
 impl Others for Listing {
     fn read(&mut self, kind: &str, api_version: &str, at: Located<()>) -> Vec<(Place, Finding)> {
+        if kind == device::KIND && api_version.starts_with(device::GROUP) {
+            let taken = self.take(device::KIND, &at, |it: &device::DeviceClass| &it.metadata);
+            return taken.then(|it| self.device_classes.extend(it.gives_out()));
+        }
         let Some((known, version)) = KINDS.iter().find(|(it, _)| *it == kind) else {
             *self.ignored.entry(kind.to_owned()).or_default() += 1;
             return Vec::new();
@@ -304,6 +370,10 @@ impl Others for Listing {
             "CSINode" => {
                 let taken = self.take(known, &at, |it: &CSINode| &it.metadata);
                 taken.then(|it| drop(self.csi_nodes.insert(name(&it.metadata).to_owned(), it)))
+            }
+            "CSIDriver" => {
+                let taken = self.take(known, &at, |it: &CSIDriver| &it.metadata);
+                taken.then(|it| drop(self.csi_drivers.insert(name(&it.metadata).to_owned(), it)))
             }
             "PriorityClass" => {
                 let taken = self.take(known, &at, |it: &PriorityClass| &it.metadata);
@@ -365,9 +435,12 @@ impl Listing {
         at: Located<()>,
         read: impl FnOnce(T) -> Result<Workload, Finding>,
     ) -> Vec<(Place, Finding)> {
-        let Taken { value, mut found, unknown } = taken;
+        let Taken { value, mut found, unknown, stood_in_for } = taken;
         match value.map(read) {
             None => {}
+            Some(Ok(workload)) if stood_in_for => {
+                self.before.push(at.map(|()| Workload { unknown, ..workload }));
+            }
             Some(Ok(workload)) => {
                 self.workloads.push(at.map(|()| Workload { unknown, ..workload }));
             }

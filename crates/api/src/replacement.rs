@@ -278,6 +278,8 @@ pub enum ReasonWord {
     SuccessorsReady,
     /// Every pod has a place on a ready node.
     PlacementHolds,
+    /// The old node is not cordoned: whether it may be is decided again.
+    DecideAgain,
     /// Every pod that must leave has left.
     Drained,
     /// The old machine is gone.
@@ -306,6 +308,8 @@ pub enum ReasonWord {
     SuccessorDied,
     /// A pod has no place any more.
     NoPlaceAnyMore,
+    /// A protection or a budget of pods was not lifted in time.
+    HeldBack,
     /// A pod did not leave in time.
     DrainLimit,
 }
@@ -391,6 +395,15 @@ pub struct Drain {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shape::time")]
     pub last_left_at: Option<String>,
+    /// Since when pods may leave without a break. A pause, a successor that is not ready and a change of
+    /// leaders end it; the drain limit counts from here, too. Absent while none may leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shape::time")]
+    pub evicting_since: Option<String>,
+    /// The epoch of the leader that has asked them since then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub evicting_epoch: Option<i64>,
     /// When the drain limit ends, if no other pod leaves before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shape::time")]

@@ -107,8 +107,21 @@ fn a_container_that_is_being_resized_has_what_it_has() {
         "  nodeName: one\n  containers: [{name: c, resources: {requests: {cpu: 1}}}]\nstatus: {phase: Running, containerStatuses: [{name: c, ready: true, restartCount: 0, image: i, imageID: i, resources: {requests: {cpu: 3}}}]}\n",
     );
     let node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: one}\nstatus: {allocatable: {cpu: 4, pods: 10}}\n";
-    let world = world(&format!("{pod}{node}"), &[]);
-    assert_eq!(requests(&world.nodes[0].pods[0].demand), "cpu=3 ");
+    let pending = |reason: &str| {
+        format!("conditions: [{{type: PodResizePending, status: 'True', reason: {reason}}}], ")
+    };
+    let grows = pod.replace("requests: {cpu: 1}}}]", "requests: {cpu: 9}}}]");
+    for (pod, conditions, expected) in [
+        (&pod, String::new(), "cpu=3 "),
+        (&grows, String::new(), "cpu=9 "),
+        (&grows, pending("Deferred"), "cpu=9 "),
+        // That will never come true, and the scheduler does not count it.
+        (&grows, pending("Infeasible"), "cpu=3 "),
+    ] {
+        let pod = pod.replace("status: {", &format!("status: {{{conditions}"));
+        let world = world(&format!("{pod}{node}"), &[]);
+        assert_eq!(requests(&world.nodes[0].pods[0].demand), expected, "{conditions}");
+    }
 }
 
 #[test]
@@ -151,9 +164,39 @@ fn what_nothing_here_stands_for_is_said() {
             "a toleration with the operator Gt",
         ),
         ("  workloadRef: {name: w, podGroup: g}\n", "the field `spec.workloadRef`"),
+        // What an API server has admitted is not for a person to correct.
+        (
+            "  tolerations: [{key: a, effect: NoNonsense}]\n",
+            "spec.tolerations[0].effect: `NoNonsense` is not an effect of a taint",
+        ),
+        (
+            "  affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: cores, operator: Gt, values: [abc]}]}}]}}\n",
+            "the preference for cores Gt abc",
+        ),
     ] {
         let demand = only(&admitted(&format!("{spec}{PLAIN}")));
         assert_eq!(demand.unmodelled, [expected], "{spec}");
+    }
+    let asks = |resource: &str| {
+        admitted(&format!(
+            "  containers: [{{name: c, resources: {{requests: {{cpu: 1, {resource}: 1}}}}}}]\n"
+        ))
+    };
+    let class = |version: &str| {
+        format!(
+            "---\napiVersion: resource.k8s.io/{version}\nkind: DeviceClass\nmetadata: {{name: gpus, uid: u}}\nspec: {{extendedResourceName: example.com/gpu, selectors: []}}\n"
+        )
+    };
+    for (text, devices) in [
+        (asks("example.com/gpu"), 0),
+        (asks("example.com/gpu") + &class("v1"), 1),
+        (asks("example.com/gpu") + &class("v1beta2"), 1),
+        (asks("example.com/other") + &class("v1"), 0),
+        (asks("deviceclass.resource.kubernetes.io/gpus"), 1),
+    ] {
+        let unmodelled = only(&text).unmodelled;
+        assert_eq!(unmodelled.len(), devices, "{text}\n{unmodelled:?}");
+        assert!(unmodelled.iter().all(|it| it.ends_with("the DeviceClass `gpus` gives out")));
     }
     for harmless in [
         "  schedulerName: default-scheduler\n",
@@ -448,4 +491,138 @@ proptest! {
         let leaving = BTreeSet::from(["node-a".to_owned()]);
         let _ = World::new(&listing, &leaving, &[], &[]);
     }
+}
+
+#[test]
+fn a_volume_that_is_made_for_each_copy_is_one_for_each() {
+    let class = |more: &str| {
+        format!(
+            "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {{name: gp3}}\nprovisioner: {more}\nvolumeBindingMode: WaitForFirstConsumer\n"
+        )
+    };
+    let scratch = "ephemeral: {volumeClaimTemplate: {spec: {storageClassName: gp3, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}";
+    let deployment = format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: w}}\nspec:\n  replicas: 9\n  selector: {{}}\n  template: {{spec: {{containers: [{{name: c}}], volumes: [{{name: scratch, {scratch}}}]}}}}\n"
+    );
+    let set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: w}\nspec:\n  replicas: 9\n  serviceName: w\n  selector: {}\n  volumeClaimTemplates: [{metadata: {name: scratch}, spec: {storageClassName: gp3, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]\n  template: {spec: {containers: [{name: c}]}}\n".to_owned();
+    let node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: one}\nstatus: {allocatable: {cpu: 4, pods: 100}}\n---\napiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: one}\nspec: {drivers: [{name: ebs.csi.aws.com, nodeID: i, allocatable: {count: 5}}]}\n";
+    // Not that of the Deployment's pods, whose names nobody knows.
+    let strangers = "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: w-scratch}\nspec: {volumeName: somewhere}\n";
+    for text in [&deployment, &set, &(deployment.clone() + strangers)] {
+        let world = world(&format!("{text}{}{node}", class("ebs.csi.aws.com")), &[]);
+        let volumes: Vec<_> = world.pods.iter().flat_map(|it| &it.demand.volumes).collect();
+        assert!(volumes.iter().all(|it| it.own && it.handle == "scratch"), "{volumes:?}");
+        let packing = pack(&world.pods, &world.nodes, &[]);
+        assert_eq!(packing.placed.len(), 5, "{text}");
+    }
+    // Where a driver says how much room it has where, the scheduler asks for that.
+    let driver = "---\napiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: local.example.com}\nspec: {storageCapacity: true}\n";
+    for (driver, foreseen) in [(driver, false), ("", true)] {
+        let world = world(&format!("{set}{}{driver}", class("local.example.com")), &[]);
+        assert!(world.pods.iter().all(|it| it.demand.unmodelled.is_empty() == foreseen));
+    }
+}
+
+#[test]
+fn a_term_says_what_the_api_server_lets_it_say() {
+    let required = |term: &str| {
+        format!(
+            "  affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{term}]}}}}}}\n{PLAIN}"
+        )
+    };
+    let named = |values: &str| {
+        required(&format!(
+            "{{matchFields: [{{key: metadata.name, operator: In, values: {values}}}]}}"
+        ))
+    };
+    let long = format!("[{}.ec2.internal]", ["a"; 60].join("."));
+    let cores = |value| {
+        required(&format!(
+            "{{matchExpressions: [{{key: cores, operator: Gt, values: ['{value}']}}]}}"
+        ))
+    };
+    for (spec, error) in [
+        (named("[ip-10-0-0-1.ec2.internal]"), None),
+        (named(&long), None),
+        (named("[Node_1]"), Some("cannot be the name of a node")),
+        (named("[a, b]"), Some("must be the name of one node")),
+        (named("[]"), Some("must be the name of one node")),
+        (named("[a]").replace("In,", "Exists,"), Some("is not an operator here")),
+        (cores("4"), None),
+        // It admits no node, and nobody says so.
+        (cores("abc"), None),
+        (cores("4").replace("Gt", "Above"), Some("is not an operator here")),
+    ] {
+        let (listing, errors) = listing(&written(&spec));
+        assert!(errors.is_empty(), "{errors:?}");
+        let world = World::new(&listing, &BTreeSet::new(), &[], &[]);
+        let told: Vec<String> =
+            world.err().into_iter().flatten().map(|it| it.to_string()).collect();
+        match error {
+            None => assert!(told.is_empty(), "{spec}: {told:?}"),
+            Some(error) => assert!(told.concat().contains(error), "{spec}: {told:?}"),
+        }
+    }
+}
+
+/// "Would this change fit?"
+#[test]
+fn a_manifest_stands_in_for_the_live_object() {
+    let deployment = |meta: &str, replicas: usize, cpu: usize| {
+        format!(
+            "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: w{meta}}}\nspec:\n  replicas: {replicas}\n  selector: {{}}\n  template: {{spec: {{containers: [{{name: c, resources: {{requests: {{cpu: {cpu}}}}}}}]}}}}\n"
+        )
+    };
+    let live = |uid: &str, replicas, cpu| deployment(&format!(", uid: {uid}"), replicas, cpu);
+    let pod = "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: w-5f-x\n  uid: u-x\n  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: w-5f, uid: u, controller: true}]\nspec: {nodeName: one, containers: [{name: c, resources: {requests: {cpu: 1}}}]}\n";
+    let node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: one, uid: u-n}\nstatus: {allocatable: {cpu: 4, pods: 9}}\n";
+    let around = format!("{pod}{node}");
+    for (text, expected) in [
+        // The same object twice.
+        (live("u-1", 2, 1) + &live("u-1", 5, 1), Ok((1, 1))),
+        // More of the same: what runs counts.
+        (live("u-1", 1, 1) + &deployment("", 3, 1), Ok((2, 1))),
+        (deployment("", 3, 1) + &live("u-1", 1, 1), Ok((2, 1))),
+        // Others: what runs gives way.
+        (live("u-1", 1, 1) + &deployment("", 3, 2), Ok((3, 0))),
+        (deployment("", 3, 2) + &live("u-1", 1, 1), Ok((3, 0))),
+        // Of two clusters, and twice by hand.
+        (live("u-1", 1, 1) + &live("u-2", 1, 1), Err("Deployment `w` was read before")),
+        (deployment("", 1, 1) + &deployment("", 1, 1), Err("Deployment `w` was read before")),
+    ] {
+        let (listing, errors) = listing(&format!("{text}{around}"));
+        match expected {
+            Ok(expected) => {
+                assert!(errors.is_empty(), "{errors:?}");
+                let world = World::new(&listing, &BTreeSet::new(), &[], &[]).unwrap();
+                assert_eq!((world.pods.len(), world.nodes[0].pods.len()), expected, "{text}");
+            }
+            Err(error) => assert!(errors.concat().contains(error), "{errors:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_live_object_that_cannot_be_read_in_full_does_not_stop_the_others() {
+    let text = "apiVersion: v1\nkind: Node\nmetadata: {name: odd, uid: u-1}\nspec: {taints: [{key: a, effect: NewEffect}]}\nstatus: {allocatable: {cpu: 4, pods: 9}}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: young, uid: u-2}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: well, uid: u-3}\nstatus: {allocatable: {cpu: 4, pods: 9}}\n---\n";
+    let world = world(&format!("{text}{}", admitted(PLAIN)), &[]);
+    assert_eq!(world.notes.len(), 2, "{:?}", world.notes);
+    let packing = pack(&world.pods, &world.nodes, &[]);
+    assert_eq!(format!("{:?}", packing.placed[0].home), "Node(\"well\")");
+}
+
+#[test]
+fn there_is_an_end_to_the_pods_that_workloads_stand_for() {
+    let deployment = |name: &str, replicas: usize| {
+        format!(
+            "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\nspec: {{replicas: {replicas}, selector: {{}}, template: {{spec: {{containers: [{{name: c}}]}}}}}}\n"
+        )
+    };
+    let set = "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {replicas: 2, serviceName: s, ordinals: {start: 2000000}, selector: {}, template: {spec: {containers: [{name: c}]}}}\n";
+    assert_eq!(&*world(set, &[]).pods[1].name, "s-2000001");
+    assert!(listing(&deployment("a", 200_001)).1.concat().contains("more than 200000 pods"));
+    let (both, errors) = listing(&(deployment("a", 150_000) + &deployment("b", 150_000)));
+    assert!(errors.is_empty(), "{errors:?}");
+    let told = World::new(&both, &BTreeSet::new(), &[], &[]).unwrap_err();
+    assert!(told[0].to_string().contains("300000 pods to be made"), "{told:?}");
 }

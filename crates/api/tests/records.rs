@@ -13,7 +13,7 @@ use nodemolt_api::replacement::{self, Replacement, ReplacementSpec, ReplacementS
 use nodemolt_core::budget::{Closed, GrantKind, Granted, Grants, Ledger, Lock};
 use nodemolt_core::drain::AtLimit;
 use nodemolt_core::replace::{self, Because, Cause, Old, Order, Phase, Successor};
-use proptest::collection::{btree_map, vec};
+use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -45,6 +45,7 @@ fn because() -> impl Strategy<Value = Because> {
         Because::SuccessorsLaunched,
         Because::SuccessorsReady,
         Because::PlacementHolds,
+        Because::DecideAgain,
         Because::Drained,
         Because::OldGone,
         Because::OldDeleted,
@@ -66,6 +67,7 @@ fn because() -> impl Strategy<Value = Because> {
         (0_usize..500).prop_map(|pods| Because::PodsCameBack { pods }),
         (name(), ".{0,60}").prop_map(|(claim, why)| Because::LaunchGaveUp { claim, why }),
         (name(), ".{0,60}").prop_map(|(pod, because)| Because::NoPlaceAnyMore { pod, because }),
+        (prop::option::of(name()), ".{0,60}").prop_map(|(pod, why)| Because::HeldBack { pod, why }),
     ]
 }
 
@@ -140,15 +142,19 @@ fn a_ledger() -> impl Strategy<Value = Ledger> {
         GrantKind::Consolidation,
     ];
     let cpu = option::of(0_u64..1_000_000);
-    let granted = (name(), option::of(name()), cpu, select(kinds.to_vec()), 0_u64..9, moment())
-        .prop_map(|(node, pool, cpu_millis, kind, epoch, since)| Granted {
+    let budgets = btree_set(name(), 0..3);
+    let whom = (name(), option::of(name()), budgets);
+    let granted = (whom, cpu, select(kinds.to_vec()), 0_u64..9, moment()).prop_map(
+        |((node, pool, taken_from), cpu_millis, kind, epoch, since)| Granted {
             node,
             pool,
             cpu_millis,
+            taken_from,
             kind,
             epoch,
             since,
-        });
+        },
+    );
     let closed = (name(), name(), moment(), moment())
         .prop_map(|(node, class, since, ended_at)| Closed { node, class, since, ended_at });
     let lock = ("[a-z0-9]{1,9}", "[a-z]{1,40}", moment()).prop_map(|(id, reason, since)| Lock {

@@ -22,7 +22,6 @@ use nodemolt_api::listing::World;
 use nodemolt_core::place::with_own_kind;
 use nodemolt_fit::Types;
 use nodemolt_fit::capacity::Amounts;
-use nodemolt_fit::node::Node;
 use nodemolt_fit::pack::{Home, Packing, Why, explain, pack};
 use nodemolt_fit::pod::{Pod, PodId};
 
@@ -32,7 +31,7 @@ use crate::output::{Answer, Exit, Failure, Look, serialize};
 use files::Files;
 use machines::Pools;
 use market::Market;
-use story::Story;
+use story::{PodSaid, Story};
 
 pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     let mut talk = Talk::default();
@@ -58,11 +57,14 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
         talk.warnings
             .push("there are neither nodes that stay nor pools: nothing can be placed".to_owned());
     }
-    let pools = Pools { able: with_own_kind(&pools.able, strange(&world)), ..pools };
+    let strange = strange(&world);
+    let theirs = world.nodes.iter().filter(|it| strange.contains(it.name.as_str()));
+    let pools = Pools { able: with_own_kind(&pools.able, theirs), ..pools };
+    let pods = to_be_packed(&world, &strange);
     if let Some(named) = &verb.explain {
-        return explained(verb, look, &world, &pools, (named, &types), market, &talk);
+        return explained(verb, look, &world, &pods, &pools, (named, &types), market, &talk);
     }
-    let packing = pack(&world.pods, &world.nodes, &pools.able);
+    let packing = pack(&pods, &world.nodes, &pools.able);
     talk.notes.extend(attach_limits(&packing, &world, &files, &pools));
     talk.notes.extend(unforeseen(&packing, &world));
     let story = Story::new(&world, &pools.able, packing, &types, market);
@@ -77,30 +79,38 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
 }
 
 /// Nodes that leave with a pod that nobody can foresee.
-fn strange(world: &World) -> impl Iterator<Item = &Node> {
+fn strange(world: &World) -> BTreeSet<&str> {
     let pods = world.pods.iter().filter(|it| !it.demand.unmodelled.is_empty());
     let origins = pods.filter_map(|it| world.origins.get(&it.id()));
-    let names: BTreeSet<&str> = origins.filter_map(|it| it.leaves.as_deref()).collect();
-    world.nodes.iter().filter(move |it| names.contains(it.name.as_str()))
+    origins.filter_map(|it| it.leaves.as_deref()).collect()
+}
+
+/// All but those whose nodes get a successor of their own kind: what ran there runs there again. So has `core::place` it.
+fn to_be_packed(world: &World, strange: &BTreeSet<&str>) -> Vec<Pod> {
+    let leaves = |it: &Pod| world.origins.get(&it.id()).and_then(|it| it.leaves.as_deref());
+    let stays = |it: &&Pod| leaves(it).is_none_or(|it| !strange.contains(it));
+    world.pods.iter().filter(stays).cloned().collect()
 }
 
 /// The answer about one pod.
+#[expect(clippy::too_many_arguments, reason = "all that was read, once")]
 fn explained(
     verb: &cli::Pack,
     look: Look,
     world: &World,
+    pods: &[Pod],
     pools: &Pools,
     (named, types): (&str, &Types),
     market: Market,
     talk: &Talk,
 ) -> Result<Answer, Failure> {
     let found = account::find(world, named)?;
-    let (packing, account) = explain(&world.pods, &world.nodes, &pools.able, &found.id());
+    let (packing, account) = explain(pods, &world.nodes, &pools.able, &found.id());
     let story = Story::new(world, &pools.able, packing, types, market);
     let said = story.said(&found.id());
     let places = said.map(|it| account::places(account, it, world, pools, &story));
     let places = places.unwrap_or_default();
-    let homeless = said.is_some_and(|it| it.home.is_none());
+    let homeless = said.is_some_and(PodSaid::homeless);
     let exit = if homeless { Exit::Failed } else { Exit::Done };
     let whole = || explained::account(&story, &found, said, &places);
     let data = match verb.output {

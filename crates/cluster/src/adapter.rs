@@ -19,9 +19,9 @@ use std::ops::Deref;
 
 use jiff::Timestamp;
 use nodemolt_api::eyes::Eyes;
-use nodemolt_core::drain::PodId;
+use nodemolt_core::drain::{self, PodId};
 use nodemolt_core::lookup::Minor;
-use nodemolt_core::seen::{Attempt, Revision, View};
+use nodemolt_core::seen::{Attempt, Node, Revision, View};
 use nodemolt_engine::port::{
     ClaimState, Cluster, ClusterError, EvictAnswer, Leadership, NewClaim, NewMemory, NewNodeState,
     Object, Records, Status,
@@ -105,6 +105,14 @@ impl<T: Transport> Cluster for Adapter<T> {
 
     async fn records(&self) -> Result<Records, ClusterError> {
         self.read_records().await
+    }
+
+    async fn pods_on(&self, node: &str) -> Result<Vec<drain::Pod>, ClusterError> {
+        self.list_pods(node).await
+    }
+
+    async fn node(&self, name: &str) -> Result<Option<Node>, ClusterError> {
+        self.read_node(name).await
     }
 
     async fn write_ledger(&self, ledger: &Ledger) -> Result<Revision, ClusterError> {

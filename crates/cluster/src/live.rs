@@ -213,7 +213,16 @@ impl Live {
             path.push('/');
             path.push_str(part);
         }
-        let body = request.body.as_ref().map(Value::to_string).unwrap_or_default();
+        let mut body = request.body.as_ref().map(Value::to_string).unwrap_or_default();
+        if request.verb == Verb::List {
+            body.clear();
+            let selector = request.body.as_ref().and_then(|it| it["fieldSelector"].as_str());
+            if let Some(selector) = selector {
+                // Names of nodes need no escape: they are DNS names.
+                path.push_str("?fieldSelector=");
+                path.push_str(&selector.replace('=', "%3D"));
+            }
+        }
         let sent = http::Request::builder()
             .method(method)
             .uri(path)

@@ -30,14 +30,15 @@ pub struct Request {
     pub namespace: Option<String>,
     /// `None` only for [`Verb::List`] and [`Verb::Create`].
     pub name: Option<String>,
-    /// The object, the patch, or `DeleteOptions`.
+    /// The object, the patch, or `DeleteOptions`; of a list its `ListOptions`, which go into the path. Of
+    /// those only `fieldSelector` is ever said.
     pub body: Option<Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
     Get,
-    /// All of it, in one consistent answer.
+    /// All of it, or all that its `fieldSelector` selects, in one consistent answer.
     List,
     Create,
     /// The whole object, against the `resourceVersion` that it holds.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
@@ -272,21 +272,94 @@ fn a_lease_is_taken_only_after_we_saw_it_unchanged_for_its_duration() {
                 "renewTime": "2001-01-01T00:00:00.000000Z", "leaseTransitions": 4},
         }))
     };
-    let answers = [lease("1"), lease("1"), lease("2"), lease("2"), lease("2"), Ok(json!({}))];
-    let (script, adapter) = script(answers);
+    let looks = ["1", "1", "1", "2", "2", "2", "2", "2"].map(lease);
+    let (script, adapter) = script(looks.into_iter().chain([Ok(json!({}))]));
     let lead = |seconds| now(adapter.lead("me", at(seconds))).unwrap();
     let follows = Leadership::Follows { leader: "other".to_owned() };
     assert_eq!(lead(0), follows);
-    assert_eq!(lead(14), follows);
+    assert_eq!(lead(86_400), follows, "our clock was set ahead");
+    assert_eq!(lead(5), follows, "and back again");
     assert_eq!(lead(16), follows, "it was renewed");
+    assert_eq!(lead(21), follows);
+    assert_eq!(lead(26), follows);
     assert_eq!(lead(30), follows);
     assert_eq!(lead(31), Leadership::Leads { until: at(46), transitions: 5 });
+    let asked = script.asked.borrow().len();
+    assert_eq!(asked, 9);
     let asked = script.asked.borrow();
     let written = asked.last().unwrap();
     assert_eq!(written.verb, Verb::Replace);
     let body = written.body.as_ref().unwrap();
     assert_eq!(body["metadata"]["resourceVersion"], "2", "by compare and swap");
     assert_eq!(body["spec"]["renewTime"], "2026-09-21T14:13:51.000000Z");
+}
+
+/// What is not read whole is not read: a machine ends on the strength of it.
+#[test]
+fn the_pods_of_a_node_are_all_of_them_or_an_error() {
+    let pod = |name: &str| {
+        json!({"metadata": {"namespace": "shop", "name": name, "uid": format!("uid-{name}")},
+            "spec": {"containers": [], "nodeName": "n1"}})
+    };
+    let broken = json!({"metadata": {"namespace": "shop", "name": "odd"}, "spec": 7});
+    let list = |items: &[Value], more: &str| {
+        Ok(json!({"metadata": {"resourceVersion": "9", "continue": more}, "items": items}))
+    };
+    let cases = [
+        (list(&[pod("a"), pod("b")], ""), Ok(2)),
+        (list(&[], ""), Ok(0)),
+        (list(&[pod("a")], "more"), Err("not whole")),
+        (list(&[pod("a"), broken], ""), Err("Pod shop/odd")),
+        (Ok(json!({"kind": "Status"})), Err("not whole")),
+        (Err(status(429, "TooManyRequests", "")), Err("wait")),
+    ];
+    for (said, expected) in cases {
+        let (script, adapter) = script([said]);
+        let answer = now(adapter.pods_on("n1")).map(|it| it.len()).map_err(|it| it.to_string());
+        match (&answer, expected) {
+            (Ok(count), Ok(wanted)) => assert_eq!(*count, wanted),
+            (Err(why), Err(wanted)) => assert!(why.contains(wanted), "{why}"),
+            (answer, wanted) => panic!("{answer:?} and not {wanted:?}"),
+        }
+        let asked = script.asked.borrow();
+        let options = asked[0].body.as_ref().unwrap();
+        assert_eq!(options["fieldSelector"], "spec.nodeName=n1");
+    }
+}
+
+/// A proxy answers 200 with whatever it likes.
+#[test]
+fn a_lease_that_is_no_object_is_an_error_and_no_end() {
+    for said in [json!("ok"), json!([]), json!(7)] {
+        let (_, adapter) = script([Ok(said)]);
+        let at = Timestamp::from_second(1_790_000_000).unwrap();
+        let answer = now(adapter.lead("me", at));
+        assert!(matches!(answer, Err(ClusterError::Unreadable { .. })), "{answer:?}");
+    }
+}
+
+/// Our own words come back as they were written: a record that was not changed is not written again.
+#[test]
+fn a_pod_that_holds_a_drain_is_read_back_as_the_one_that_is_seen() {
+    let record = json!({"apiVersion": "nodemolt.dev/v1alpha1", "kind": "Replacement",
+        "metadata": {"name": "uid-1", "resourceVersion": "3"},
+        "spec": {"nodeClaim": {"name": "c", "uid": "uid-1"}},
+        "status": {"phase": "Draining", "phaseSince": "2026-11-16T06:00:00Z", "cause": "Drift",
+            "try": 1, "reason": {"kind": "PlacementHolds"}, "order": "SuccessorFirst",
+            "drainLimitAction": "Skip",
+            "drain": {"held": [{"namespace": "shop", "name": "web-1", "because": "a budget"}]}}});
+    let (_, adapter) = script([
+        Err(status(404, "NotFound", "")),
+        Ok(json!({"metadata": {"resourceVersion": "9"}, "items": [record]})),
+    ]);
+    let pod = json!({"metadata": {"namespace": "shop", "name": "web-1", "uid": "uid-web-1"},
+        "spec": {"containers": []}});
+    let at = Timestamp::from_second(1_790_000_000).unwrap();
+    adapter.hear(resources::POD, &Heard::Listed(vec![pod]), at);
+    let records = now(adapter.records()).unwrap();
+    assert_eq!(records.unreadable, BTreeMap::new());
+    let drain = records.replacements["uid-1"].drain.as_ref().unwrap();
+    assert_eq!(drain.held[0].0.uid, "uid-web-1");
 }
 
 #[test]

@@ -194,6 +194,9 @@ pub struct Member {
     pub labels: BTreeMap<String, String>,
     pub cpu_millis: u64,
     pub standing: Standing,
+    /// `NodeDisruptionBudgets` that it takes a place in, whatever its labels: those of one that is gone are
+    /// not all known.
+    pub taken_from: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -276,6 +279,16 @@ pub enum BudgetId {
     Pool {
         name: String,
     },
+}
+
+impl BudgetId {
+    /// The name of the `NodeDisruptionBudget`, if it is one.
+    pub fn disruption(&self) -> Option<&str> {
+        match self {
+            Self::Disruption { name } => Some(name),
+            Self::Serial | Self::Class { .. } | Self::Pool { .. } => None,
+        }
+    }
 }
 
 impl fmt::Display for BudgetId {

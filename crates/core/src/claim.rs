@@ -55,7 +55,11 @@ pub struct Seen<'a> {
     pub machine: MachineSeen,
     pub nodes: NodesSeen<'a>,
     pub call: CallSeen,
-    /// On its node, that must leave before the machine may go. `None`: not known since it was deleted.
+    /// Since when the call is withheld without a break, as far as we remember. It may have been made at any
+    /// time before.
+    pub withheld_since: Option<Timestamp>,
+    /// On its node, that must leave before the machine may go. `None`: not known since it was deleted, or
+    /// not asked.
     pub pods_left: Option<usize>,
     /// It takes the place of another node, and its Replacement has the deadlines.
     pub successor: bool,
@@ -67,6 +71,7 @@ impl Seen<'_> {
         machine: MachineSeen::Unknown,
         nodes: NodesSeen::Unknown,
         call: CallSeen::Free,
+        withheld_since: None,
         pods_left: None,
         successor: false,
     };
@@ -264,6 +269,8 @@ pub enum Because {
     },
     NeverJoined,
     NodeDeleted,
+    /// Nobody was seen to delete it: it is not there any more.
+    NodeMissing,
     MachineGone,
     WaitsFor(Wait),
 }
@@ -340,6 +347,7 @@ impl fmt::Display for Because {
                 write!(out, "no node joined in {:#}", crate::replace::JOIN_DEADLINE)
             }
             Self::NodeDeleted => write!(out, "its node was deleted"),
+            Self::NodeMissing => write!(out, "its node is not there any more"),
             Self::MachineGone => write!(out, "its machine is gone"),
             Self::WaitsFor(wait) => write!(out, "waits for {wait}"),
         }

@@ -94,7 +94,7 @@ pub enum Owner {
 pub struct Drain {
     pub node: String,
     pub since: Timestamp,
-    /// When the last pod left, if one has.
+    /// When the last pod left, if one has; or since when pods may leave again, after a pause or an outage.
     pub last_left_at: Option<Timestamp>,
     /// Shared with whoever saw them: pods are many.
     pub pods: Vec<Arc<Pod>>,
@@ -103,6 +103,9 @@ pub struct Drain {
     pub at_limit: AtLimit,
     /// When `terminationGracePeriod` ends, or an interruption takes the machine away.
     pub deadline: Option<Timestamp>,
+    /// The machine ends then, whoever is left: somebody deleted it or takes it away. Else it waits for
+    /// everybody's own grace period.
+    pub machine_goes: bool,
     pub bare_pods: BarePods,
 }
 
@@ -279,11 +282,10 @@ fn forced(pod: &Pod, drain: &Drain, past_limit: bool, now: Timestamp) -> Option<
     let own = pod.grace.as_secs().max(1);
     if let Some(deadline) = drain.deadline {
         let left = deadline.duration_since(now);
-        // Its grace period fits just before the end; later it gets what is left of it.
-        return (left <= pod.grace).then(|| How::Delete {
-            grace_seconds: left.as_secs().clamp(1, own),
-            because: Forced::Deadline,
-        });
+        // Its grace period fits just before the end; later it gets what is left of it, if the machine ends.
+        let grace_seconds = if drain.machine_goes { left.as_secs().clamp(1, own) } else { own };
+        return (left <= pod.grace)
+            .then_some(How::Delete { grace_seconds, because: Forced::Deadline });
     }
     past_limit.then_some(How::Delete { grace_seconds: own, because: Forced::DrainLimit })
 }

@@ -4,17 +4,19 @@
 //!
 //! There are three answers, not two. `Unknown` exists so that a missing fact can never be mistaken for a
 //! difference: a failed lookup must not replace a fleet. And a node for which there is no image to be
-//! replaced with has not drifted, whatever else is different: replacing it would only lose it.
+//! replaced with has not drifted, whatever else is different: replacing it would only lose it. A node of a
+//! kind that its pool does not ask for any more is replaced by one that it asks for, if that has an image.
+
+mod words;
 
 use std::collections::BTreeSet;
-use std::fmt;
 
-use nodemolt_fit::{Operator, Written};
+use nodemolt_fit::{Operator, Written, label};
 
 use crate::image::ImageId;
 use crate::lookup::{self, Minor};
 use crate::node::{Foreign, ImageRef, Running, Stamp};
-use crate::wanted::{NoImage, Replacing, Wanted};
+use crate::wanted::{NoImage, Replacing, Wanted, pinned};
 
 /// How many minor versions a kubelet may be behind the API server: Kubernetes' own rule since 1.28.
 const SKEW_MAX: u16 = 3;
@@ -127,28 +129,43 @@ pub enum Missing {
     Subnets,
     Reservations,
     InstanceTypes,
+    /// The class names its placement group by id, and machines tell theirs by name.
+    PlacementGroup,
+    Kubelet,
+    ControlPlane,
 }
 
 pub fn drift(running: &Running, wanted: &Wanted) -> Drift {
     let Some(instance_type) = &running.instance_type else {
         return Drift::Unknown(Missing::InstanceType);
     };
-    let replacing = wanted.replacing(running.pool.as_deref(), instance_type);
-    let image = match replacing {
-        Replacing::Image(image) => image,
+    let pool = running.pool.as_deref();
+    let replacing = wanted.replacing(pool, instance_type);
+    let no_image = || {
+        let (because, instance_type) = (why_not(&replacing, pool), instance_type.clone());
+        Drift::Unknown(Missing::ReplacementImage { instance_type, because })
+    };
+    let image = match &replacing {
+        Replacing::Image(image) => Some(*image),
+        // The pool asks for other machines by now, and one of those can boot.
+        Replacing::NotResolved if wanted.bootable(pool).next().is_some() => None,
         Replacing::HeldBack(_) | Replacing::NoImageFits | Replacing::NotResolved => {
-            let because = why_not(&replacing, running.pool.as_deref());
-            let instance_type = instance_type.clone();
-            return Drift::Unknown(Missing::ReplacementImage { instance_type, because });
+            return no_image();
         }
     };
     // Whoever does not know what a node runs does not know what it would be replaced for.
     let Some(runs) = &running.image else { return Drift::Unknown(Missing::RunningImage) };
     let mut found = Found::default();
-    found.image(runs, image, &wanted.in_sync);
+    if let Some(image) = image {
+        found.image(runs, image, &wanted.in_sync);
+    }
     found.stamps(running, wanted);
     found.requirements(running, wanted);
     found.machine(running, wanted, instance_type);
+    if image.is_none() && !found.other_kind() {
+        // Why no image was looked up for it is not known then.
+        return no_image();
+    }
     found.skew(running, wanted);
     found.divergences.extend(running.foreign.iter().cloned().map(Divergence::Foreign));
     found.answer()
@@ -225,10 +242,26 @@ impl Found {
         }
     }
 
+    /// Something says that nodes of its kind are not launched any more.
+    fn other_kind(&self) -> bool {
+        let kind = |it: &Divergence| {
+            matches!(it, Divergence::Requirement { .. } | Divergence::InstanceTypeGone { .. })
+        };
+        self.divergences.iter().any(kind)
+    }
+
     fn requirements(&mut self, running: &Running, wanted: &Wanted) {
-        for written in &wanted.beside.requirements {
-            let have = running.labels.get(&written.key).map(String::as_str);
-            if !admits(written, have) {
+        let asked = &wanted.beside.requirements;
+        for written in asked {
+            let key = label::normalise(&written.key);
+            let named = running.labels.get(key).or_else(|| running.labels.get(&written.key));
+            let have = named.map(String::as_str);
+            // How a machine was bought is not all written on it, and what no node can have none lacks.
+            let unseen = || {
+                label::by_offering(key)
+                    || (!label::by_type(key) && !pinned(asked).contains_key(key))
+            };
+            if !admits(written, have) && (have.is_some() || !unseen()) {
                 self.divergences.push(Divergence::Requirement {
                     key: written.key.clone(),
                     from: have.map(str::to_owned),
@@ -276,18 +309,24 @@ impl Found {
                 self.divergences.push(Divergence::Reservation { from: it.clone(), to: to.clone() });
             }
         }
-        if let Some(to) = &beside.placement_group
-            && *to != instance.placement_group
-        {
-            let from = instance.placement_group.clone();
-            self.divergences.push(Divergence::PlacementGroup { from, to: to.clone() });
+        match &beside.placement_group {
+            None => self.missing.push(Missing::PlacementGroup),
+            Some(to) if *to == instance.placement_group => {}
+            Some(to) => {
+                let from = instance.placement_group.clone();
+                self.divergences.push(Divergence::PlacementGroup { from, to: to.clone() });
+            }
         }
     }
 
     /// Outside of what Kubernetes supports: newer than the API server, or more than three minors older.
     fn skew(&mut self, running: &Running, wanted: &Wanted) {
-        let (Some(kubelet), Some(control_plane)) = (running.kubelet, wanted.beside.control_plane)
-        else {
+        let Some(control_plane) = wanted.beside.control_plane else {
+            self.missing.push(Missing::ControlPlane);
+            return;
+        };
+        let Some(kubelet) = running.kubelet else {
+            self.missing.push(Missing::Kubelet);
             return;
         };
         let too_old = kubelet.major == control_plane.major
@@ -393,105 +432,5 @@ fn direction(from: &ImageRef, to: &ImageRef) -> Direction {
         std::cmp::Ordering::Less => Direction::Upgrade,
         std::cmp::Ordering::Equal => Direction::Sideways,
         std::cmp::Ordering::Greater => Direction::Downgrade,
-    }
-}
-
-impl Direction {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Upgrade => "upgrade",
-            Self::Downgrade => "downgrade",
-            Self::Sideways => "sideways",
-        }
-    }
-}
-
-impl Divergence {
-    /// A word that scripts can rely on.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::Image { .. } => "Image",
-            Self::UserData { .. } => "UserData",
-            Self::Class { .. } => "Class",
-            Self::PoolTemplate { .. } => "PoolTemplate",
-            Self::Requirement { .. } => "Requirements",
-            Self::InstanceTypeGone { .. } => "InstanceTypeGone",
-            Self::SecurityGroups { .. } => "SecurityGroups",
-            Self::Subnet { .. } => "Subnets",
-            Self::Reservation { .. } => "CapacityReservation",
-            Self::PlacementGroup { .. } => "PlacementGroup",
-            Self::KubernetesSkew { .. } => "KubernetesSkew",
-            Self::Foreign(_) => "Foreign",
-        }
-    }
-}
-
-impl fmt::Display for Divergence {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let set = |all: &BTreeSet<String>| {
-            if all.is_empty() {
-                "none".to_owned()
-            } else {
-                all.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
-            }
-        };
-        let or_none = |it: &Option<String>| it.clone().unwrap_or_else(|| "none".to_owned());
-        match self {
-            Self::Image { from, to, direction } => {
-                write!(out, "image {} → {} ({})", from.id, to.id, direction.as_str())
-            }
-            Self::UserData { from, to } => write!(out, "user data {from} → {to}"),
-            Self::Class { field, from, to } => match field {
-                Some(field) => write!(out, "class: {field} {from} → {to}"),
-                None => write!(out, "class {from} → {to}"),
-            },
-            Self::PoolTemplate { field, from, to } => match field {
-                Some(field) => write!(out, "pool: {field} {from} → {to}"),
-                None => write!(out, "pool {from} → {to}"),
-            },
-            Self::Requirement { key, from, to } => {
-                write!(out, "label {key} is {}, the pool asks for {to}", or_none(from))
-            }
-            Self::InstanceTypeGone { instance_type } => {
-                write!(out, "instance type {instance_type} is not offered any more")
-            }
-            Self::SecurityGroups { from, to } => {
-                write!(out, "security groups {} → {}", set(from), set(to))
-            }
-            Self::Subnet { from, to } => write!(out, "subnet {from} is none of {}", set(to)),
-            Self::Reservation { from, to } => {
-                write!(out, "capacity reservation {from} is none of {}", set(to))
-            }
-            Self::PlacementGroup { from, to } => {
-                write!(out, "placement group {} → {}", or_none(from), or_none(to))
-            }
-            Self::KubernetesSkew { kubelet, control_plane } => write!(
-                out,
-                "kubelet {kubelet} is outside of what an API server {control_plane} supports"
-            ),
-            Self::Foreign(Foreign { by, reason, message }) => {
-                write!(out, "{by} says {reason}")?;
-                if message.is_empty() { Ok(()) } else { write!(out, ": {message}") }
-            }
-        }
-    }
-}
-
-impl fmt::Display for Missing {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::RunningImage => write!(out, "which image it runs"),
-            Self::InstanceType => write!(out, "which instance type it is"),
-            Self::ReplacementImage { instance_type, because } => {
-                write!(out, "an image for {instance_type}: {because}")
-            }
-            Self::ClassStamp => write!(out, "what its class said when it was launched"),
-            Self::TemplateStamp => write!(out, "what its pool said when it was launched"),
-            Self::Instance => write!(out, "what EC2 says of its instance"),
-            Self::SecurityGroups => write!(out, "which security groups the class selects"),
-            Self::Subnets => write!(out, "which subnets the class selects"),
-            Self::Reservations => write!(out, "which capacity reservations the class selects"),
-            Self::InstanceTypes => write!(out, "which instance types EC2 offers"),
-        }
     }
 }

@@ -8,6 +8,7 @@
 
 mod asked;
 mod cause;
+mod pod;
 mod story;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,10 +18,11 @@ use jiff::Timestamp;
 
 pub use asked::{ClassTold, Newer, Unanswered};
 pub use cause::causes;
+pub use pod::explain_pod;
 pub use story::{Cause, Fact, Named, Story, relative};
 
 use crate::budget::{Limits, Measured, Unit, UsedBy};
-use crate::drain::{Drain, Held, Hold, Homeless, PodId, evictions, limit_ends_at};
+use crate::drain::{Drain, Held, Hold, evictions, limit_ends_at};
 use crate::drift::{Divergence, Drift};
 use crate::node::{ImageRef, Running};
 use crate::plan::{Fleet, Node, Plan, WaitFor, Waiting};
@@ -330,97 +332,6 @@ fn blocks(hold: &Hold) -> bool {
     match hold {
         Hold::Stays(_) | Hold::Terminating | Hold::UnderWay { .. } | Hold::AfterOthers => false,
         Hold::Protected(_) | Hold::Bare | Hold::Refused(_) => true,
-    }
-}
-
-/// What a pod does to its node, and what is done about it; or why one that was moved holds others.
-pub fn explain_pod(
-    world: &World<'_>,
-    namespace: &str,
-    name: &str,
-    now: Timestamp,
-) -> Option<Story> {
-    let meant = |it: &PodId| it.namespace == namespace && it.name == name;
-    let on = world.fleet.nodes.iter().find_map(|(node_name, node)| {
-        let pod = node.pods.iter().find(|it| meant(&it.id))?;
-        Some((node_name, node, pod))
-    });
-    let Some((node_name, node, pod)) = on else {
-        let mut all = world.fleet.homeless.iter();
-        let (pool, homeless) = all.find(|(_, it)| meant(&it.pod))?;
-        return Some(explain_homeless(pool, homeless, now));
-    };
-    let mut story = Story::about("pod", &pod.id.to_string());
-    story.fact("pod", pod.id.to_string());
-    story.fact("node", node_name.clone());
-    let (evict, held) = evictions(world.drains, &world.fleet.pdbs, now);
-    if let Some(held) = held.iter().find(|it| it.pod == pod.id) {
-        let causes = held_causes(held, &world.fleet.pdbs);
-        story.fact("drain", causes.first().map_or(String::new(), |it| it.text.clone()));
-        story.next = match held.again_at {
-            Some(at) => format!("looked at again {}", story::when(at, now)),
-            None if blocks(&held.why) => "leaves when that is lifted".to_owned(),
-            None => "nothing to do".to_owned(),
-        };
-        story.causes.extend(causes);
-    } else if evict.iter().any(|it| it.pod == pod.id) {
-        story.fact("drain", "may leave now");
-        story.then("it is evicted");
-    } else {
-        story.fact("drain", "its node is not being emptied");
-        let waiting = world.plan.waiting.get(node_name);
-        for reason in waiting.into_iter().flat_map(Waiting::all) {
-            if speaks_of(reason, &pod.id) {
-                let causes = causes(reason, node.member.class.as_deref(), now);
-                let text = causes.first().map_or("", |it| it.text.as_str());
-                story.fact("holds", format!("its node waits for {text}"));
-                story.causes.extend(causes);
-            }
-        }
-        story.next = match (&node.wish, waiting) {
-            (None, _) => "nothing to do".to_owned(),
-            (Some(_), Some(_)) => {
-                format!("`nodemolt explain {node_name}` tells what its node waits for")
-            }
-            (Some(_), None) => format!("node {node_name} is about to be replaced"),
-        };
-    }
-    Some(story)
-}
-
-fn explain_homeless(pool: &str, homeless: &Homeless, now: Timestamp) -> Story {
-    let Homeless { pod, since } = homeless;
-    let mut story = Story::about("pod", &pod.to_string());
-    story.fact("pod", pod.to_string());
-    story.fact("node", "none");
-    story.fact("pending", format!("since {}: it was moved and has no place", both(*since, now)));
-    story.fact("holds", format!("nodes of NodePool `{pool}`: none begins to be replaced"));
-    story.then("when it has a place the pool goes on");
-    story
-}
-
-fn speaks_of(reason: &WaitFor, id: &PodId) -> bool {
-    match reason {
-        WaitFor::ProtectedPod { pod, .. }
-        | WaitFor::BarePod { pod }
-        | WaitFor::Pdb { pod, .. }
-        | WaitFor::HomelessPod { pod, .. }
-        | WaitFor::SharedBudget { pod, .. }
-        | WaitFor::Limit { pod, .. }
-        | WaitFor::Place { pod, .. } => pod == id,
-        WaitFor::Unlock { .. }
-        | WaitFor::Resume { .. }
-        | WaitFor::OtherHand { .. }
-        | WaitFor::Image(_)
-        | WaitFor::ProtectedNode { .. }
-        | WaitFor::NextTry { .. }
-        | WaitFor::Capacity { .. }
-        | WaitFor::Lifetime { .. }
-        | WaitFor::Window { .. }
-        | WaitFor::Reach { .. }
-        | WaitFor::SharedWorkload { .. }
-        | WaitFor::Budget(_)
-        | WaitFor::Consideration => false,
     }
 }
 

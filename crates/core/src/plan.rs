@@ -17,16 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use nodemolt_fit::{
-    self as fit,
-    pack::{Miss, Obstacle, Place, Why},
-};
 
 pub use waiting::{WaitFor, Waiting};
+use waiting::{no_kin, no_place};
 
 use crate::budget::{Act, BudgetId, ClassRule, Grants, Limits, Measured, Member, Opening, measure};
 use crate::drain::{
-    Answer, BarePods, Homeless, Owner, Pdb, Pdbs, Pod, PodId, Protection, remaining,
+    Answer, BarePods, Homeless, Owner, Pdb, Pdbs, Pod, PodId, PodPhase, Protection, stays,
 };
 use crate::place::{Placement, Placements};
 use crate::replace::{Because, Cause, Order, Phase};
@@ -46,6 +43,8 @@ pub struct Fleet {
     pub pdbs: Vec<Pdb>,
     /// By pool: pods that we moved and that have no place.
     pub homeless: BTreeMap<String, Homeless>,
+    /// All pods that no node has.
+    pub pending: Vec<Pending>,
     /// How long each phase takes here, as measured.
     pub pace: BTreeMap<Phase, SignedDuration>,
     /// Where the pods of each workload are, for whoever keeps it: without it all pods are looked at.
@@ -59,6 +58,15 @@ impl Fleet {
         let gone = self.gone.iter().filter(|(name, _)| !self.nodes.contains_key(*name));
         there.chain(gone.map(|(name, it)| (name.as_str(), it)))
     }
+}
+
+/// A pod that no node has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    pub pod: PodId,
+    pub since: Timestamp,
+    /// The pool that we moved its like from, if we did.
+    pub moved_from: Option<String>,
 }
 
 /// A node, as far as it decides whether it goes.
@@ -91,6 +99,8 @@ pub struct Wish {
     pub cause: Cause,
     /// Drifted, expired or asked for since then.
     pub since: Timestamp,
+    /// Asked for by its own name, and not with its whole pool.
+    pub by_name: bool,
     /// Why there is no image for its successor now, if there is none.
     pub no_image: Option<NoImage>,
     /// Its successor would carry the candidate of a rollout.
@@ -114,10 +124,13 @@ pub struct UnderWay {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PoolState {
     pub hand: Hand,
-    /// Replacements that failed since one was done.
+    /// Replacements that failed since one was done, and whose nodes are not tried again yet.
     pub failures: u32,
     /// No capacity: no launch before this, and what EC2 said.
     pub back_off: Option<(Timestamp, String)>,
+    /// Nothing that it asks for can be launched, as far as anybody knows: an old node that goes first would
+    /// be followed by none.
+    pub launches_nothing: bool,
 }
 
 /// Who moves the nodes of a pool.
@@ -151,7 +164,8 @@ pub struct Plan {
     pub start: Vec<Start>,
     pub waiting: BTreeMap<String, Waiting>,
     pub under_way: BTreeSet<String>,
-    /// Those that wait for their placement only: place them, all together, and plan again.
+    /// Those that wait for their placement only, and whose pool is not passed over: place them, all
+    /// together, and plan again.
     pub consider: Vec<String>,
     pub expected: Option<Expected>,
 }
@@ -212,11 +226,12 @@ pub fn plan(
                 queue.started(node);
                 plan.start.push(start);
             }
+            Decided::Considers(waiting) => {
+                queue.started(node);
+                plan.consider.push(name.to_owned());
+                plan.waiting.insert(name.to_owned(), waiting);
+            }
             Decided::Waits(waiting) => {
-                if waiting.first == WaitFor::Consideration {
-                    queue.started(node);
-                    plan.consider.push(name.to_owned());
-                }
                 plan.waiting.insert(name.to_owned(), waiting);
             }
         }
@@ -230,6 +245,8 @@ pub fn plan(
 
 enum Decided {
     Starts(Start),
+    /// It waits for a look at its pods, and has its turn now.
+    Considers(Waiting),
     Waits(Waiting),
 }
 
@@ -263,6 +280,7 @@ impl<'a> Desk<'a> {
         match placement {
             _ if order == Order::DeleteFirst => {}
             Some(Placement::Unplaced { pod, why }) => reasons.push(no_place(node, pod, why)),
+            Some(Placement::NoKin { pool, limit }) => reasons.push(no_kin(pool, limit.as_ref())),
             None if reasons.is_empty() => reasons.push(WaitFor::Consideration),
             Some(
                 Placement::Spare { .. }
@@ -272,11 +290,16 @@ impl<'a> Desk<'a> {
             | None => {}
         }
         if let Some(waiting) = Waiting::of(reasons) {
-            if waiting.first == WaitFor::Consideration {
-                // Its room is kept for it; else everybody would be considered for one slot.
-                self.take(name, node, wish);
+            if waiting.first != WaitFor::Consideration {
+                return Decided::Waits(waiting);
             }
-            return Decided::Waits(waiting);
+            let pool = node.member.pool.as_ref();
+            if pool.is_some_and(|it| self.placements.passed.contains(it)) {
+                return Decided::Waits(waiting);
+            }
+            // Its room is kept for it; else everybody would be considered for one slot.
+            self.take(name, node, wish);
+            return Decided::Considers(waiting);
         }
         let placement = placement.cloned().filter(|_| order == Order::SuccessorFirst);
         self.start(name, node, wish, order, placement)
@@ -307,13 +330,14 @@ impl<'a> Desk<'a> {
         let mut reasons: Vec<WaitFor> =
             gates.into_iter().map(|it| WaitFor::Budget(Box::new(it))).collect();
         let placement = self.placements.of.get(name).cloned();
-        if reasons.is_empty() && placement.is_none() {
+        let considers = reasons.is_empty() && placement.is_none();
+        if considers {
             reasons.push(WaitFor::Consideration);
         }
         match Waiting::of(reasons) {
             Some(waiting) => {
                 self.take(name, node, wish);
-                Decided::Waits(waiting)
+                if considers { Decided::Considers(waiting) } else { Decided::Waits(waiting) }
             }
             None => self.start(name, node, wish, Order::SuccessorFirst, placement),
         }
@@ -358,28 +382,7 @@ impl<'a> Desk<'a> {
         if let Some(why) = &wish.no_image {
             reasons.push(WaitFor::Image(why.clone()));
         }
-        if let Some(protection) = node.protection.as_ref().filter(|it| it.holds(self.now)) {
-            let (node, claim) = (name.to_owned(), node.protected_by_claim.clone());
-            reasons.push(WaitFor::ProtectedNode { node, claim, protection: protection.clone() });
-        }
-        let bare = rule.map_or(BarePods::Wait, |it| it.bare_pods);
-        // A budget is told with the first of its pods; the others would say the same.
-        let mut told = BTreeSet::new();
-        for pod in remaining(&node.pods, self.now).filter(|it| it.ends_at.is_none()) {
-            if let Some(protection) = pod.protection.as_ref().filter(|it| it.holds(self.now))
-                && !node.has_deadline
-            {
-                let protection = protection.clone();
-                reasons.push(WaitFor::ProtectedPod { pod: pod.id.clone(), protection });
-            } else if pod.owner == Owner::Nobody && bare == BarePods::Wait {
-                reasons.push(WaitFor::BarePod { pod: pod.id.clone() });
-            } else if !node.has_deadline
-                && let Answer::Refused(refused) = self.pdbs.answer(pod)
-                && told.insert((&pod.id.namespace, refused.to_string()))
-            {
-                reasons.push(WaitFor::Pdb { pod: pod.id.clone(), refused });
-            }
-        }
+        held(name, node, rule, &self.pdbs, self.now, reasons);
         if let Some(homeless) = pool.and_then(|it| self.fleet.homeless.get(it)) {
             let Homeless { pod, since } = homeless.clone();
             reasons.push(WaitFor::HomelessPod { pod, since });
@@ -406,10 +409,15 @@ impl<'a> Desk<'a> {
             out.push(WaitFor::Capacity { pool, until: Some(*until), because });
         }
         let Some(rule) = rule else { return };
+        if rule.order == Order::DeleteFirst
+            && let Some((pool, _)) = state.filter(|(_, it)| it.launches_nothing)
+        {
+            out.push(no_kin(pool, None));
+        }
         let old_at = node.created_at.saturating_add(rule.minimum_lifetime);
         let old_at = old_at.unwrap_or(Timestamp::MAX);
         // Young nodes are spared churn; whoever asks for one by name means it.
-        if now < old_at && wish.cause != Cause::Asked {
+        if now < old_at && !(wish.cause == Cause::Asked && wish.by_name) {
             out.push(WaitFor::Lifetime { policy: rule.policy.clone(), until: old_at });
         }
         let opening = node.member.class.as_ref().and_then(|it| self.openings.get(it.as_str()));
@@ -435,33 +443,56 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// The limit of a pool and missing capacity have names of their own; the rest is a place.
-fn no_place(node: &Node, pod: &fit::pod::PodId, why: &Why) -> WaitFor {
-    let known = node.pods.iter().map(|it| &it.id);
-    let pod = known
-        .into_iter()
-        .find(|it| it.namespace == *pod.namespace && it.name == *pod.name)
-        .cloned()
-        .unwrap_or_else(|| PodId {
-            namespace: pod.namespace.to_string(),
-            name: pod.name.to_string(),
-            uid: String::new(),
-        });
-    let because = why.to_string();
-    if let Why::NoPlace { nearest: Some(Miss { place, obstacles }) } = why {
-        for obstacle in obstacles {
-            match (obstacle, place) {
-                (Obstacle::PoolLimit { resource, .. }, Place::Pool(pool)) => {
-                    return WaitFor::Limit { pod, pool: pool.clone(), resource: resource.clone() };
-                }
-                (Obstacle::NoCapacity, Place::Pool(pool)) => {
-                    return WaitFor::Capacity { pool: pool.clone(), until: None, because };
-                }
-                _ => {}
-            }
+/// What a person would have to lift on a node and its pods before its replacement may start; asked again
+/// right before its cordon. `None` too if there is no such node.
+pub fn held_by_people(
+    fleet: &Fleet,
+    limits: &Limits,
+    name: &str,
+    now: Timestamp,
+) -> Option<WaitFor> {
+    let node = fleet.nodes.get(name)?;
+    let rule = node.member.class.as_ref().and_then(|it| limits.classes.get(it));
+    let mut reasons = Vec::new();
+    held(name, node, rule, &Pdbs::new(&fleet.pdbs), now, &mut reasons);
+    reasons.into_iter().next()
+}
+
+fn held(
+    name: &str,
+    node: &Node,
+    rule: Option<&ClassRule>,
+    pdbs: &Pdbs<'_>,
+    now: Timestamp,
+    reasons: &mut Vec<WaitFor>,
+) {
+    if let Some(protection) = node.protection.as_ref().filter(|it| it.holds(now)) {
+        let (node, claim) = (name.to_owned(), node.protected_by_claim.clone());
+        reasons.push(WaitFor::ProtectedNode { node, claim, protection: protection.clone() });
+    }
+    let bare = rule.map_or(BarePods::Wait, |it| it.bare_pods);
+    // A budget is told with the first of its pods; the others would say the same.
+    let mut told = BTreeSet::new();
+    let active = |it: &&Arc<Pod>| it.ends_at.is_none() && it.phase != PodPhase::Finished;
+    for pod in node.pods.iter().filter(active) {
+        let protection = pod.protection.as_ref().filter(|it| it.holds(now));
+        if let Some(protection) = protection
+            && !node.has_deadline
+        {
+            // Of those too that nobody evicts: they end with the machine. So it is with Karpenter.
+            let protection = protection.clone();
+            reasons.push(WaitFor::ProtectedPod { pod: pod.id.clone(), protection });
+        } else if stays(pod, now).is_some() {
+            // Nobody asks whether it may leave.
+        } else if pod.owner == Owner::Nobody && bare == BarePods::Wait {
+            reasons.push(WaitFor::BarePod { pod: pod.id.clone() });
+        } else if !node.has_deadline
+            && let Answer::Refused(refused) = pdbs.answer(pod)
+            && told.insert((&pod.id.namespace, refused.to_string()))
+        {
+            reasons.push(WaitFor::Pdb { pod: pod.id.clone(), refused });
         }
     }
-    WaitFor::Place { pod, because }
 }
 
 /// As many rounds as it takes, each as long as its phases were measured. `None` before anything was.

@@ -3,18 +3,20 @@
 //! `replacement × what we see × now → phase, and because of what`, and `phase → commands`
 //!
 //! ```text
-//! SuccessorFirst  Launching ─▶ Joining ─▶ Settling ─▶ Draining ◀─▶ Terminating ─▶ Done
+//! SuccessorFirst  Launching ─▶ Joining ─▶ Settling ◀─▶ Draining ◀─▶ Terminating ─▶ Done
 //!                     │           │          │           │              │          ▲
-//! DeleteFirst         │           │          │   Draining ─▶ Terminating ─▶ Launching ─▶ Joining ─▶ Done
+//! DeleteFirst         │           │  Settling ◀─▶ Draining ─▶ Terminating ─▶ Launching ─▶ Joining ─▶ Done
 //!                     │           │          │           │
 //! deleted by others   └───────────┴──────────┴──▶ Draining ─▶ Terminating ─▶ Done, or Joining first
 //!                     │           │          │           │
 //! anything fails      └───────────┴──────────┴───────────┴──▶ Retreating ─▶ Failed | Skipped | Kept | Cancelled
 //! ```
 //!
-//! The old node is untouched until `Draining`, and `Draining` is entered only when its pods have a place
-//! on a ready node, decided again right before. From `Terminating` there is no way back but to `Draining`:
-//! a pod may have come that must leave first. Commands belong to phases, never to the arrows between
+//! The old node is untouched until `Draining`, and `Draining` is entered only when nobody protects it and
+//! its pods have a place on a ready node, decided again right before. Where it is not cordoned (a leader
+//! died in between, somebody took the taint away) that is decided anew, and what does not hold any more
+//! leads back to `Settling`. Pods leave only while every successor is ready ([`evicts`]). From
+//! `Terminating` there is no way back but to `Draining`: a pod may have come that must leave first. Commands belong to phases, never to the arrows between
 //! them: what an arrow asks for once can be lost, what a phase asks for is asked again. `Unknown` moves
 //! nothing.
 
@@ -27,10 +29,11 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use step::{
     JOIN_DEADLINE, LAUNCH_DEADLINE, LOST_DEADLINE, READY_DEADLINE, SETTLE_DEADLINE, STEADY_FOR,
-    next,
+    evicts, next,
 };
 
 use crate::drain::AtLimit;
+use crate::plan::WaitFor;
 
 /// The wait after a first failure; it doubles with each.
 const BACK_OFF_FIRST: SignedDuration = SignedDuration::from_hours(1);
@@ -232,8 +235,15 @@ impl Replacement {
         self.phase.failed().then(|| next_try_at(self.tries, self.since))
     }
 
-    fn deletes_first(&self) -> bool {
+    /// The old node goes before its successor comes, because a policy said so.
+    pub fn deletes_first(&self) -> bool {
         self.cause.voluntary() && self.order == Order::DeleteFirst
+    }
+
+    /// The old node goes without us, so there is no retreat and nothing holds it: it is taken away, or
+    /// somebody has deleted it, whatever it was replaced for at first.
+    pub fn leaves_anyway(&self, old: &OldSeen) -> bool {
+        !self.cause.voluntary() || matches!(old, OldSeen::Present { deleting: true, .. })
     }
 }
 
@@ -251,6 +261,8 @@ pub struct Seen {
     /// By the name of the claim.
     pub successors: BTreeMap<String, SuccessorSeen>,
     pub placement: PlacementSeen,
+    /// What a person would have to lift before a replacement of this node could start now.
+    pub people: Option<WaitFor>,
     /// When the drain limit ends, and the pod that holds the drain.
     pub drain_limit: Option<(Timestamp, String)>,
     /// Whether the old node still has to go. `None` if we cannot tell.
@@ -283,9 +295,12 @@ pub enum SuccessorSeen {
         /// Every attempt failed and no other will be made.
         gave_up: Option<String>,
     },
-    Launched,
+    Launched {
+        pods: usize,
+    },
     Registered {
         since: Timestamp,
+        pods: usize,
     },
     Ready {
         since: Timestamp,
@@ -299,7 +314,10 @@ pub enum SuccessorSeen {
     Died {
         node: String,
     },
-    Deleting,
+    /// With pods it is being emptied, which may take as long as their budgets say.
+    Deleting {
+        pods: usize,
+    },
     Gone,
 }
 
@@ -325,21 +343,53 @@ pub enum Because {
     SuccessorsLaunched,
     SuccessorsReady,
     PlacementHolds,
+    /// The old node is not cordoned, and what was decided before does not hold now.
+    DecideAgain,
     Drained,
     OldGone,
     OldDeleted,
-    PodsCameBack { pods: usize },
+    PodsCameBack {
+        pods: usize,
+    },
     NoLongerWanted,
-    LaunchGaveUp { claim: String, why: String },
-    LaunchTooSlow { claim: String },
-    NeverRegistered { claim: String },
-    NeverReady { claim: String },
-    Flapping { claim: String },
-    SuccessorGone { claim: String },
-    SuccessorLost { claim: String },
-    SuccessorDied { claim: String, node: String },
-    NoPlaceAnyMore { pod: String, because: String },
-    DrainLimit { pod: String },
+    LaunchGaveUp {
+        claim: String,
+        why: String,
+    },
+    LaunchTooSlow {
+        claim: String,
+    },
+    NeverRegistered {
+        claim: String,
+    },
+    NeverReady {
+        claim: String,
+    },
+    Flapping {
+        claim: String,
+    },
+    SuccessorGone {
+        claim: String,
+    },
+    SuccessorLost {
+        claim: String,
+    },
+    SuccessorDied {
+        claim: String,
+        node: String,
+    },
+    NoPlaceAnyMore {
+        pod: String,
+        because: String,
+    },
+    /// What a person would have had to lift: a protection, a budget of pods.
+    HeldBack {
+        pod: Option<String>,
+        why: String,
+    },
+    DrainLimit {
+        pod: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -357,12 +407,29 @@ pub enum Wait {
     Steadiness {
         claim: String,
     },
+    /// Nobody has looked yet.
     Placement,
+    Place {
+        pod: String,
+        because: String,
+    },
+    /// What only a person can lift.
+    Person(Box<WaitFor>),
+    Cordon {
+        node: String,
+    },
     PodsToLeave {
         pods: usize,
     },
     Termination,
-    CleanUp,
+    /// Our taint is still there.
+    Uncordon {
+        node: String,
+    },
+    /// A successor that nobody needs is still there.
+    Removal {
+        claim: String,
+    },
     Pause,
     /// What we could not find out.
     Answer {
@@ -408,8 +475,12 @@ pub fn asks(phase: Phase, replacement: &Replacement) -> Vec<Command> {
         .iter()
         .filter(|it| it.uid.is_none())
         .map(|it| Command::Launch { claim: it.claim.clone() });
+    let uncordon = || Command::Uncordon { node: node() };
     match phase {
-        Phase::Launching | Phase::Joining => launches.collect(),
+        // Where an earlier try, or a cordon that was late, has left our taint, it goes.
+        Phase::Launching | Phase::Joining => launches.chain([uncordon()]).collect(),
+        // Beside that it waits for time to pass and for a place.
+        Phase::Settling => vec![uncordon()],
         Phase::Draining => {
             let first = [Command::Cordon { node: node() }, Command::Evict { node: node() }];
             let beside = (!replacement.deletes_first()).then_some(launches);
@@ -424,17 +495,9 @@ pub fn asks(phase: Phase, replacement: &Replacement) -> Vec<Command> {
         ],
         Phase::Retreating => {
             let remove = |it: &Successor| Command::RemoveSuccessor { claim: it.claim.clone() };
-            std::iter::once(Command::Uncordon { node: node() })
-                .chain(replacement.successors.iter().map(remove))
-                .collect()
+            std::iter::once(uncordon()).chain(replacement.successors.iter().map(remove)).collect()
         }
-        // It waits for time to pass and for a place; then it has ended.
-        Phase::Settling
-        | Phase::Done
-        | Phase::Failed
-        | Phase::Skipped
-        | Phase::Kept
-        | Phase::Cancelled => Vec::new(),
+        Phase::Done | Phase::Failed | Phase::Skipped | Phase::Kept | Phase::Cancelled => Vec::new(),
     }
 }
 
@@ -446,6 +509,9 @@ impl fmt::Display for Because {
             Self::SuccessorsLaunched => write!(out, "its successors are launched"),
             Self::SuccessorsReady => write!(out, "its successors are ready"),
             Self::PlacementHolds => write!(out, "every pod has a place on a ready node"),
+            Self::DecideAgain => {
+                write!(out, "the old node is not cordoned: whether it may be is decided again")
+            }
             Self::Drained => write!(out, "every pod that must leave has left"),
             Self::OldGone => write!(out, "the old machine is gone"),
             Self::OldDeleted => write!(out, "somebody deleted the old node"),
@@ -474,6 +540,9 @@ impl fmt::Display for Because {
             Self::NoPlaceAnyMore { pod, because } => {
                 write!(out, "pod {pod} has no place any more: {because}")
             }
+            Self::HeldBack { pod: _, why } => {
+                write!(out, "for {SETTLE_DEADLINE:#} it waited for {why}")
+            }
             Self::DrainLimit { pod } => write!(out, "pod {pod} did not leave in time"),
         }
     }
@@ -487,9 +556,13 @@ impl fmt::Display for Wait {
             Self::Readiness { claim } => write!(out, "`{claim}` to become ready"),
             Self::Steadiness { claim } => write!(out, "`{claim}` to stay ready"),
             Self::Placement => write!(out, "a place for every pod"),
+            Self::Place { pod, because } => write!(out, "a place for pod {pod}: {because}"),
+            Self::Person(reason) => write!(out, "{reason}"),
+            Self::Cordon { node } => write!(out, "node {node} to be cordoned"),
             Self::PodsToLeave { pods } => write!(out, "{pods} pods to leave"),
             Self::Termination => write!(out, "the old machine to go"),
-            Self::CleanUp => write!(out, "what was begun to be undone"),
+            Self::Uncordon { node } => write!(out, "our taint on node {node} to go"),
+            Self::Removal { claim } => write!(out, "`{claim}`, which nobody needs, to go"),
             Self::Pause => write!(out, "the pause to end"),
             Self::Answer { about } => write!(out, "an answer about {about}"),
             Self::Nothing => write!(out, "nothing"),

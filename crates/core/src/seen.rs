@@ -343,7 +343,8 @@ pub struct Node {
     /// Of its conditions: type, and since when it is what it is.
     pub ready_since: Option<Timestamp>,
     pub kubelet: Option<Minor>,
-    /// The `Replacement` that cordoned it, by name. A cordon without one belongs to somebody else.
+    /// The `Replacement` that cordoned it, by name. A cordon without one belongs to somebody else. That the
+    /// taint is still there is another thing: [`Node::cordoned_for`].
     pub cordoned_by: Option<String>,
     pub protection: Option<Protection>,
     pub upgrade_asked_at: Option<Timestamp>,
@@ -373,6 +374,15 @@ pub struct Remembered {
     pub appeared: Option<Appeared>,
     pub first_owner: Option<AccountId>,
     pub withdrawn: Option<Withdrawn>,
+}
+
+impl Node {
+    /// Whether it is cordoned for a `Replacement`: by its name and by the taint. Whoever took the taint away
+    /// has let pods in again.
+    pub fn cordoned_for(&self, replacement: &str) -> bool {
+        let taint = |it: &Taint| it.key == DISRUPTED_TAINT && it.effect.binding();
+        self.cordoned_by.as_deref() == Some(replacement) && self.fit.taints.iter().any(taint)
+    }
 }
 
 impl View {

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use nodemolt_fit::Written;
+use nodemolt_fit::{Operator, Requirement, Requirements, Vocabulary, Written, label};
 use serde::Serialize;
 
 use crate::bootstrap::Taint;
@@ -201,10 +201,22 @@ impl Wanted {
         Self { beside, ..self }
     }
 
-    pub fn replacing(&self, pool: Option<&str>, instance_type: &str) -> Replacing<'_> {
+    fn of_pool(&self, pool: Option<&str>) -> Option<&BTreeMap<Arc<str>, Boot>> {
         let of_pool = pool.and_then(|it| self.boots.get(&Some(it.to_owned())));
-        let boot = of_pool.or_else(|| self.boots.get(&None)).and_then(|it| it.get(instance_type));
-        match boot {
+        of_pool.or_else(|| self.boots.get(&None))
+    }
+
+    /// Whatever some machine of the pool would boot, once for each machine.
+    pub fn bootable(&self, pool: Option<&str>) -> impl Iterator<Item = &ImageRef> {
+        let boots = self.of_pool(pool).into_iter().flat_map(BTreeMap::values);
+        boots.filter_map(|it| match it {
+            Boot::Image(at) => self.images.get(*at),
+            Boot::HeldBack(_) | Boot::Nothing => None,
+        })
+    }
+
+    pub fn replacing(&self, pool: Option<&str>, instance_type: &str) -> Replacing<'_> {
+        match self.of_pool(pool).and_then(|it| it.get(instance_type)) {
             None => Replacing::NotResolved,
             Some(Boot::Nothing) => Replacing::NoImageFits,
             Some(Boot::HeldBack(why)) => Replacing::HeldBack(why),
@@ -214,6 +226,50 @@ impl Wanted {
         }
     }
 }
+
+/// The labels that a new node has because its claim asks for them: what leaves one value, and one value of
+/// each label that neither its machine nor how it is bought decides. Whoever asks for such a label and gets
+/// a node without it would replace that node for ever.
+pub fn pinned(requirements: &[Written]) -> BTreeMap<String, String> {
+    let vocabulary = Vocabulary::new();
+    let mut all = BTreeMap::new();
+    for (key, requirement) in Requirements::read(requirements, &vocabulary).iter() {
+        let key = vocabulary.key_text(key).as_ref().to_owned();
+        let decided = label::by_type(&key) || label::by_offering(&key);
+        let value = match requirement.written(&key, &vocabulary).as_slice() {
+            [it] if it.operator == Operator::In && it.values.len() == 1 => {
+                it.values.first().cloned()
+            }
+            written if !decided => one_of(requirement, written, &vocabulary),
+            _ => None,
+        };
+        if let Some(value) = value {
+            all.insert(key, value);
+        }
+    }
+    all
+}
+
+/// The first by name, the least number, or a word that says no more than that it is there. `None` where it
+/// may be absent, and where no label can be what is asked.
+fn one_of(
+    requirement: &Requirement,
+    written: &[Written],
+    vocabulary: &Vocabulary,
+) -> Option<String> {
+    if requirement.admits_absent() {
+        return None;
+    }
+    // Both ends of a range are allowed, and a label cannot begin with a minus.
+    let listed =
+        written.iter().filter(|it| it.operator != Operator::NotIn).flat_map(|it| &it.values);
+    let number = || (0_u32..=NUMBERS_TRIED).map(|it| it.to_string());
+    let mut values = listed.cloned().chain(["true".to_owned()]).chain(number());
+    values.find(|it| !it.starts_with('-') && requirement.admits(vocabulary.value(it)))
+}
+
+/// More than any pool excludes by name.
+const NUMBERS_TRIED: u32 = 100;
 
 /// What a pool says of its nodes that only a new node can honour: Karpenter's choice of fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -280,6 +280,13 @@ fn people_are_gated_only_by_budgets_that_say_so() {
     members.get_mut("web-0000").unwrap().standing = Standing::Unavailable(Unavailable::Deleting);
     let mut limits = only(vec![disruption("a", &[""], "max 1"), disruption("b", &[""], "max 1")]);
     limits.disruption_budgets[1].gates_people = true;
+    // Two that are deleted, and neither has begun to go: they do not wait for each other.
+    let rooms = measured(&members, &limits, &Grants::default(), Act::Replace);
+    assert!(rooms.shortages_for_people("web-0001", &members["web-0001"]).is_empty());
+    let grants = granted_to(&["web-0000"], ago(minutes(3)));
+    let rooms = measured(&members, &limits, &grants, Act::Replace);
+    assert_eq!(rooms.shortages_for_people("web-0001", &members["web-0001"]).len(), 1);
+    members.get_mut("web-0000").unwrap().standing = Standing::Unavailable(Unavailable::Cordoned);
     let rooms = measured(&members, &limits, &Grants::default(), Act::Replace);
     let people = rooms.shortages_for_people("web-0001", &members["web-0001"]);
     assert_eq!(people.len(), 1);
@@ -292,6 +299,22 @@ fn people_are_gated_only_by_budgets_that_say_so() {
     assert_eq!(rooms.shortages_for_people("web-0001", &members["web-0001"]).len(), 1);
     let ours = rooms.shortages("web-0001", &members["web-0001"], false);
     assert_eq!(ours.iter().map(|it| &it.id).collect::<Vec<_>>(), [&BudgetId::Serial]);
+}
+
+/// A node that went first is gone with its labels; the budgets that it takes a place in are known by name.
+#[test]
+fn one_that_is_gone_counts_where_it_was_granted() {
+    let mut members = nodes(3, "web");
+    let mut gone = Member { standing: Standing::Outside, ..member("web") };
+    gone.labels.clear();
+    members.insert("gone".to_owned(), gone);
+    let limits = only(vec![disruption("a", &["karpenter.sh/nodepool=web"], "max 1")]);
+    let grants = granted_to(&["gone"], ago(minutes(3)));
+    for (taken_from, free) in [(None, true), (Some("a".to_owned()), false)] {
+        members.get_mut("gone").unwrap().taken_from = taken_from.into_iter().collect();
+        let rooms = measured(&members, &limits, &grants, Act::Replace);
+        assert_eq!(rooms.shortages("web-0001", &members["web-0001"], false).is_empty(), free);
+    }
 }
 
 #[test]

@@ -272,6 +272,7 @@ fn a_termination_grace_period_deletes_just_in_time() {
         grace: SECOND * 60,
         ..web("a")
     };
+    // By claims that are deleted: their machine ends then.
     for (left, pod, expected) in [
         (61, held(), "karpenter.sh/do-not-disrupt +1s"),
         (60, held(), "deleted, 60s, deadline"),
@@ -290,8 +291,19 @@ fn a_termination_grace_period_deletes_just_in_time() {
     ] {
         let mut drain = drain("old", vec![pod, Pod { grace: SignedDuration::ZERO, ..web("b") }]);
         drain.deadline = Some(now().saturating_add(SignedDuration::from_secs(left)).unwrap());
+        drain.machine_goes = true;
         let pdbs = [pdb("shop", "web", "web", 0)];
         assert_eq!(told(&[drain], &pdbs)["a"], expected, "{left}s left");
+    }
+    // Before that the machine waits, so nobody is hurried.
+    for (left, expected) in [
+        (61, "karpenter.sh/do-not-disrupt +1s"),
+        (59, "deleted, 60s, deadline"),
+        (-1000, "deleted, 60s, deadline"),
+    ] {
+        let mut drain = drain("old", vec![held()]);
+        drain.deadline = Some(now() + SignedDuration::from_secs(left));
+        assert_eq!(told(&[drain], &[])["a"], expected, "{left}s left");
     }
 }
 

@@ -9,13 +9,15 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::bootstrap::Taint;
 use nodemolt_core::drift::{Divergence, Drift, Missing, drift, restamps};
-use nodemolt_core::fit::{Family, Operator, Requirement, Vocabulary, Written};
+use nodemolt_core::fit::{Family, Operator, Requirement, Requirements, Vocabulary, Written};
 use nodemolt_core::image::ImageId;
 use nodemolt_core::launch::Settings;
 use nodemolt_core::node::{
     Foreign, ImageRef, Instance, Running, Stamp, WrittenCondition, foreign_drift,
 };
-use nodemolt_core::wanted::{Beside, PoolTemplate, Purpose, Replacing, Rollout, Wanted, wanted};
+use nodemolt_core::wanted::{
+    Beside, PoolTemplate, Purpose, Replacing, Rollout, Wanted, pinned, wanted,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 use support::World;
@@ -200,6 +202,111 @@ fn each_difference_is_told_with_old_and_new() {
     assert!(!told[0].contains("secret"));
 }
 
+/// A pool that asks for other machines by now: what is launched in place of the node has an image, so that
+/// nobody has looked one up for the node's own kind says nothing.
+#[test]
+fn a_kind_that_the_pool_does_not_ask_for_any_more_is_a_difference() {
+    let arm = |it: &mut Running| {
+        it.instance_type = Some("c7g.large".to_owned());
+        it.labels.insert("karpenter.k8s.aws/instance-family".to_owned(), "c7g".to_owned());
+    };
+    let offered = |wanted: &mut Wanted| {
+        wanted.beside.instance_types = Some(Arc::new(set("m7g.large c7g.large")));
+    };
+    let family = written("karpenter.k8s.aws/instance-family", Operator::In, "m7g");
+    let arch = written("beta.kubernetes.io/arch", Operator::In, "amd64");
+    for (requirements, gone, expected) in [
+        (
+            vec![family],
+            false,
+            "label karpenter.k8s.aws/instance-family is c7g, the pool asks for \
+             karpenter.k8s.aws/instance-family In [m7g]",
+        ),
+        (
+            vec![arch],
+            false,
+            "label beta.kubernetes.io/arch is arm64, the pool asks for beta.kubernetes.io/arch In [amd64]",
+        ),
+        (vec![], true, "instance type c7g.large is not offered any more"),
+        (
+            vec![],
+            false,
+            "unknown: an image for c7g.large: NodePool `web` does not ask for such a machine",
+        ),
+    ] {
+        let (mut running, mut wanted) = (running(), wants());
+        arm(&mut running);
+        if !gone {
+            offered(&mut wanted);
+        }
+        wanted.beside.requirements = requirements;
+        // Its image is another one, too: there is nothing to compare that with.
+        running.image = Some(image("a", "golden-1", "2026-06-10"));
+        assert_eq!(told(&running, &wanted), [expected]);
+    }
+}
+
+/// What a pool asks of labels that neither a machine nor how it is bought decides is pinned at launch.
+#[test]
+fn a_new_node_has_one_value_of_every_label_that_its_pool_asks_for() {
+    use Operator::{DoesNotExist, Exists, Gt, Gte, In, Lt, NotIn};
+    let team = "company.com/team";
+    for (requirements, expected) in [
+        (vec![written(team, In, "b a")], Some("a")),
+        (vec![written(team, In, "b a"), written(team, NotIn, "a")], Some("b")),
+        (vec![written(team, Exists, "")], Some("true")),
+        (vec![written(team, Exists, ""), written(team, NotIn, "true 0")], Some("1")),
+        (vec![written(team, Gt, "4"), written(team, NotIn, "5")], Some("6")),
+        (vec![written(team, Gte, "4"), written(team, Lt, "7")], Some("4")),
+        (vec![written(team, Lt, "7")], Some("6")),
+        (vec![written(team, Lt, "0")], None),
+        (vec![written(team, NotIn, "a")], None),
+        (vec![written(team, DoesNotExist, "")], None),
+        (vec![written("karpenter.k8s.aws/instance-tenancy", In, "default dedicated")], None),
+        (vec![written("karpenter.k8s.aws/instance-family", In, "m5 m6i")], None),
+    ] {
+        let pinned = pinned(&requirements);
+        assert_eq!(pinned.values().map(String::as_str).next(), expected, "{requirements:?}");
+    }
+}
+
+proptest! {
+    /// A node that is launched now, and that nobody has changed, has not drifted by what its pool asks.
+    #[test]
+    fn a_new_node_has_what_its_pool_asks_for(
+        requirements in prop::collection::vec(
+            (
+                select(vec!["company.com/team", "company.com/rack", "karpenter.k8s.aws/instance-tenancy",
+                    "topology.k8s.aws/zone-id"]),
+                select(vec![
+                    Operator::In, Operator::NotIn, Operator::Exists, Operator::DoesNotExist,
+                    Operator::Gt, Operator::Gte, Operator::Lt, Operator::Lte,
+                ]),
+                prop::collection::vec(select(vec!["0", "1", "2", "7", "a", "b"]), 1..4),
+            ),
+            0..5,
+        ),
+    ) {
+        let requirements: Vec<Written> = requirements
+            .into_iter()
+            .map(|(key, operator, values)| {
+                let values = match operator {
+                    Operator::In | Operator::NotIn => values.join(" "),
+                    Operator::Exists | Operator::DoesNotExist => String::new(),
+                    Operator::Gt | Operator::Gte | Operator::Lt | Operator::Lte => "2".to_owned(),
+                };
+                written(key, operator, &values)
+            })
+            .collect();
+        let vocabulary = Vocabulary::new();
+        prop_assume!(!Requirements::read(&requirements, &vocabulary).nothing());
+        let (mut running, mut wanted) = (running(), wants());
+        running.labels.extend(pinned(&requirements));
+        wanted.beside.requirements = requirements;
+        prop_assert_eq!(drift(&running, &wanted), Drift::InSync);
+    }
+}
+
 #[test]
 fn all_differences_are_told_at_once() {
     let mut running = running();
@@ -229,7 +336,15 @@ fn what_is_missing_is_never_a_difference() {
             "unknown: what its pool said when it was launched",
         ),
         (Box::new(|it, _| it.instance = None), "unknown: what EC2 says of its instance"),
-        (Box::new(|it, _| it.kubelet = None), "in sync"),
+        (Box::new(|it, _| it.kubelet = None), "unknown: the version of its kubelet"),
+        (
+            Box::new(|_, it| it.beside.control_plane = None),
+            "unknown: the version of the API server",
+        ),
+        (
+            Box::new(|_, it| it.beside.placement_group = None),
+            "unknown: the name of the class's placement group",
+        ),
         (
             Box::new(|_, it| it.beside.security_groups = None),
             "unknown: which security groups the class selects",
@@ -258,12 +373,14 @@ fn what_is_missing_is_never_a_difference() {
             "unknown: which capacity reservations the class selects",
         ),
         (
-            Box::new(|it, _| it.instance_type = Some("c7g.large".to_owned())),
-            "unknown: an image for c7g.large: NodePool `web` does not ask for such a machine",
+            Box::new(|it, _| it.instance_type = Some("m7g.xlarge".to_owned())),
+            "unknown: an image for m7g.xlarge: NodePool `web` does not ask for such a machine",
         ),
         // Different in everything; but there is nothing to replace it with.
         (
-            Box::new(|it, _| {
+            Box::new(|it, wanted| {
+                let nothing = Wanted::image(image("b", "golden-2", "2026-07-22"), []);
+                *wanted = nothing.beside(wanted.beside.clone());
                 it.instance_type = Some("c7g.large".to_owned());
                 it.image = None;
                 it.instance = Some(Instance::default());
@@ -479,7 +596,8 @@ proptest! {
         let vocabulary = Vocabulary::new();
         let requirement = Requirement::read(&asked, &vocabulary);
         let expected = match have {
-            None => requirement.admits_absent(),
+            // What no label can be, none lacks.
+            None => requirement.admits_absent() || pinned(std::slice::from_ref(&asked)).is_empty(),
             Some(value) => requirement.admits(vocabulary.value(value)),
         };
         let (mut running, mut wanted) = (running(), wants());

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use fleet::{ago, at, drain, minutes, node, now, pdb, pod};
 use jiff::SignedDuration;
 use nodemolt_core::budget::{Act, ClassRule, Grant, GrantKind, Grants, Limits, measure};
-use nodemolt_core::drain::{AtLimit, DO_NOT_DISRUPT, Drain, Homeless, Owner, Pod, Protection};
+use nodemolt_core::drain::{
+    AtLimit, DO_NOT_DISRUPT, Drain, Homeless, Owner, Pod, Protection, Refused,
+};
 use nodemolt_core::drift::{Direction, Divergence, Drift, Missing};
 use nodemolt_core::explain::{
     ClassTold, Story, SuccessorTold, World, explain, explain_fleet, explain_pod, explain_pool,
@@ -18,7 +20,7 @@ use nodemolt_core::explain::{
 };
 use nodemolt_core::node::{ImageRef, Running};
 use nodemolt_core::place::{Placement, Placements};
-use nodemolt_core::plan::{Fleet, Node, PoolState, Reach, UnderWay, plan};
+use nodemolt_core::plan::{Fleet, Node, Pending, PoolState, Reach, UnderWay, WaitFor, plan};
 use nodemolt_core::replace::{Because, Cause, Old, Order, Phase, Replacement, Step, Wait};
 
 type Change = Box<dyn Fn(&mut Told)>;
@@ -369,6 +371,55 @@ fn a_replacement_says_what_it_waits_for() {
     assert_eq!(told.node("n0").next, "waits for `web-x7k2p` to become ready");
     told.steps = step(Phase::Terminating, Because::Drained);
     assert_eq!(told.node("n0").next, "terminating: every pod that must leave has left");
+    // What it waits for has a name, and explain leads there.
+    let protection = Protection { annotation: DO_NOT_DISRUPT, until: None };
+    let because = "no room".to_owned();
+    for (wait, expected) in [
+        (Wait::Place { pod: "shop/p".to_owned(), because }, ["NoPlace", "Pod", "shop", "p"]),
+        (
+            Wait::Person(Box::new(WaitFor::ProtectedPod { pod: web("q").id, protection })),
+            ["ProtectedPod", "Pod", "shop", "q"],
+        ),
+        (
+            Wait::Person(Box::new(WaitFor::Pdb {
+                pod: web("q").id,
+                refused: Refused::NoneAllowed { pdb: "web".to_owned() },
+            })),
+            ["PodDisruptionBudget", "PodDisruptionBudget", "shop", "web"],
+        ),
+        (Wait::Cordon { node: "n0".to_owned() }, ["Cordon", "Node", "", "n0"]),
+        (Wait::Uncordon { node: "n0".to_owned() }, ["Uncordon", "Node", "", "n0"]),
+        (Wait::Removal { claim: "web-x".to_owned() }, ["Removal", "NodeClaim", "", "web-x"]),
+    ] {
+        told.steps = step(Phase::Draining, Because::WaitsFor(wait.clone()));
+        let story = told.node("n0");
+        let cause = &story.causes[0];
+        let named = &cause.named;
+        assert_eq!([cause.reason, named.kind, &named.namespace, &named.name], expected);
+        assert_eq!(story.next, format!("waits for {wait}"));
+    }
+}
+
+#[test]
+fn a_pod_without_a_node_says_whether_it_was_moved() {
+    let mut told = Told::default().with("n1", node("web", "a", vec![web("p")]));
+    let pending = |name: &str, moved_from: Option<&str>| Pending {
+        pod: web(name).id,
+        since: ago(minutes(2)),
+        moved_from: moved_from.map(str::to_owned),
+    };
+    told.fleet.pending = vec![pending("q", Some("web")), pending("r", None)];
+    let of = |told: &Told, name: &str| told.tell(|world| explain_pod(world, "shop", name, now()));
+    let moved = of(&told, "q").unwrap().to_string();
+    assert!(moved.contains("it was moved from NodePool `web`"), "{moved}");
+    let other = of(&told, "r").unwrap().to_string();
+    assert!(other.contains("not because of us"), "{other}");
+    assert_eq!(of(&told, "s"), None);
+    // One that has a node and does not run there holds its pool as well.
+    let stuck = Homeless { pod: web("p").id, since: ago(minutes(7)) };
+    told.fleet.homeless.insert("web".to_owned(), stuck);
+    let stuck = of(&told, "p").unwrap().to_string();
+    assert!(stuck.contains("it was moved here and does not run"), "{stuck}");
 }
 
 #[test]

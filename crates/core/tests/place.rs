@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use nodemolt_core::place::{Fleet, Placement, Placements, place};
+use nodemolt_core::place::{Fleet, Launchable, Placement, Placements, place, place_leaving};
 use nodemolt_fit::node::Node;
 use nodemolt_fit::pack::{Home, Why};
 use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm};
@@ -198,7 +198,7 @@ fn a_successor_of_its_own_kind_counts_towards_the_limits() {
     strange.unmodelled = vec!["a resource claim".to_owned()];
     let of_pool = |it: Node| Node { pool: Some("default".to_owned()), ..it };
     // A and B exist. A third node may be that for A's own pod, a fourth takes the pod of B.
-    for (nodes_max, placed) in [(3, false), (4, true)] {
+    for (nodes_max, followed, placed) in [(2, false, false), (3, true, false), (4, true, true)] {
         let fleet = Fleet {
             nodes: vec![
                 of_pool(node("A", 4, pods(&strange, 1))),
@@ -208,10 +208,109 @@ fn a_successor_of_its_own_kind_counts_towards_the_limits() {
             pending: Vec::new(),
         };
         let both = leave(&["A", "B"], &fleet);
-        assert!(matches!(both.of["A"], Placement::Unmodelled { .. }));
+        if followed {
+            assert!(matches!(both.of["A"], Placement::Unmodelled { .. }));
+        } else {
+            let limit = Some(NODES.to_owned());
+            assert_eq!(both.of["A"], Placement::NoKin { pool: "default".to_owned(), limit });
+        }
         let of_b = matches!(both.of["B"], Placement::Successors { .. });
         assert_eq!(of_b, placed, "{nodes_max}: {:?}", both.of);
     }
+}
+
+/// Nobody knows when such a pod goes: until then it keeps away whom it keeps away.
+#[test]
+fn a_pod_that_nobody_can_foresee_counts_where_it_is() {
+    let mut strange = demand("strange", 1);
+    strange.unmodelled = vec!["a resource claim".to_owned()];
+    let zoned = |it: Node, zone: &str| {
+        let mut labels = it.labels.clone();
+        labels.insert(label::ZONE.to_owned(), zone.to_owned());
+        Node { labels, ..it }
+    };
+    let mut shy = away_from("strange", demand("shy", 1));
+    shy.anti_affinity[0].topology_key = label::ZONE.to_owned();
+    let fleet = Fleet {
+        nodes: vec![
+            zoned(node("A", 8, pods(&strange, 1)), "a"),
+            zoned(node("B", 8, pods(&shy, 1)), "b"),
+            zoned(node("C", 8, Vec::new()), "a"),
+        ],
+        pools: Vec::new(),
+        pending: Vec::new(),
+    };
+    let both = leave(&["A", "B"], &fleet);
+    assert!(matches!(both.of["B"], Placement::Unplaced { .. }), "{:?}", both.of);
+    // And what leaves is no place for others, though it is there.
+    let mut fleet = fleet;
+    fleet.nodes[1].pods = pods(&demand("b", 1), 1);
+    fleet.nodes.pop();
+    assert!(matches!(leave(&["A", "B"], &fleet).of["B"], Placement::Unplaced { .. }));
+}
+
+/// Pods that must be in one zone, all on one node: the first comes back while the second still runs.
+#[test]
+fn a_group_that_may_not_be_apart_stays_in_its_zone() {
+    let mut close = demand("close", 1);
+    close.affinity = vec![PodTerm {
+        topology_key: label::ZONE.to_owned(),
+        selector: Selector::labels([("app", "close")]),
+        ..PodTerm::default()
+    }];
+    let zoned = |it: Node, zone: &str| {
+        let mut labels = it.labels.clone();
+        labels.insert(label::ZONE.to_owned(), zone.to_owned());
+        Node { labels, ..it }
+    };
+    for (zone, spare) in [("a", true), ("b", false)] {
+        let fleet = Fleet {
+            nodes: vec![
+                zoned(node("A", 8, pods(&close, 2)), "a"),
+                zoned(node("B", 8, Vec::new()), "b"),
+                zoned(node("C", 8, Vec::new()), zone),
+            ],
+            pools: Vec::new(),
+            pending: Vec::new(),
+        };
+        let placements = leave(&["A"], &fleet);
+        let expected = Placement::Spare { on: BTreeSet::from(["C".to_owned()]) };
+        assert_eq!(placements.of["A"] == expected, spare, "{:?}", placements.of);
+        assert_eq!(matches!(placements.of["A"], Placement::Unplaced { .. }), !spare);
+    }
+}
+
+/// A pool that is kept at a number launches one for each that leaves, and none for pods.
+#[test]
+fn a_pool_that_is_kept_at_a_number_launches_one_in_the_place_of_each() {
+    let of_pool = |it: Node| Node { pool: Some("default".to_owned()), ..it };
+    let full = |name: &str| {
+        let mut pods = pods(&demand(name, 3), 1);
+        pods[0].name = format!("{name}-0").into();
+        of_pool(node(name, 4, pods))
+    };
+    let place = |nodes_max: i64, followed: &[&str]| {
+        let mut nodes = vec![full("a"), full("b")];
+        for it in &mut nodes {
+            it.leaving = true;
+        }
+        let followed = followed.iter().map(|it| (*it).to_owned()).collect();
+        let kept = [pool(Some(nodes_max), 2)];
+        let launchable = Launchable { pools: &[], kept: &kept, followed: &followed };
+        let placements = place_leaving(&mut nodes, launchable, &[]);
+        assert!(nodes.iter().all(|it| it.leaving && !it.unschedulable), "as they were");
+        placements
+    };
+    let both = place(4, &[]);
+    assert!(both.of.values().all(|it| matches!(it, Placement::Successors { .. })), "{:?}", both.of);
+    assert_eq!(both.new_nodes.len(), 2);
+    let limit = Some(NODES.to_owned());
+    let none = Placement::NoKin { pool: "default".to_owned(), limit };
+    assert_eq!(place(3, &[]).of["b"], none);
+    assert_eq!(place(2, &[]).of["a"], none);
+    // One whose successor was asked for counts among those that exist.
+    let one = place(4, &["a"]);
+    assert_eq!(one.new_nodes.len(), 1, "{:?}", one.of);
 }
 
 #[test]

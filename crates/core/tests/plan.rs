@@ -14,13 +14,14 @@ use nodemolt_core::budget::{
     Keep, Limits, Standing, Unavailable, When, Window, Windows, zone,
 };
 use nodemolt_core::drain::{
-    BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Homeless, Owner, Pod, Protection,
+    BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Homeless, Owner, Pod, PodPhase, Protection,
 };
 use nodemolt_core::fit::Quantity;
 use nodemolt_core::fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_core::place::{Placement, Placements};
 use nodemolt_core::plan::{
-    Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, Spread, UnderWay, WaitFor, plan,
+    Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, Spread, UnderWay, WaitFor,
+    held_by_people, plan,
 };
 use nodemolt_core::replace::{Because, Cause, Order, Phase};
 use nodemolt_core::wanted::NoImage;
@@ -312,6 +313,28 @@ fn a_deadline_lifts_what_pods_say_and_not_what_the_node_says() {
     assert!(world.starts().is_empty());
 }
 
+/// Nobody evicts those; but they end with the machine, and so Karpenter counts them, too.
+#[test]
+fn protected_pods_hold_their_node_though_they_would_stay_with_it() {
+    let protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    let held = || Pod { protection: protection.clone(), ..web("p") };
+    for (what, pod, starts) in [
+        ("it tolerates the cordon", Pod { tolerates_cordon: true, ..held() }, false),
+        ("of a DaemonSet", Pod { owner: Owner::DaemonSet, ..held() }, false),
+        ("a mirror pod", Pod { owner: Owner::Mirror, ..held() }, false),
+        ("it has finished", Pod { phase: PodPhase::Finished, ..held() }, true),
+        ("it goes", Pod { ends_at: Some(now() + minutes(1)), ..held() }, true),
+        ("nothing said", Pod { tolerates_cordon: true, ..web("p") }, true),
+    ] {
+        let mut world = one(vec![pod]);
+        assert_eq!(!world.starts().is_empty(), starts, "{what}");
+        let held = held_by_people(&world.fleet, &world.limits, "n1", now());
+        assert_eq!(held.is_none(), starts, "{what}: right before the cordon it is asked again");
+        world.node("n1").has_deadline = true;
+        assert_eq!(world.starts(), ["n1"], "{what}, with a deadline");
+    }
+}
+
 #[test]
 fn who_asks_by_name_passes_young_age_and_an_older_failure() {
     let mut world = one(vec![]);
@@ -479,6 +502,60 @@ fn who_is_deleted_by_a_person_passes_budgets_and_counts_against_them() {
     );
     world.node("n3").wish.as_mut().unwrap().cause = Cause::Interrupted;
     assert_eq!(world.starts(), ["n3"]);
+}
+
+/// Once a node of a pool has no place to go to, the others of its pool wait until all pools had a look.
+#[test]
+fn a_pool_that_has_no_room_starves_no_other() {
+    let mut world = World::of([
+        ("a1", node("stuck", "a", vec![])),
+        ("a2", node("stuck", "a", vec![])),
+        ("b1", node("web", "a", vec![])),
+    ]);
+    world.placements.of.clear();
+    world.placements.of.insert("a1".to_owned(), unplaced(None));
+    assert_eq!(world.plan().consider, ["a2"]);
+    world.placements.passed.insert("stuck".to_owned());
+    let plan = world.plan();
+    assert_eq!(plan.consider, ["b1"]);
+    assert_eq!(plan.waiting["a2"].first.reason(), "Consideration");
+}
+
+#[test]
+fn who_needs_one_of_its_own_kind_waits_for_it_by_name() {
+    let mut world = one(vec![]);
+    let no_kin = |limit: Option<&str>| {
+        let limit = limit.map(str::to_owned);
+        Placement::NoKin { pool: "web".to_owned(), limit }
+    };
+    world.placements.of.insert("n1".to_owned(), no_kin(Some("cpu")));
+    assert_eq!(
+        world.plan().waiting["n1"].first.to_string(),
+        "room in the limits of NodePool `web` (cpu) for its successor"
+    );
+    let nothing =
+        "capacity for NodePool `web`: nothing that it asks for is offered and has an image";
+    world.placements.of.insert("n1".to_owned(), no_kin(None));
+    assert_eq!(world.plan().waiting["n1"].first.to_string(), nothing);
+    // One that would go first, and be followed by none.
+    world.rule().order = Order::DeleteFirst;
+    assert_eq!(world.starts(), ["n1"]);
+    world.fleet.pools.entry("web".to_owned()).or_default().launches_nothing = true;
+    assert_eq!(world.plan().waiting["n1"].first.to_string(), nothing);
+}
+
+#[test]
+fn only_who_is_asked_for_by_name_passes_the_minimum_lifetime() {
+    let mut world = one(vec![]);
+    world.node("n1").created_at = ago(minutes(5));
+    world.rule().minimum_lifetime = minutes(60);
+    for (cause, by_name, starts) in
+        [(Cause::Drift, false, false), (Cause::Asked, false, false), (Cause::Asked, true, true)]
+    {
+        let wish = world.node("n1").wish.as_mut().unwrap();
+        (wish.cause, wish.by_name) = (cause, by_name);
+        assert_eq!(world.starts().len() == 1, starts, "{cause:?} {by_name}");
+    }
 }
 
 #[test]

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 
 use fleet::{ago, at, minutes, now};
 use jiff::{SignedDuration, Timestamp};
-use nodemolt_core::drain::AtLimit;
+use nodemolt_core::drain::{AtLimit, DO_NOT_DISRUPT, Protection};
+use nodemolt_core::plan::WaitFor;
 use nodemolt_core::replace::{
     Because, Cause, Command, Old, OldSeen, Order, Phase, PlacementSeen, Replacement, Seen, Step,
-    Successor, SuccessorSeen, asks, next, next_try_at,
+    Successor, SuccessorSeen, asks, evicts, next, next_try_at,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -41,6 +42,7 @@ fn seen(successor: SuccessorSeen) -> Seen {
         old: OldSeen::Present { deleting: false, cordoned: false, pods: 3 },
         successors: BTreeMap::from([("new".to_owned(), successor)]),
         placement: PlacementSeen::Holds,
+        people: None,
         drain_limit: None,
         wanted: Some(true),
         halted: false,
@@ -53,6 +55,16 @@ fn ready(for_minutes: i64, pods: usize) -> SuccessorSeen {
 
 fn unready(for_minutes: i64, pods: usize) -> SuccessorSeen {
     SuccessorSeen::NotReady { since: ago(minutes(for_minutes)), pods }
+}
+
+/// The same with the old node cordoned, as it is while it is emptied.
+fn emptied(successor: SuccessorSeen) -> Seen {
+    Seen { old: present(false, true, 3), ..seen(successor) }
+}
+
+fn protected() -> Option<WaitFor> {
+    let protection = Protection { annotation: DO_NOT_DISRUPT, until: None };
+    Some(WaitFor::ProtectedNode { node: "old".to_owned(), claim: None, protection })
 }
 
 fn present(deleting: bool, cordoned: bool, pods: usize) -> OldSeen {
@@ -68,17 +80,23 @@ fn each_phase_knows_its_arrows() {
     use Phase::{Skipped, Terminating};
     let launching =
         |gave_up: Option<&str>| SuccessorSeen::Launching { gave_up: gave_up.map(str::to_owned) };
-    let registered = |it: i64| SuccessorSeen::Registered { since: ago(minutes(it)) };
+    let registered = |it: i64| SuccessorSeen::Registered { since: ago(minutes(it)), pods: 0 };
     let lost = || PlacementSeen::Lost { pod: "a/b".to_owned(), because: "no room".to_owned() };
     let limit = |it: i64| Some((ago(minutes(it)), "a/b".to_owned()));
     for (what, from, since, seen, to) in [
         ("asked for", Launching, 1, seen(launching(None)), Launching),
-        ("launched", Launching, 1, seen(SuccessorSeen::Launched), Joining),
+        ("launched", Launching, 1, seen(SuccessorSeen::Launched { pods: 0 }), Joining),
         ("no capacity at all", Launching, 1, seen(launching(Some("ICE"))), Retreating),
         ("slow", Launching, 15, seen(launching(None)), Launching),
         ("too slow", Launching, 16, seen(launching(None)), Retreating),
-        ("late, but there", Launching, 60, seen(SuccessorSeen::Launched), Joining),
-        ("user deleted the claim", Launching, 1, seen(SuccessorSeen::Deleting), Retreating),
+        ("late, but there", Launching, 60, seen(SuccessorSeen::Launched { pods: 0 }), Joining),
+        (
+            "user deleted the claim",
+            Launching,
+            1,
+            seen(SuccessorSeen::Deleting { pods: 0 }),
+            Retreating,
+        ),
         (
             "user deleted the old node",
             Launching,
@@ -111,11 +129,11 @@ fn each_phase_knows_its_arrows() {
             "a pause stops no launch",
             Launching,
             1,
-            Seen { halted: true, ..seen(SuccessorSeen::Launched) },
+            Seen { halted: true, ..seen(SuccessorSeen::Launched { pods: 0 }) },
             Joining,
         ),
-        ("booting", Joining, 15, seen(SuccessorSeen::Launched), Joining),
-        ("never registered", Joining, 16, seen(SuccessorSeen::Launched), Retreating),
+        ("booting", Joining, 15, seen(SuccessorSeen::Launched { pods: 0 }), Joining),
+        ("never registered", Joining, 16, seen(SuccessorSeen::Launched { pods: 0 }), Retreating),
         ("registered", Joining, 16, seen(registered(2)), Joining),
         ("never ready", Joining, 40, seen(registered(16)), Retreating),
         ("ready", Joining, 40, seen(ready(0, 0)), Settling),
@@ -150,78 +168,145 @@ fn each_phase_knows_its_arrows() {
         ("paused", Settling, 900, Seen { halted: true, ..seen(ready(1, 0)) }, Settling),
         ("late, but fine", Settling, 900, seen(ready(1, 0)), Draining),
         (
+            "somebody protects it",
+            Settling,
+            15,
+            Seen { people: protected(), ..seen(ready(1, 0)) },
+            Settling,
+        ),
+        (
+            "somebody protects it for long",
+            Settling,
+            16,
+            Seen { people: protected(), ..seen(ready(1, 0)) },
+            Retreating,
+        ),
+        (
             "it matches again",
             Settling,
             1,
             Seen { wanted: Some(false), ..seen(ready(1, 0)) },
             Retreating,
         ),
-        ("pods are left", Draining, 1, seen(ready(9, 1)), Draining),
+        ("pods are left", Draining, 1, emptied(ready(9, 1)), Draining),
         (
             "drained",
             Draining,
             1,
-            Seen { old: present(false, true, 0), ..seen(ready(9, 3)) },
+            Seen { old: present(false, true, 0), ..emptied(ready(9, 3)) },
             Terminating,
         ),
         (
             "drained, but its successor is not ready",
             Draining,
             1,
-            Seen { old: present(false, true, 0), ..seen(unready(1, 3)) },
+            Seen { old: present(false, true, 0), ..emptied(unready(1, 3)) },
             Draining,
         ),
-        ("successor lost", Draining, 30, seen(unready(16, 1)), Retreating),
-        ("successor deleted", Draining, 1, seen(SuccessorSeen::Gone), Retreating),
+        ("a successor that blinks", Draining, 9, emptied(unready(1, 1)), Draining),
+        ("successor lost", Draining, 30, emptied(unready(16, 1)), Retreating),
+        ("successor deleted", Draining, 1, emptied(SuccessorSeen::Gone), Retreating),
         (
             "successor deleted, but the old one goes anyway",
             Draining,
             1,
-            Seen { old: present(true, true, 2), ..seen(SuccessorSeen::Gone) },
+            Seen { old: present(true, true, 2), ..emptied(SuccessorSeen::Gone) },
             Draining,
         ),
         (
             "limit not reached",
             Draining,
             1,
-            Seen { drain_limit: limit(-1), ..seen(ready(9, 1)) },
+            Seen { drain_limit: limit(-1), ..emptied(ready(9, 1)) },
             Draining,
         ),
         (
             "limit reached",
             Draining,
             1,
-            Seen { drain_limit: limit(0), ..seen(ready(9, 1)) },
+            Seen { drain_limit: limit(0), ..emptied(ready(9, 1)) },
             Retreating,
         ),
         (
             "limit reached, but paused",
             Draining,
             1,
-            Seen { drain_limit: limit(0), halted: true, ..seen(ready(9, 1)) },
+            Seen { drain_limit: limit(0), halted: true, ..emptied(ready(9, 1)) },
             Draining,
         ),
         (
             "limit reached, but it goes anyway",
             Draining,
             1,
-            Seen { drain_limit: limit(0), old: present(true, true, 2), ..seen(ready(9, 1)) },
+            Seen { drain_limit: limit(0), old: present(true, true, 2), ..emptied(ready(9, 1)) },
             Draining,
         ),
         (
             "matches again: too late",
             Draining,
             1,
-            Seen { wanted: Some(false), ..seen(ready(9, 1)) },
+            Seen { wanted: Some(false), ..emptied(ready(9, 1)) },
             Draining,
         ),
-        ("died", Draining, 1, Seen { old: OldSeen::Gone, ..seen(ready(9, 1)) }, Done),
+        ("died", Draining, 1, Seen { old: OldSeen::Gone, ..emptied(ready(9, 1)) }, Done),
         (
             "died, successor not ready",
             Draining,
             1,
-            Seen { old: OldSeen::Gone, ..seen(unready(1, 1)) },
+            Seen { old: OldSeen::Gone, ..emptied(unready(1, 1)) },
             Joining,
+        ),
+        ("cordoned in a moment", Draining, 1, seen(ready(9, 0)), Draining),
+        ("not cordoned, and a successor blinks", Draining, 20, seen(unready(1, 0)), Settling),
+        ("not cordoned, and not steady", Draining, 20, seen(ready(0, 0)), Settling),
+        (
+            "not cordoned, and the room is taken",
+            Draining,
+            20,
+            Seen { placement: lost(), ..seen(ready(9, 0)) },
+            Settling,
+        ),
+        (
+            "not cordoned, and nobody has looked",
+            Draining,
+            20,
+            Seen { placement: PlacementSeen::NotDecided, ..seen(ready(9, 0)) },
+            Settling,
+        ),
+        (
+            "not cordoned, and somebody protects it",
+            Draining,
+            20,
+            Seen { people: protected(), ..seen(ready(9, 0)) },
+            Settling,
+        ),
+        (
+            "not cordoned, and it matches again",
+            Draining,
+            20,
+            Seen { wanted: Some(false), ..seen(ready(9, 0)) },
+            Settling,
+        ),
+        (
+            "not cordoned, but it goes anyway",
+            Draining,
+            20,
+            Seen { old: present(true, false, 3), placement: lost(), ..seen(unready(1, 0)) },
+            Draining,
+        ),
+        (
+            "not cordoned, and paused",
+            Draining,
+            20,
+            Seen { halted: true, placement: lost(), ..seen(ready(9, 0)) },
+            Draining,
+        ),
+        (
+            "protected when it is cordoned already",
+            Draining,
+            20,
+            Seen { people: protected(), ..emptied(ready(9, 0)) },
+            Draining,
         ),
         (
             "going",
@@ -236,6 +321,13 @@ fn each_phase_knows_its_arrows() {
             Terminating,
             1,
             Seen { old: present(false, true, 1), ..seen(ready(9, 3)) },
+            Draining,
+        ),
+        (
+            "somebody took the taint away",
+            Terminating,
+            1,
+            Seen { old: present(false, false, 0), ..seen(ready(9, 3)) },
             Draining,
         ),
         (
@@ -255,6 +347,28 @@ fn each_phase_knows_its_arrows() {
         ("successor still there", Retreating, 1, seen(ready(9, 0)), Retreating),
         ("all undone", Retreating, 1, seen(SuccessorSeen::Gone), Failed),
         ("it runs pods", Retreating, 1, seen(unready(9, 1)), Kept),
+        (
+            "it runs pods and was never set up",
+            Retreating,
+            1,
+            seen(SuccessorSeen::Registered { since: ago(minutes(9)), pods: 1 }),
+            Kept,
+        ),
+        (
+            "it runs pods and was never registered",
+            Retreating,
+            1,
+            seen(SuccessorSeen::Launched { pods: 1 }),
+            Kept,
+        ),
+        ("we delete it", Retreating, 1, seen(SuccessorSeen::Deleting { pods: 0 }), Retreating),
+        (
+            "somebody deleted it, and its pods do not leave",
+            Retreating,
+            1,
+            seen(SuccessorSeen::Deleting { pods: 1 }),
+            Failed,
+        ),
         ("never made", Retreating, 1, seen(SuccessorSeen::Unasked), Failed),
         (
             "the old one is gone too",
@@ -272,6 +386,7 @@ fn each_phase_knows_its_arrows() {
         assert_eq!(next(&retreating, &seen(SuccessorSeen::Gone), now()).phase, expected);
     };
     ends(Because::DrainLimit { pod: "a/b".to_owned() }, Skipped);
+    ends(Because::HeldBack { pod: None, why: "a person".to_owned() }, Skipped);
     ends(Because::NoLongerWanted, Cancelled);
     ends(Because::Flapping { claim: "new".to_owned() }, Failed);
 }
@@ -318,7 +433,41 @@ fn the_old_node_goes_first_where_there_is_no_room() {
     let launching = terminating.after(next(&terminating, &seen, now()), now());
     assert_eq!(launching.phase, Phase::Launching);
     assert!(launching.holds_grant(&seen.old), "its room is missing until the successor is there");
-    assert_eq!(asks(launching.phase, &launching), [Command::Launch { claim: "new".to_owned() }]);
+    let launch = Command::Launch { claim: "new".to_owned() };
+    assert!(asks(launching.phase, &launching).contains(&launch));
+}
+
+/// Where a person protects it, the old node that goes first waits too, before anything was disturbed.
+#[test]
+fn what_goes_first_is_not_cordoned_against_a_persons_word() {
+    let begun = begun(Cause::Drift, Order::DeleteFirst);
+    let held = Seen { people: protected(), ..seen(SuccessorSeen::Unasked) };
+    let settling = begun.after(next(&begun, &held, now()), now());
+    assert_eq!(settling.phase, Phase::Settling);
+    assert!(!asks(settling.phase, &settling).contains(&Command::Cordon { node: "old".to_owned() }));
+    let free = Seen { people: None, ..held.clone() };
+    assert_eq!(next(&settling, &free, now()).phase, Phase::Draining);
+    let late = now() + minutes(16);
+    assert_eq!(next(&settling, &held, late).phase, Phase::Retreating);
+}
+
+#[test]
+fn pods_leave_only_while_their_successors_are_ready() {
+    let deleted = |it| Seen { old: present(true, true, 2), ..seen(it) };
+    for (what, seen, expected) in [
+        ("ready", emptied(ready(0, 0)), true),
+        ("not ready for a moment", emptied(unready(0, 0)), false),
+        ("not known", emptied(SuccessorSeen::Unknown), false),
+        ("not cordoned", seen(ready(9, 0)), false),
+        ("halted", Seen { halted: true, ..emptied(ready(9, 0)) }, false),
+        ("deleted by a person", deleted(unready(9, 0)), true),
+        ("deleted, and halted", Seen { halted: true, ..deleted(unready(9, 0)) }, true),
+    ] {
+        assert_eq!(evicts(&at_phase(Phase::Draining, 1), &seen, now()), expected, "{what}");
+        assert!(!evicts(&at_phase(Phase::Settling, 1), &seen, now()), "{what}");
+    }
+    let first = Replacement { order: Order::DeleteFirst, ..at_phase(Phase::Draining, 1) };
+    assert!(evicts(&first, &emptied(SuccessorSeen::Unasked), now()));
 }
 
 #[test]
@@ -326,7 +475,7 @@ fn a_deleted_node_gets_successors_while_it_is_emptied() {
     let deleted = begun(Cause::Deleted, Order::SuccessorFirst);
     assert_eq!(deleted.phase, Phase::Draining);
     assert!(asks(deleted.phase, &deleted).contains(&Command::Launch { claim: "new".to_owned() }));
-    let gone = Seen { old: OldSeen::Gone, ..seen(SuccessorSeen::Launched) };
+    let gone = Seen { old: OldSeen::Gone, ..seen(SuccessorSeen::Launched { pods: 0 }) };
     assert_eq!(next(&deleted, &gone, now()).phase, Phase::Joining);
     assert!(!deleted.holds_grant(&OldSeen::Gone), "given back when the old machine is gone");
 }
@@ -355,11 +504,11 @@ fn some_successor() -> impl Strategy<Value = SuccessorSeen> {
         1 => SuccessorSeen::Unasked,
         2 => SuccessorSeen::Launching { gave_up: None },
         3 => SuccessorSeen::Launching { gave_up: Some("no capacity".to_owned()) },
-        4 => SuccessorSeen::Launched,
-        5 => SuccessorSeen::Registered { since },
+        4 => SuccessorSeen::Launched { pods },
+        5 => SuccessorSeen::Registered { since, pods },
         6 => SuccessorSeen::Ready { since, pods },
         7 => SuccessorSeen::NotReady { since, pods },
-        8 => SuccessorSeen::Deleting,
+        8 => SuccessorSeen::Deleting { pods },
         _ => SuccessorSeen::Gone,
     })
 }
@@ -408,6 +557,7 @@ prop_compose! {
         limit in prop::option::of(-10..10_i64),
         wanted in prop::option::of(any::<bool>()),
         halted in any::<bool>(),
+        held in any::<bool>(),
     ) -> Seen {
         Seen {
             old,
@@ -417,6 +567,7 @@ prop_compose! {
                 1 => PlacementSeen::Lost { pod: "a/b".to_owned(), because: "no room".to_owned() },
                 _ => PlacementSeen::Holds,
             },
+            people: if held { protected() } else { None },
             drain_limit: limit.map(|it| (ago(minutes(it)), "a/b".to_owned())),
             wanted,
             halted,
@@ -438,6 +589,7 @@ impl Kind {
         seen.halted = false;
         seen.wanted = seen.wanted.or(Some(true));
         seen.placement = PlacementSeen::Holds;
+        seen.people = None;
         if seen.old == OldSeen::Unknown {
             seen.old = present(false, true, 2);
         }
@@ -473,10 +625,14 @@ impl Kind {
             Command::RemoveSuccessor { claim } => {
                 let state = self.seen.successors.get_mut(claim).unwrap();
                 match state {
-                    SuccessorSeen::Ready { pods, .. } | SuccessorSeen::NotReady { pods, .. }
-                        if *pods > 0 => {}
-                    SuccessorSeen::Unasked | SuccessorSeen::Gone => {}
-                    _ => *state = SuccessorSeen::Deleting,
+                    SuccessorSeen::Ready { pods: 1.., .. }
+                    | SuccessorSeen::NotReady { pods: 1.., .. }
+                    | SuccessorSeen::Registered { pods: 1.., .. }
+                    | SuccessorSeen::Launched { pods: 1.. }
+                    | SuccessorSeen::Deleting { .. }
+                    | SuccessorSeen::Unasked
+                    | SuccessorSeen::Gone => {}
+                    _ => *state = SuccessorSeen::Deleting { pods: 0 },
                 }
             }
         }
@@ -496,11 +652,13 @@ impl Kind {
         let now = self.now;
         for state in self.seen.successors.values_mut() {
             *state = match state.clone() {
-                SuccessorSeen::Launching { gave_up: None } => SuccessorSeen::Launched,
-                SuccessorSeen::Launched => SuccessorSeen::Registered { since: now },
-                SuccessorSeen::Registered { .. } => SuccessorSeen::Ready { since: now, pods: 0 },
-                SuccessorSeen::NotReady { pods, .. } => SuccessorSeen::Ready { since: now, pods },
-                SuccessorSeen::Deleting => SuccessorSeen::Gone,
+                SuccessorSeen::Launching { gave_up: None } => SuccessorSeen::Launched { pods: 0 },
+                SuccessorSeen::Launched { pods } => SuccessorSeen::Registered { since: now, pods },
+                SuccessorSeen::Registered { pods, .. } | SuccessorSeen::NotReady { pods, .. } => {
+                    SuccessorSeen::Ready { since: now, pods }
+                }
+                // One with pods waits for somebody to let them go.
+                SuccessorSeen::Deleting { pods: 0 } => SuccessorSeen::Gone,
                 other => other,
             };
         }
@@ -528,7 +686,10 @@ proptest! {
                 // Law 6: to the cordon from a place for every pod, or because somebody else moved.
                 let allowed = matches!(
                     replacement.because,
-                    Because::PlacementHolds | Because::OldDeleted | Because::PodsCameBack { .. }
+                    Because::PlacementHolds
+                        | Because::OldDeleted
+                        | Because::PodsCameBack { .. }
+                        | Because::DecideAgain
                 );
                 prop_assert!(allowed, "{}", replacement.because);
             }
@@ -547,7 +708,11 @@ proptest! {
             for it in &replacement.successors {
                 let left_over = match &world.seen.successors[&it.claim] {
                     SuccessorSeen::Gone | SuccessorSeen::Unasked => false,
-                    SuccessorSeen::Ready { pods, .. } | SuccessorSeen::NotReady { pods, .. } => *pods == 0,
+                    SuccessorSeen::Ready { pods, .. }
+                    | SuccessorSeen::NotReady { pods, .. }
+                    | SuccessorSeen::Registered { pods, .. }
+                    | SuccessorSeen::Launched { pods }
+                    | SuccessorSeen::Deleting { pods } => *pods == 0,
                     _ => true,
                 };
                 prop_assert!(!left_over, "{} is left over", it.claim);
@@ -585,7 +750,10 @@ proptest! {
                 Command::Cordon { .. } => vec![Phase::Draining, Phase::Terminating],
                 Command::Evict { .. } => vec![Phase::Draining],
                 Command::Terminate { .. } => vec![Phase::Terminating],
-                Command::Uncordon { .. } | Command::RemoveSuccessor { .. } => vec![Phase::Retreating],
+                Command::RemoveSuccessor { .. } => vec![Phase::Retreating],
+                Command::Uncordon { .. } => {
+                    vec![Phase::Launching, Phase::Joining, Phase::Settling, Phase::Retreating]
+                }
                 Command::Launch { claim } => {
                     let made = replacement.successors.iter().any(|it| it.claim == claim && it.uid.is_some());
                     prop_assert!(!made, "never made twice");

@@ -31,13 +31,13 @@ use jiff::Timestamp;
 use nodemolt_core::bootstrap;
 use nodemolt_core::claim::{self, Because, CallSeen, ClaimStep, Command, Phase};
 use nodemolt_core::drift::restamps;
-use nodemolt_core::seen::{Claim, ClassKey, MachineId, OWN_CLASS_GROUP, View};
+use nodemolt_core::seen::{Claim, ClassKey, MachineId, OWN_CLASS_GROUP, Stage, View};
 use nodemolt_core::wanted::{Purpose, Wanted};
 use nodemolt_fit::label;
 
 pub use act::{ClaimAct, ClaimDone, Deed, Launch, OfType, Rules, token};
 pub use choose::{CHOICES_MAX, TYPES_MAX};
-pub use look::{old_seen, successor_seen};
+pub use look::{old_seen, pods_of, successor_seen};
 pub use memory::{MARKED_FOR, Mark, Memory};
 pub use orphans::{ORPHAN_AGE, Orphans};
 pub use perform::perform;
@@ -45,6 +45,7 @@ pub use state::{CLAIM_TAG, CLAIM_UID_TAG, INITIALIZED_LABEL, REGISTERED_LABEL};
 
 use crate::port::{Machine, Network, Object, Offered};
 use look::Eyes;
+use orphans::AT_ONCE_PERCENT;
 
 /// A complete list of machines, and when it was asked for.
 pub type Listed<'a> = (&'a BTreeMap<MachineId, Arc<Machine>>, Timestamp);
@@ -94,6 +95,11 @@ impl Here {
         class.group == OWN_CLASS_GROUP || self.groups.contains(&class.group)
     }
 
+    /// Whether a claim's machine is ours to ask for and to end: by its class, or because it was we who asked.
+    pub(crate) fn owns_claim(&self, claim: &Claim) -> bool {
+        self.owns(&claim.class) || claim.attempt.is_some()
+    }
+
     /// Whether this label of a node names a class of ours.
     fn names_class(&self, key: &str) -> bool {
         let group = key.strip_suffix("/ec2nodeclass").unwrap_or_default();
@@ -108,6 +114,11 @@ pub struct Decided {
     /// By the claim's name: where it is. Without those at rest.
     pub steps: BTreeMap<String, ClaimStep>,
     pub orphans: Orphans,
+    /// By the claim's UID: the recorded attempt whose call is withheld now. For [`Memory::withhold`].
+    pub withheld: BTreeMap<String, u32>,
+    /// Claims whose node is missing, of which there are too many at once for that to be believed: by name. A
+    /// person has to look.
+    pub missing: Vec<String>,
     /// When something is due that nobody will tell us.
     pub wake_at: Option<Timestamp>,
 }
@@ -123,12 +134,28 @@ pub fn decide(view: &View, known: &Known<'_>, now: Timestamp) -> Decided {
     let rules = Arc::new(Rules::of(view));
     let turn = Turn { view, known, eyes: &eyes, rules: &rules, now };
     let mut decided = Decided::default();
-    for claim in view.claims.values().filter(|it| known.here.owns(&it.class)) {
+    for claim in view.claims.values().filter(|it| known.here.owns_claim(it)) {
         turn.decide_one(claim, &mut decided);
     }
+    doubt_missing(view, &mut decided);
     decided.orphans = orphans::find(view, known, &eyes, now);
     decided.acts.extend(decided.orphans.acts.iter().cloned());
     decided
+}
+
+/// A node that is missing was deleted past its finalizer, which people do to one at a time. Many at once
+/// are a list that is not whole, or a cluster that was restored.
+fn doubt_missing(view: &View, decided: &mut Decided) {
+    let missing = |it: &ClaimAct| matches!(&it.deed, Deed::DeleteClaim { missing: Some(_), .. });
+    let there = view.claims.len();
+    let found = decided.acts.iter().filter(|it| missing(it)).count();
+    if found > (there.saturating_mul(AT_ONCE_PERCENT) / 100).max(1) || (found == there && found > 1)
+    {
+        let (doubted, rest) = std::mem::take(&mut decided.acts).into_iter().partition(missing);
+        decided.acts = rest;
+        let doubted: Vec<ClaimAct> = doubted;
+        decided.missing = doubted.into_iter().map(|it| it.key).collect();
+    }
 }
 
 struct Turn<'a> {
@@ -150,6 +177,10 @@ impl Turn<'_> {
                 match self.launch(claim, command) {
                     Ok(launch) => deed = Some(Deed::Launch(Box::new(launch))),
                     Err(call) => {
+                        if let (CallSeen::Withheld(_), Command::Call { number }) = (&call, command)
+                        {
+                            decided.withheld.insert(claim.uid.clone(), *number);
+                        }
                         seen.call = call;
                         step = claim::next(claim, &seen, self.now);
                         deed = step.asks.as_ref().and_then(|it| self.deed(claim, it, &step));
@@ -157,6 +188,12 @@ impl Turn<'_> {
                 }
             }
             Some(command) => deed = self.deed(claim, command, &step),
+        }
+        // A node gets its labels when it is registered: they stand on the claim by then.
+        if matches!(deed, Some(Deed::Register { .. }))
+            && let Some(write) = self.completes(claim)
+        {
+            deed = Some(write);
         }
         let deed = deed.or_else(|| self.completes(claim)).or_else(|| self.tells(claim, &step));
         for at in self.eyes.due(claim, &step, self.now) {
@@ -226,7 +263,10 @@ impl Turn<'_> {
                     state: Box::new(state::initialised(claim, node, self.now)),
                 })
             }
-            Command::DeleteClaim => Some(Deed::DeleteClaim { because: step.because.to_string() }),
+            Command::DeleteClaim => Some(Deed::DeleteClaim {
+                because: step.because.to_string(),
+                missing: claim.node.clone().filter(|_| step.because == Because::NodeMissing),
+            }),
             Command::DeleteNode { node, uid } => {
                 Some(Deed::DeleteNode { name: node.clone(), uid: uid.clone() })
             }
@@ -243,11 +283,17 @@ impl Turn<'_> {
     fn completes(&self, claim: &Claim) -> Option<Deed> {
         let machine = claim.machine.as_ref().filter(|_| claim.deleting_since.is_none())?;
         let mut state = None;
-        // Status and labels are two writes, and somebody may have stopped between them.
-        if claim.capacity.is_empty() || !claim.labels.contains_key(label::INSTANCE_TYPE) {
+        // Status and labels are two writes, and somebody may have stopped between them. One that is
+        // registered has passed here with all of them.
+        let registered = claim.stages.contains_key(&Stage::Registered);
+        if claim.capacity.is_empty()
+            || !claim.labels.contains_key(label::INSTANCE_TYPE)
+            || !registered
+        {
             let machine = self.eyes.machine(machine)?;
             let all = state::of_machine(self.view, self.known, claim, machine, self.now);
-            state = Some(all).filter(|it| !it.capacity.is_empty());
+            let lacks = claim.capacity.is_empty() || !all.labels.is_empty();
+            state = Some(all).filter(|it| lacks && !it.capacity.is_empty());
         } else if state::stale_stamps(claim) {
             let wanted = self.known.wanted(claim)?;
             let running = state::running(claim, self.eyes.machine(machine));

@@ -18,13 +18,13 @@ pub(crate) mod starting;
 pub(crate) mod successors;
 pub(crate) mod wishes;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use nodemolt_core::budget::{Grants, Member, Standing};
 use nodemolt_core::drain::homeless;
 use nodemolt_core::replace::Cause;
-use nodemolt_core::seen::{Claim, ClassKey, Kind, OWN_CLASS_GROUP, Subject, View};
+use nodemolt_core::seen::{Claim, Class, ClassKey, Kind, OWN_CLASS_GROUP, View};
 use nodemolt_core::wanted::{NoImage, Purpose};
 use nodemolt_fit::label;
 
@@ -75,11 +75,19 @@ impl<'a> Sight<'a> {
         self.view.claims.get(name).filter(|it| it.uid == uid)
     }
 
-    /// Whether we are the ones that move nodes of this class. One that cannot be read is nobody else's.
+    /// Whether we are the ones that move nodes of this class, whether it is there or not.
     pub(crate) fn ours(&self, class: &ClassKey) -> bool {
-        class.group == OWN_CLASS_GROUP
-            || self.view.classes.contains_key(class)
-            || self.view.subjects.contains_key(&Subject::Class(class.clone()))
+        class.group == OWN_CLASS_GROUP || self.config.groups.contains(&class.group)
+    }
+
+    /// Whether we look after the node of this claim: by its class, or because we have asked for its machine.
+    pub(crate) fn looks_after(&self, claim: &Claim) -> bool {
+        self.ours(&claim.class) || claim.attempt.is_some()
+    }
+
+    /// Classes that are ours, as far as they can be read.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = (&'a ClassKey, &'a Class)> {
+        self.view.classes.iter().filter(|(key, _)| self.ours(key))
     }
 
     /// Why a claim's class or pool cannot be read, if one of them cannot.
@@ -109,7 +117,7 @@ pub(crate) struct Decision {
     pub(crate) starts: Vec<starting::Begun>,
     /// Nodes for pods that we moved and that found no place.
     pub(crate) rooms: Vec<(Intent, Errand)>,
-    /// Successors that came after their replacement had ended.
+    /// Successors that came after their replacement had ended, and cordons that it left.
     pub(crate) abandoned: Vec<(Intent, Errand)>,
     /// The life of claims.
     pub(crate) claims: Vec<ClaimAct>,
@@ -146,9 +154,11 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let fleet = readings.fleet_mut();
     fleet.gone = gone(sight);
     fleet.pools = pools::states(sight);
+    pools::tell_unable(memory, sight, &limits, &mut fleet.pools);
     fleet.pdbs = sight.view.pdbs.values().cloned().collect();
     let moved = homes::moved(sight);
     fleet.homeless = homeless(&moved, now);
+    fleet.pending = homes::pending(sight, &moved);
     fleet.pace.clone_from(memory.pace.phases());
 
     // The next step of those that are going; then who starts beside them. Placements of all who leave are
@@ -156,6 +166,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let mut table = placing::Table::new(sight, &mut readings);
     let going = going::go_on(memory, sight, &mut table, &limits, &mut wake);
     let planned = placing::plan_all(memory, sight, &mut table, &grants, &limits);
+    wake.at(planned.look_on_at);
     let starts = starting::begin(memory, sight, &table, &planned);
     let rooms = homes::make_room(memory, sight, &mut table, &moved, &mut wake);
     // Here join, each as a wish about a node and through the same rooms and the same plan:
@@ -180,7 +191,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
         remember,
         going,
         starts,
-        abandoned: going::abandoned(sight),
+        abandoned: [going::abandoned(sight), going::stray_cordons(sight)].concat(),
         rooms,
         claims: lives.acts,
         forget: starting::to_forget(sight),
@@ -194,14 +205,13 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
 /// What is to be done about claims: machines asked for, joined, ended.
 fn lives(memory: &mut Memory, sight: &Sight<'_>) -> claims::Decided {
     memory.claims.look(sight.view, sight.now);
-    let groups = sight.view.classes.keys().map(|it| it.group.clone()).collect::<BTreeSet<_>>();
     let here = claims::Here {
         cluster: sight.config.cluster.clone(),
         region: sight.config.region.clone(),
         profiles: BTreeMap::new(),
-        groups: groups.into_iter().collect(),
+        groups: sight.config.groups.iter().cloned().collect(),
     };
-    let networks = sight.view.classes.values().filter_map(|class| {
+    let networks = sight.classes().filter_map(|(_, class)| {
         let network = memory.networks.get(&class.network)?.value()?;
         Some((class.key.clone(), network.as_ref()))
     });
@@ -217,7 +227,9 @@ fn lives(memory: &mut Memory, sight: &Sight<'_>) -> claims::Decided {
         open,
         memory: &memory.claims,
     };
-    claims::decide(sight.view, &known, sight.now)
+    let decided = claims::decide(sight.view, &known, sight.now);
+    memory.claims.withhold(&decided.withheld, sight.now);
+    decided
 }
 
 /// What a replacement's successors are for.
@@ -260,6 +272,7 @@ fn gone(sight: &Sight<'_>) -> BTreeMap<String, Member> {
             // What nobody knows the size of is taken for all there is.
             cpu_millis: it.cpu_millis.unwrap_or(u64::MAX),
             standing: Standing::Outside,
+            taken_from: it.taken_from.clone(),
         };
         (it.node.clone(), member)
     });

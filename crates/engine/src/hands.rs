@@ -1,16 +1,21 @@
 //! Who performs, and may they still?
 //!
 //! An act was decided on what was known then. Right before it a hand asks again: is anything paused or
-//! locked, does the same leader lead, is the record still where it was? No destructive call is ever made
-//! twice by a hand; whether it is needed again is the next turn's to see.
+//! locked, does the same leader lead, is the record still where it was? Have watches told lately, are those
+//! ready that take over, has everybody left? No destructive call is ever made twice by a hand; whether it
+//! is needed again is the next turn's to see.
 
 use std::collections::BTreeSet;
 
-use nodemolt_core::drain::PodId;
-use nodemolt_core::replace::Phase;
+use jiff::Timestamp;
+use nodemolt_core::drain::{self, PodId};
+use nodemolt_core::replace::{Old, Order, Phase, Replacement};
+use nodemolt_core::seen::{Claim, Kind, Node, Readiness, View};
 
 use crate::act::{Act, Done, Errand, Intent, Question};
-use crate::port::{Cloud, Cluster, Records};
+use crate::claims::Deed;
+use crate::freshness::{DISTURBING, LAUNCHING, silent};
+use crate::port::{Cloud, Cluster, Object, Records};
 use crate::record::Recorded;
 use crate::{Clock, Config, claims};
 
@@ -46,19 +51,13 @@ pub async fn perform(
     if let Errand::Ask(question) = &act.errand {
         return ask(question, cloud).await;
     }
-    if clock.now() >= act.leads_until {
-        return Done::Withheld("our lease has run out".to_owned());
-    }
-    let records = match cluster.records().await {
-        Ok(records) => records,
-        Err(error) => return Done::Withheld(format!("could not read the records: {error}")),
+    let holds = match stands(act, cluster, clock).await {
+        Ok(records) => holds(act, &records, cluster, clock.now()).await,
+        Err(why) => Err(why),
     };
-    if let Err(why) = may(act, &records) {
-        return Done::Withheld(why);
-    }
     // Reading took time.
-    if clock.now() >= act.leads_until {
-        return Done::Withheld("our lease has run out".to_owned());
+    if let Err(why) = holds.and_then(|()| leads(act, clock)) {
+        return Done::Withheld(why);
     }
     match &act.errand {
         Errand::Ask(question) => ask(question, cloud).await,
@@ -79,7 +78,8 @@ pub async fn perform(
             Done::Written(cluster.delete_claim(claim, uid).await)
         }
         Errand::Claim(claim) => {
-            Done::Claim(claims::perform(claim, cloud, cluster, || clock.now()).await)
+            let stands = async || stands(act, cluster, clock).await.map(drop);
+            Done::Claim(claims::perform(claim, cloud, cluster, stands, || clock.now()).await)
         }
     }
 }
@@ -90,6 +90,175 @@ async fn ask(question: &Question, cloud: &impl Cloud) -> Done {
         Question::Offered => Done::Offered(cloud.offered().await.map(Box::new)),
         Question::Network(ask) => Done::Network(cloud.network(ask).await),
         Question::Machines => Done::Machines(cloud.machines().await),
+    }
+}
+
+fn leads(act: &Act, clock: &impl Clock) -> Result<(), String> {
+    if clock.now() < act.leads_until { Ok(()) } else { Err("our lease has run out".to_owned()) }
+}
+
+/// Whether whoever decided this still leads and nobody has stopped it since, by the records of now.
+async fn stands(act: &Act, cluster: &impl Cluster, clock: &impl Clock) -> Result<Records, String> {
+    leads(act, clock)?;
+    let records = cluster.records().await;
+    let records = records.map_err(|error| format!("could not read the records: {error}"))?;
+    may(act, &records)?;
+    leads(act, clock)?;
+    Ok(records)
+}
+
+/// Whether the world is still as it was decided on: by what watches have told, if they have told lately,
+/// and for what cannot be taken back by the API server's word of now.
+async fn holds(
+    act: &Act,
+    records: &Records,
+    cluster: &impl Cluster,
+    now: Timestamp,
+) -> Result<(), String> {
+    let rests_on: &[Kind] = match &act.errand {
+        Errand::Claim(it) => match &it.deed {
+            Deed::Launch(_) => &LAUNCHING,
+            Deed::RemoveOrphan { .. } => &DISTURBING,
+            Deed::EndAttempt { .. }
+            | Deed::Write { .. }
+            | Deed::Tell { .. }
+            | Deed::Register { .. }
+            | Deed::DeleteClaim { .. }
+            | Deed::DeleteNode { .. }
+            | Deed::Terminate { .. }
+            | Deed::ReleaseNode { .. }
+            | Deed::ReleaseClaim { .. } => &[],
+        },
+        Errand::Cordon { .. } | Errand::Evict { .. } | Errand::DeleteOld { .. }
+            if act.voluntary =>
+        {
+            &DISTURBING
+        }
+        Errand::Ask(_)
+        | Errand::MakeClaim { .. }
+        | Errand::MakeRoom { .. }
+        | Errand::Cordon { .. }
+        | Errand::Uncordon { .. }
+        | Errand::Evict { .. }
+        | Errand::DeletePod { .. }
+        | Errand::DeleteOld { .. }
+        | Errand::DeleteSuccessor { .. } => &[],
+    };
+    let silent = {
+        let view = cluster.view();
+        // A clock that was set back would make old news of the future.
+        let ahead = |kind: &&Kind| view.fresh.get(kind).is_some_and(|it| *it > now);
+        let ahead = rests_on.iter().find(ahead).map(|it| {
+            format!("when a watch has told of {} last is not known any more", it.as_str())
+        });
+        ahead.or_else(|| silent(&view, rests_on, now))
+    };
+    if let Some(why) = silent {
+        return Err(why);
+    }
+    let record = |name: &str| records.replacements.get(name);
+    match &act.errand {
+        Errand::Cordon { replacement, node } => match record(replacement) {
+            Some(record) => cordons(act, record, node, cluster).await,
+            None => Ok(()),
+        },
+        Errand::Evict { replacement, pod } => {
+            record(replacement).map_or(Ok(()), |it| evicts(it, pod, &cluster.view()))
+        }
+        Errand::DeleteOld { replacement, .. } => match record(replacement) {
+            Some(record) => empty(&record.replacement.old, cluster, now).await,
+            None => Ok(()),
+        },
+        Errand::Ask(_)
+        | Errand::MakeClaim { .. }
+        | Errand::MakeRoom { .. }
+        | Errand::Uncordon { .. }
+        | Errand::DeletePod { .. }
+        | Errand::Claim(_)
+        | Errand::DeleteSuccessor { .. } => Ok(()),
+    }
+}
+
+fn old_claim<'a>(view: &'a View, old: &Old) -> Result<&'a Claim, String> {
+    let claim = view.claims.get(&old.claim).filter(|it| it.uid == old.claim_uid);
+    claim.ok_or_else(|| format!("NodeClaim {} is not there any more", old.claim))
+}
+
+/// Names are given again: that it is the machine's node is asked, and so is whether those that take over
+/// are ready at this moment.
+async fn cordons(
+    act: &Act,
+    record: &Recorded,
+    node: &Object,
+    cluster: &impl Cluster,
+) -> Result<(), String> {
+    let Replacement { old, order, successors, .. } = &record.replacement;
+    let (machine, claim_goes) = {
+        let view = cluster.view();
+        let claim = old_claim(&view, old)?;
+        (claim.machine.clone(), claim.deleting_since.is_some())
+    };
+    let found = node_now(cluster, &node.name).await?;
+    let same = |it: &Node| it.uid == node.uid && (it.machine.is_none() || it.machine == machine);
+    let Some(found) = found.filter(same) else {
+        return Err(format!("node {} is another one by now", node.name));
+    };
+    let goes = claim_goes || found.deleting_since.is_some();
+    if !act.voluntary || goes || *order != Order::SuccessorFirst {
+        return Ok(());
+    }
+    for successor in successors {
+        let (name, machine) = {
+            let view = cluster.view();
+            let claim = view.claims.get(&successor.claim);
+            let node = claim.and_then(|it| it.node.clone());
+            (node, claim.and_then(|it| it.machine.clone()))
+        };
+        let Some(name) = name else {
+            return Err(format!("successor {} has no node", successor.claim));
+        };
+        let found = node_now(cluster, &name).await?;
+        let takes = |it: &Node| {
+            it.machine == machine && it.ready == Readiness::Ready && it.deleting_since.is_none()
+        };
+        if !found.as_ref().is_some_and(takes) {
+            return Err(format!("successor {name} is not ready"));
+        }
+    }
+    Ok(())
+}
+
+async fn node_now(cluster: &impl Cluster, name: &str) -> Result<Option<Node>, String> {
+    cluster.node(name).await.map_err(|error| format!("could not ask for node {name}: {error}"))
+}
+
+/// A pod on a later node of the same name is nobody that we have to move.
+fn evicts(record: &Recorded, pod: &PodId, view: &View) -> Result<(), String> {
+    let claim = old_claim(view, &record.replacement.old)?;
+    let node = view.nodes.get(&record.replacement.old.node);
+    let another = |it: &&Node| it.machine.is_some() && it.machine != claim.machine;
+    match node.filter(another) {
+        Some(node) => Err(format!("pod {pod} is on a later node {}", node.name)),
+        None => Ok(()),
+    }
+}
+
+/// Whether everybody has left who had to, by the API server's word of now.
+async fn empty(old: &Old, cluster: &impl Cluster, now: Timestamp) -> Result<(), String> {
+    let (name, now) = {
+        let view = cluster.view();
+        let now = view.server_time.map_or(now, |it| it.min(now));
+        let claim = old_claim(&view, old)?;
+        let named = view.nodes.get(&old.node);
+        let another = |it: &&Node| it.machine.is_some() && it.machine != claim.machine;
+        (named.filter(another).is_none().then(|| old.node.clone()), now)
+    };
+    let Some(name) = name else { return Ok(()) };
+    let pods = cluster.pods_on(&name).await;
+    let pods = pods.map_err(|error| format!("could not list the pods on node {name}: {error}"))?;
+    match drain::remaining(&pods, now).count() {
+        0 => Ok(()),
+        left => Err(format!("{left} pods are still to leave")),
     }
 }
 
@@ -139,9 +308,17 @@ fn may(act: &Act, records: &Records) -> Result<(), String> {
             granted(records, replacement)?;
             in_phase(find(replacement)?, &[Phase::Terminating])
         }
-        Errand::Uncordon { replacement, .. } => in_phase(find(replacement)?, &[Phase::Retreating]),
+        Errand::Uncordon { replacement, .. } => match given_up(records, replacement)? {
+            // Ended or deleted: then nobody counts on the cordon.
+            None => Ok(()),
+            Some(it) if it.replacement.phase.ended() => Ok(()),
+            Some(it) => in_phase(
+                it,
+                &[Phase::Launching, Phase::Joining, Phase::Settling, Phase::Retreating],
+            ),
+        },
         Errand::DeleteSuccessor { replacement, claim, .. } => {
-            let record = find(replacement)?;
+            let Some(record) = given_up(records, replacement)? else { return Ok(()) };
             let phase = record.replacement.phase;
             let listed = record.replacement.successors.iter().any(|it| it.claim == *claim);
             let given_up = matches!(
@@ -154,6 +331,14 @@ fn may(act: &Act, records: &Records) -> Result<(), String> {
                 Err(format!("Replacement {replacement} is {} and counts on it", phase.as_str()))
             }
         }
+    }
+}
+
+/// The record, if there is one. One that cannot be read holds what it held.
+fn given_up<'r>(records: &'r Records, name: &str) -> Result<Option<&'r Recorded>, String> {
+    match records.unreadable.get(name) {
+        Some(why) => Err(format!("Replacement {name} cannot be read: {why}")),
+        None => Ok(records.replacements.get(name)),
     }
 }
 

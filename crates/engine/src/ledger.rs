@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{Closed, GrantKind};
-use nodemolt_core::replace::{Cause, Phase};
+use nodemolt_core::replace::{Because, Cause, Old, Phase, Replacement};
 use sha2::{Digest, Sha256};
 
 use crate::decide::starting::Begun;
@@ -24,30 +24,46 @@ const RECORD_COMES_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 const CLOSED_KEPT_FOR: SignedDuration = SignedDuration::from_hours(1);
 const CLOSED_KEPT_MAX: usize = 1000;
 
-/// The ledger of a new leader: with the next epoch, and rebuilt from the records if it was lost.
-pub(crate) fn raised(records: &Records, known: Option<u64>) -> Ledger {
+/// The schema's limit.
+const GRANTS_MAX: usize = 2000;
+
+/// The ledger of a new leader: with the next epoch, and rebuilt from the records if it was lost. A ledger
+/// without a status is lost, too: whoever made it died before its second write; and so is one that is
+/// older than a record.
+pub(crate) fn raised(records: &Records, known: Option<u64>, now: Timestamp) -> Ledger {
     let mut ledger = records.ledger.clone();
     let recorded = records.replacements.values().filter_map(|it| it.grant).map(|(epoch, _)| epoch);
-    let last = recorded.chain(known).max().unwrap_or(0).max(ledger.epoch);
+    let recorded = recorded.max().unwrap_or(0);
+    let lost = ledger.revision.is_none() || ledger.epoch == 0 || ledger.epoch < recorded;
+    let last = recorded.max(known.unwrap_or(0)).max(ledger.epoch);
     ledger.epoch = last.saturating_add(1);
-    if ledger.revision.is_none() {
-        ledger.grants = records
-            .replacements
-            .values()
-            .filter(|it| !it.replacement.phase.ended())
-            .filter_map(|it| Some((it.name.clone(), granted(it)?)))
-            .collect();
+    if lost {
+        let open = records.replacements.values().filter(|it| !it.replacement.phase.ended());
+        for (it, granted) in open.filter_map(|it| Some((it, granted(it)?))) {
+            ledger.grants.entry(it.name.clone()).or_insert(granted);
+        }
+        // What they held is lost with it, so nothing may be granted beside them before a person has looked.
+        let hidden: Vec<&str> = records.unreadable.keys().map(String::as_str).collect();
+        if !hidden.is_empty() && ledger.locked().is_none() {
+            let hidden = hidden.join(", ");
+            let reason = format!("the ledger was lost while Replacements cannot be read: {hidden}");
+            ledger.lock = Some(Lock { id: short(&reason), reason, since: now });
+        }
     }
     ledger
 }
 
 /// The grant that a record says it has.
 fn granted(record: &Recorded) -> Option<Granted> {
-    let (epoch, since) = record.grant?;
-    Some(Granted {
+    record.grant.map(|(epoch, since)| of_record(record, epoch, since))
+}
+
+fn of_record(record: &Recorded, epoch: u64, since: Timestamp) -> Granted {
+    Granted {
         node: record.replacement.old.node.clone(),
         pool: record.pool.clone(),
         cpu_millis: None,
+        taken_from: BTreeSet::new(),
         kind: match record.replacement.cause {
             Cause::Deleted => GrantKind::Deleted,
             Cause::Interrupted => GrantKind::Interrupted,
@@ -55,24 +71,33 @@ fn granted(record: &Recorded) -> Option<Granted> {
         },
         epoch,
         since,
-    })
+    }
+}
+
+/// What a turn may write.
+pub(crate) struct Settled {
+    pub(crate) ledger: Ledger,
+    /// Of those that begin, by name, who is granted.
+    pub(crate) granted: BTreeSet<String>,
 }
 
 /// The ledger after a turn's records are written: what has ended is given back, what begins is granted.
+/// `there` tells whether the old claim of a record is seen.
 pub(crate) fn settled(
     records: &Records,
     begun: &[Begun],
     cooldown_max: SignedDuration,
     class_of_pool: impl Fn(Option<&str>) -> String,
+    there: impl Fn(&Old) -> bool,
     now: Timestamp,
-) -> Ledger {
+) -> Settled {
     let mut ledger = records.ledger.clone();
     let holds = |holder: &String, grant: &Granted| {
         if records.unreadable.contains_key(holder) {
             return true;
         }
         match records.replacements.get(holder) {
-            Some(it) => !it.replacement.phase.ended() && it.grant.is_some(),
+            Some(it) => !it.replacement.phase.ended() && (it.grant.is_some() || without_status(it)),
             None => grant.epoch == ledger.epoch && now < after(grant.since, RECORD_COMES_WITHIN),
         }
     };
@@ -97,40 +122,61 @@ pub(crate) fn settled(
         let too_many = ledger.closed.len().saturating_sub(CLOSED_KEPT_MAX);
         ledger.closed.drain(..too_many);
     }
-    for it in records.replacements.values().filter(|it| disturbs(it)) {
-        if let Some(granted) = granted(it) {
-            // It is we who say so now, whoever granted it first.
-            let granted = Granted { epoch: ledger.epoch, ..granted };
+    ledger.lock = lock(records, &contradictions(records, &there), now);
+    for it in records.replacements.values().filter(|it| disturbs(it, &there)) {
+        // It is we who say so now, whoever granted it first.
+        let since = it.grant.map_or(now, |(_, since)| since);
+        let granted = of_record(it, ledger.epoch, since);
+        if ledger.grants.len() < GRANTS_MAX {
             ledger.grants.entry(it.name.clone()).or_insert(granted);
         }
     }
-    for it in begun {
-        ledger.grants.insert(it.recorded.name.clone(), it.granted.clone());
+    // Who goes anyway comes first. Who locks itself grants nothing voluntary in the same breath.
+    let locked = ledger.locked().is_some();
+    let voluntary = |it: &&Begun| it.recorded.replacement.cause.voluntary();
+    let (ours, theirs): (Vec<&Begun>, Vec<&Begun>) = begun.iter().partition(voluntary);
+    let mut granted = BTreeSet::new();
+    for it in theirs.into_iter().chain(ours.into_iter().filter(|_| !locked)) {
+        let name = &it.recorded.name;
+        if ledger.grants.len() < GRANTS_MAX || ledger.grants.contains_key(name) {
+            ledger.grants.insert(name.clone(), it.granted.clone());
+            granted.insert(name.clone());
+        }
     }
-    ledger.lock = lock(records, now);
-    ledger
+    Settled { ledger, granted }
 }
 
-/// What is disturbed already is so, granted or not; the ledger must say it.
-fn disturbs(record: &Recorded) -> bool {
-    matches!(record.replacement.phase, Phase::Draining | Phase::Terminating)
+/// Whether its first status was never written: such a one says nothing about its grant.
+fn without_status(record: &Recorded) -> bool {
+    let Replacement { phase, because, .. } = &record.replacement;
+    record.grant.is_none() && *phase == Phase::Launching && *because == Because::Begun
 }
 
-/// The lock that should stand: a new contradiction locks, a person's word releases, and what is released
-/// and contradicts nothing any more is taken away.
-fn lock(records: &Records, now: Timestamp) -> Option<Lock> {
+/// What is disturbed already is so, granted or not; the ledger must say it. And what goes without us needs
+/// its grant, or nobody drains it.
+fn disturbs(record: &Recorded, there: impl Fn(&Old) -> bool) -> bool {
+    let Replacement { phase, cause, old, .. } = &record.replacement;
+    let disturbed = matches!(phase, Phase::Draining | Phase::Terminating) && record.grant.is_some();
+    disturbed || (!cause.voluntary() && !phase.ended() && there(old))
+}
+
+/// The lock that should stand. One holds as it is until a person has released it; what they have looked
+/// at locks nobody again; and what is released and contradicts nothing any more is taken away.
+fn lock(records: &Records, found: &[String], now: Timestamp) -> Option<Lock> {
     let standing = records.ledger.lock.clone();
-    let Some(reason) = contradiction(records) else {
-        let released = standing.as_ref().map(|it| &it.id) == records.ledger.released_lock.as_ref();
-        return standing.filter(|_| !released);
-    };
-    let id = short(&reason);
-    match standing {
-        Some(lock) if lock.id == id => Some(lock),
-        // A person has looked at this one already.
-        standing if records.ledger.released_lock.as_ref() == Some(&id) => standing,
-        Some(_) | None => Some(Lock { id, reason, since: now }),
+    if records.ledger.locked().is_some() {
+        return standing;
     }
+    if found.is_empty() {
+        return None;
+    }
+    let looked_at = |it: &String| standing.as_ref().is_some_and(|lock| lock.reason.contains(it));
+    let reason = found.join("; ");
+    let id = short(&reason);
+    if found.iter().all(looked_at) || records.ledger.released_lock.as_ref() == Some(&id) {
+        return standing;
+    }
+    Some(Lock { id, reason, since: now })
 }
 
 fn short(text: &str) -> String {
@@ -141,8 +187,8 @@ fn short(text: &str) -> String {
     short
 }
 
-/// What our own records say that cannot be. What others can break is none of these.
-pub(crate) fn contradiction(records: &Records) -> Option<String> {
+/// What our own records say that cannot be, all of it. What others can break is none of these.
+fn contradictions(records: &Records, there: impl Fn(&Old) -> bool) -> Vec<String> {
     let ledger = &records.ledger;
     let future = |what: &str, name: &str, epoch: u64| {
         (epoch > ledger.epoch).then(|| {
@@ -152,11 +198,9 @@ pub(crate) fn contradiction(records: &Records) -> Option<String> {
             )
         })
     };
-    for (holder, grant) in &ledger.grants {
-        if let Some(why) = future("grant", holder, grant.epoch) {
-            return Some(why);
-        }
-    }
+    let grants = ledger.grants.iter();
+    let mut found: Vec<String> =
+        grants.filter_map(|(holder, it)| future("grant", holder, it.epoch)).collect();
     let mut nodes: BTreeMap<&str, &str> = BTreeMap::new();
     let mut successors: BTreeMap<&str, &str> = BTreeMap::new();
     for (name, it) in &records.replacements {
@@ -164,25 +208,24 @@ pub(crate) fn contradiction(records: &Records) -> Option<String> {
         if replacement.phase.ended() {
             continue;
         }
-        if let Some(why) = it.grant.and_then(|(epoch, _)| future("Replacement", name, epoch)) {
-            return Some(why);
-        }
+        found.extend(it.grant.and_then(|(epoch, _)| future("Replacement", name, epoch)));
         if *name != replacement.old.claim_uid {
-            return Some(format!(
+            found.push(format!(
                 "Replacement {name} is about claim {} with another UID",
                 replacement.old.claim
             ));
         }
-        if let Some(other) = nodes.insert(&replacement.old.node, name) {
+        // A name is given again: one whose claim is gone is about a node that is gone, too.
+        if there(&replacement.old)
+            && let Some(other) = nodes.insert(&replacement.old.node, name)
+        {
             let node = &replacement.old.node;
-            return Some(format!("Replacements {other} and {name} are both open for node {node}"));
+            found.push(format!("Replacements {other} and {name} are both open for node {node}"));
         }
         for successor in &replacement.successors {
             if let Some(other) = successors.insert(&successor.claim, name) {
                 let claim = &successor.claim;
-                return Some(format!(
-                    "Replacements {other} and {name} both have successor {claim}"
-                ));
+                found.push(format!("Replacements {other} and {name} both have successor {claim}"));
             }
         }
     }
@@ -192,6 +235,11 @@ pub(crate) fn contradiction(records: &Records) -> Option<String> {
         .filter(|it| !it.replacement.phase.ended() && it.replacement.cause.voluntary())
         .map(|it| it.replacement.old.claim.as_str())
         .collect();
-    let both = successors.iter().find(|(claim, _)| old.contains(*claim));
-    both.map(|(claim, name)| format!("{claim} is replaced while Replacement {name} counts on it"))
+    let both = successors.iter().filter(|(claim, _)| old.contains(*claim));
+    found.extend(
+        both.map(|(claim, name)| {
+            format!("{claim} is replaced while Replacement {name} counts on it")
+        }),
+    );
+    found
 }

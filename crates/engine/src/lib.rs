@@ -9,12 +9,15 @@ pub mod port;
 pub mod record;
 mod act;
 mod decide;
+mod freshness;
 mod hands;
 mod ledger;
 mod memory;
 mod picture;
 mod status;
 mod turn;
+
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use nodemolt_core::bootstrap;
@@ -35,7 +38,14 @@ pub struct Config {
     pub region: String,
     /// Ours, for images of `self`.
     pub account: Option<AccountId>,
+    /// Groups of classes whose nodes are ours to launch and to move, beside `nodemolt.dev`:
+    /// `karpenter.k8s.aws` where no Karpenter runs in the cluster. That such classes can be seen says
+    /// nothing: beside Karpenter they are Karpenter's.
+    pub groups: BTreeSet<String>,
 }
+
+/// The group of Karpenter's classes, which are ours only standalone.
+pub const KARPENTER_CLASS_GROUP: &str = "karpenter.k8s.aws";
 
 /// What time it is here.
 pub trait Clock {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::drain::PodId;
+use nodemolt_core::image::ImageId;
 use nodemolt_core::seen::{ClassKey, MachineId, NetworkAsk};
 
 pub(crate) use answer::{Answer, wait_after};
@@ -24,9 +25,10 @@ use crate::act::{Act, Done, Errand, Question};
 use crate::claims;
 use crate::decide::classes::{Resolved, TypesByFamily, Words};
 use crate::decide::fleet::Readings;
+use crate::decide::going::Draft;
 use crate::decide::placing::Verdicts;
 use crate::decide::pools::Shelf;
-use crate::port::{EvictAnswer, Leadership, Machine, Network, NewClaim, Offered, Status};
+use crate::port::{EvictAnswer, Leadership, Machine, Network, Offered, Status};
 
 /// How long a pod that was asked to go is left in peace, before its eviction is asked for again: the
 /// answer may be on its way to our eyes, and the API server counts an accepted eviction for two minutes.
@@ -61,13 +63,15 @@ pub struct Memory {
     /// By the claim's UID: since when a node has drifted.
     pub(crate) drifted_since: BTreeMap<String, Timestamp>,
     /// Successors that were decided and perhaps not made yet, by name.
-    pub(crate) drafts: BTreeMap<String, NewClaim>,
+    pub(crate) drafts: BTreeMap<String, Draft>,
     /// Claims that we have made and may not see yet, by name: UID, and when.
     pub(crate) made: BTreeMap<String, (String, Timestamp)>,
     /// Pods that were asked to go, by UID: not again before this, and how often in a row.
     pub(crate) evicted: BTreeMap<String, (Timestamp, u32)>,
     /// When this memory began: whoever has just begun knows little yet.
     pub(crate) began_at: Option<Timestamp>,
+    /// Images that could not be remembered: not again before this, and how often in a row.
+    pub(crate) unremembered: BTreeMap<ImageId, (Timestamp, u32)>,
     /// What was written last of each object, by kind and name.
     pub(crate) told: BTreeMap<(&'static str, String), Status>,
 }
@@ -107,6 +111,7 @@ impl Memory {
             made: self.made.clone(),
             evicted: self.evicted.clone(),
             began_at: self.began_at,
+            unremembered: self.unremembered.clone(),
             told: self.told.clone(),
         }
     }

@@ -74,6 +74,9 @@ pub struct Recorded {
 pub struct DrainRecord {
     pub cordoned_at: Option<Timestamp>,
     pub last_left_at: Option<Timestamp>,
+    /// In whose epoch and since when pods are asked to leave without a break: limits count from here.
+    /// `None` while none may leave.
+    pub evicting: Option<(u64, Timestamp)>,
     pub pods: usize,
     pub pods_left: usize,
     /// Recorded before a pod is deleted past its budget or its protection.

@@ -6,7 +6,7 @@
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{self, BudgetId};
 use nodemolt_core::resolve::Resolution;
-use nodemolt_core::seen::{Class, ClassKey, Identity, Pool, Subject};
+use nodemolt_core::seen::{Class, ClassKey, Identity, Kind, Pool, Subject};
 
 use crate::decide::limits::rules;
 use crate::decide::{Sight, pools};
@@ -27,13 +27,15 @@ pub(crate) fn statuses(memory: &mut Memory, sight: &Sight<'_>, picture: &Picture
     let mut all = Vec::new();
     let begun = *memory.began_at.get_or_insert(sight.now);
     let young = sight.now < after(begun, UNKNOWN_TOLD_AFTER);
-    // Nothing is known yet of these, and we have said nothing of them.
+    // Nothing is known yet of these, and we have said nothing of them. A policy that nobody can read is
+    // known, and no answer will change what follows from it.
+    let certain = !young || sight.unreadable(Kind::Policy).is_some();
     let unasked = |memory: &Memory, key: &ClassKey| {
         let class = sight.view.classes.get(key);
         let unknown = class.is_some_and(|it| matches!(readiness(memory, it), Err((None, _))));
-        young && unknown && !memory.told.contains_key(&("class", key.to_string()))
+        !certain && unknown && !memory.told.contains_key(&("class", key.to_string()))
     };
-    for class in sight.view.classes.values().filter(|it| !unasked(memory, &it.key)) {
+    for (_, class) in sight.classes().filter(|(key, _)| !unasked(memory, key)) {
         all.push(Status::Class(of_class(memory, sight, class)));
     }
     let mut used = pools::used(sight);
@@ -104,8 +106,9 @@ fn unreadable(sight: &Sight<'_>) -> Vec<Status> {
         let why = complaint.map(ToString::to_string).unwrap_or_default();
         let not = |kind| condition(kind, Some(false), UNREADABLE, &why, sight.now);
         let conditions = match subject {
+            // Somebody else's class or pool is somebody else's to complain about.
+            Subject::Class(key) if !sight.ours(key) => return None,
             Subject::Class(_) => vec![not(READY), not(ACCEPTED)],
-            // Somebody else's pool is somebody else's to complain about.
             Subject::Pool(_) => {
                 identity.class.as_ref().filter(|it| sight.ours(it))?;
                 vec![not(READY), not(ACCEPTED)]

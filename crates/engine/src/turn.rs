@@ -8,17 +8,20 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::replace::Old;
 use nodemolt_core::seen::Kind;
 
-use crate::Config;
 use crate::act::{Act, Errand, Intent};
 use crate::decide::starting::Begun;
 use crate::decide::{Decision, Sight, decide};
-use crate::ledger;
-use crate::memory::{Memory, after};
+use crate::freshness::{DISTURBING, silent};
+use crate::ledger::{self, Settled};
+use crate::memory::{Memory, after, wait_after};
 use crate::picture::{Picture, look};
-use crate::port::{Cluster, ClusterError, Records, Remedy};
+use crate::port::{Cluster, ClusterError, NewMemory, Records, Remedy};
+use crate::record::Ledger;
 use crate::status::place_of;
+use crate::{Clock, Config};
 
 /// What EC2 may take to answer. `CreateFleet` with many choices takes tens of seconds at times.
 const CLOUD_ALLOWED: SignedDuration = SignedDuration::from_mins(2);
@@ -31,6 +34,9 @@ const DECIDE_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(1);
 
 /// A turn that could not write tries again after this.
 const WRITE_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
+
+/// An image that cannot be remembered is tried again after this at the latest; the wait doubles.
+const REMEMBER_AGAIN_MAX: SignedDuration = SignedDuration::from_mins(5);
 
 /// What a turn came to.
 #[derive(Debug)]
@@ -67,16 +73,18 @@ impl ObserveError {
     }
 }
 
-/// One turn. `now` is the lesser of local time and the API server's.
+/// One turn. `now` is the lesser of local time and the API server's; `clock` is asked only whether the lease
+/// still runs, before each write.
 pub async fn turn(
     memory: &mut Memory,
     config: &Config,
     cluster: &impl Cluster,
+    clock: &impl Clock,
     now: Timestamp,
 ) -> Result<Turn, ObserveError> {
     cluster.view().complete().map_err(ObserveError::Incomplete)?;
     let mut records = cluster.records().await.map_err(ObserveError::Records)?;
-    let mut pen = Pen { cluster, writes: 0, failed: Vec::new(), again_at: None, now };
+    let mut pen = Pen { cluster, clock, writes: 0, failed: Vec::new(), again_at: None, now };
     if !pen.take_office(memory, &mut records).await {
         let picture = look(memory, config, &cluster.view(), &records, now);
         let Pen { writes, failed, again_at, .. } = pen;
@@ -88,6 +96,7 @@ pub async fn turn(
     };
     let Decision { questions, remember, going, starts, forget, statuses, cooldown_max, .. } =
         decision;
+    pen.remember(memory, &remember).await;
     let mut acts = Acts { memory, records: &records, now, all: Vec::new() };
     for question in questions {
         acts.push(Intent::Ask(question.clone()), Errand::Ask(question), CLOUD_ALLOWED, false);
@@ -97,9 +106,8 @@ pub async fn turn(
         let intent = Intent::Claim(it.key.clone());
         acts.push(intent, Errand::Claim(Box::new(it)), CLOUD_ALLOWED, voluntary);
     }
-    for it in &remember {
-        pen.wrote(it.image.as_str(), cluster.remember(it).await);
-    }
+    // Whoever took over while we were waiting has read the records as they are.
+    let lease_ends = memory.leads_until();
 
     // Steps are recorded, then what has ended is given back and what begins is granted, then the
     // records of those are made; and only what is recorded is done.
@@ -107,6 +115,9 @@ pub async fn turn(
     for it in going {
         let mut recorded = it.recorded.clone();
         if it.changed {
+            if !pen.leads(lease_ends) {
+                break;
+            }
             let answer = cluster.write_replacement(&recorded).await;
             let Some(revision) = pen.wrote(&recorded.name, answer) else { continue };
             recorded.revision = Some(revision);
@@ -121,8 +132,17 @@ pub async fn turn(
     for (intent, errand) in decision.abandoned.into_iter().chain(decision.rooms) {
         acts.push(intent, errand, CLUSTER_ALLOWED, false);
     }
-    if pen.settle(cluster, &mut after_steps, &starts, cooldown_max).await {
-        for it in starts {
+    let starts = pen.seen_lately(starts);
+    let granted = if pen.leads(lease_ends) {
+        pen.settle(cluster, &mut after_steps, &starts, cooldown_max).await
+    } else {
+        None
+    };
+    if let Some(granted) = granted {
+        for it in starts.into_iter().filter(|it| granted.contains(&it.recorded.name)) {
+            if !pen.leads(lease_ends) {
+                break;
+            }
             let answer = cluster.write_replacement(&it.recorded).await;
             if pen.wrote(&it.recorded.name, answer).is_none() {
                 continue;
@@ -197,15 +217,37 @@ impl Acts<'_> {
 }
 
 /// Whoever writes, counts and remembers what failed.
-struct Pen<'a, C> {
+struct Pen<'a, C, K> {
     cluster: &'a C,
+    clock: &'a K,
     writes: u32,
     failed: Vec<(String, ClusterError)>,
     again_at: Option<Timestamp>,
     now: Timestamp,
 }
 
-impl<C: Cluster> Pen<'_, C> {
+impl<C: Cluster, K: Clock> Pen<'_, C, K> {
+    /// Whether our lease has not run out while we were waiting for answers.
+    fn leads(&mut self, until: Timestamp) -> bool {
+        let leads = self.clock.now() < until;
+        if !leads {
+            self.again(DECIDE_AGAIN_AFTER);
+        }
+        leads
+    }
+
+    /// Those that may begin on what we see: nothing voluntary while a watch is silent.
+    fn seen_lately(&mut self, starts: Vec<Begun>) -> Vec<Begun> {
+        let silent = silent(&self.cluster.view(), &DISTURBING, self.now).is_some();
+        let (kept, withheld): (Vec<Begun>, Vec<Begun>) = starts
+            .into_iter()
+            .partition(|it| !silent || !it.recorded.replacement.cause.voluntary());
+        if !withheld.is_empty() {
+            self.again(WRITE_AGAIN_AFTER);
+        }
+        kept
+    }
+
     fn again(&mut self, wait: SignedDuration) {
         let at = after(self.now, wait);
         self.again_at = Some(self.again_at.map_or(at, |it| it.min(at)));
@@ -228,6 +270,27 @@ impl<C: Cluster> Pen<'_, C> {
         }
     }
 
+    /// Images, before they are used. One that could not be remembered is tried again more and more rarely: an
+    /// object of its name that cannot be read is a person's to mend.
+    async fn remember(&mut self, memory: &mut Memory, images: &[NewMemory]) {
+        let tried = std::mem::take(&mut memory.unremembered);
+        for it in images {
+            let (until, times) = tried.get(&it.image).copied().unwrap_or((self.now, 0));
+            let again = if self.now < until {
+                self.again(until.duration_since(self.now));
+                (until, times)
+            } else {
+                let answer = self.cluster.remember(it).await;
+                if self.wrote(it.image.as_str(), answer).is_some() {
+                    continue;
+                }
+                let wait = wait_after(times, DECIDE_AGAIN_AFTER, REMEMBER_AGAIN_MAX);
+                (after(self.now, wait), times.saturating_add(1))
+            };
+            memory.unremembered.insert(it.image.clone(), again);
+        }
+    }
+
     /// Whether we lead, in an epoch that stands in the ledger. On becoming leader it is raised there
     /// before anything is decided.
     async fn take_office(&mut self, memory: &mut Memory, records: &mut Records) -> bool {
@@ -245,7 +308,7 @@ impl<C: Cluster> Pen<'_, C> {
             self.again(DECIDE_AGAIN_AFTER);
             return false;
         }
-        let raised = ledger::raised(records, ours);
+        let raised = ledger::raised(records, ours, self.now);
         let answer = self.cluster.write_ledger(&raised).await;
         let Some(revision) = self.wrote("ledger", answer) else { return false };
         memory.raised(raised.epoch);
@@ -254,31 +317,31 @@ impl<C: Cluster> Pen<'_, C> {
         true
     }
 
-    /// One compare-and-swap for all grants of the turn. False if it lost.
+    /// One compare-and-swap for all grants of the turn: who of those that begin is granted, by name. `None`
+    /// if it lost.
     async fn settle(
         &mut self,
         cluster: &C,
         records: &mut Records,
         begun: &[Begun],
         cooldown_max: SignedDuration,
-    ) -> bool {
-        let settled = {
+    ) -> Option<BTreeSet<String>> {
+        let Settled { ledger, granted } = {
             let view = cluster.view();
             let class_of_pool = |pool: Option<&str>| {
                 let pool = pool.and_then(|it| view.pools.get(it));
                 pool.map(|it| it.class.to_string()).unwrap_or_default()
             };
-            ledger::settled(records, begun, cooldown_max, class_of_pool, self.now)
+            let there =
+                |old: &Old| view.claims.get(&old.claim).is_some_and(|it| it.uid == old.claim_uid);
+            ledger::settled(records, begun, cooldown_max, class_of_pool, there, self.now)
         };
-        if settled == records.ledger {
-            return true;
+        if ledger == records.ledger {
+            return Some(granted);
         }
-        let answer = cluster.write_ledger(&settled).await;
-        let Some(revision) = self.wrote("ledger", answer) else { return false };
-        // Who locks itself grants nothing in the same breath.
-        let locked = settled.locked().is_some();
-        records.ledger = settled;
-        records.ledger.revision = Some(revision);
-        !locked
+        let answer = cluster.write_ledger(&ledger).await;
+        let revision = self.wrote("ledger", answer)?;
+        records.ledger = Ledger { revision: Some(revision), ..ledger };
+        Some(granted)
     }
 }

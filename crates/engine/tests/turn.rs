@@ -6,10 +6,11 @@ mod support;
 use nodemolt_core::drift::Drift;
 use nodemolt_core::explain::explain;
 use nodemolt_core::replace::Phase;
+use nodemolt_core::seen::Kind;
 use nodemolt_engine::port::Leadership;
-use nodemolt_engine::record::{Pause, Recorded};
-use nodemolt_engine::{Done, Errand};
-use support::{NEW_IMAGE, OLD_IMAGE, World, errands};
+use nodemolt_engine::record::{Ledger, Lock, Pause, Recorded};
+use nodemolt_engine::{Done, Errand, turn};
+use support::{NEW_IMAGE, OLD_IMAGE, Still, World, config, errands, now_or_never};
 
 #[test]
 fn a_world_in_sync_is_asked_slowly_and_written_to_never() {
@@ -106,20 +107,239 @@ fn who_does_not_lead_only_looks() {
     assert_eq!(turn.picture.fleet.nodes.len(), 2);
 }
 
-#[test]
-fn a_lost_ledger_is_rebuilt_from_the_records() {
+/// With one replacement under way.
+fn begun() -> World {
     let mut world = World::new(2, 2, &[OLD_IMAGE]);
     for _ in 0..4 {
         world.turn();
         world.pass(1);
     }
-    let before = world.cluster.records.borrow().ledger.clone();
-    assert_eq!(before.grants.len(), 1);
-    world.cluster.records.borrow_mut().ledger = nodemolt_engine::record::Ledger::default();
+    assert_eq!(world.cluster.records.borrow().ledger.grants.len(), 1);
+    world
+}
+
+fn lock(id: &str, world: &World) -> Lock {
+    Lock { id: id.to_owned(), reason: format!("because of {id}"), since: world.now }
+}
+
+#[test]
+fn a_lost_ledger_is_rebuilt_from_the_records() {
+    // What is there in its place: nothing, or one whose maker died before its first status.
+    for revision in [None, Some(nodemolt_core::seen::Revision("9".to_owned()))] {
+        let mut world = begun();
+        let before = world.cluster.records.borrow().ledger.clone();
+        let holders = |it: &Ledger| it.grants.keys().cloned().collect::<Vec<_>>();
+        let lost = Ledger { revision, ..Ledger::default() };
+        world.cluster.records.borrow_mut().ledger = lost.clone();
+        world.turn();
+        let after = world.cluster.records.borrow().ledger.clone();
+        assert_eq!(holders(&after), holders(&before));
+        assert!(after.epoch > before.epoch);
+        assert_eq!(after.lock, None);
+
+        // What cannot be read may have held a grant.
+        world.cluster.records.borrow_mut().ledger = lost;
+        world.cluster.records.borrow_mut().unreadable =
+            [("uid-x".to_owned(), "no phase".to_owned())].into();
+        world.turn();
+        let after = world.cluster.records.borrow().ledger.clone();
+        assert_eq!(holders(&after), holders(&before));
+        let why = after.lock.map(|it| it.reason).unwrap_or_default();
+        assert!(why.contains("uid-x"), "{why}");
+    }
+}
+
+/// A lock holds what is voluntary, and nothing else; and standing there it is no reason to write.
+#[test]
+fn under_a_lock_what_a_person_deletes_goes_all_the_same() {
+    let mut world = World::new(3, 2, &[OLD_IMAGE]);
+    world.settle();
+    let mut world = World { cluster: world.cluster, ..World::new(3, 2, &[OLD_IMAGE]) };
+    world.cluster.records.borrow_mut().replacements.clear();
+    world.cluster.records.borrow_mut().ledger.grants.clear();
+    world.cluster.records.borrow_mut().ledger.lock = Some(lock("a", &world));
+    let since = world.now;
+    let delete = |it: &mut nodemolt_core::seen::View| {
+        it.claims.get_mut("claim-node-00001").unwrap().deleting_since = Some(since);
+        it.nodes.get_mut("node-00001").unwrap().deleting_since = Some(since);
+    };
+    delete(&mut world.cluster.view.borrow_mut());
+    for _ in 0..3 {
+        world.turn();
+        world.pass(1);
+    }
+    let begun: Vec<String> = world.cluster.records.borrow().replacements.keys().cloned().collect();
+    assert_eq!(begun, ["uid-node-00001"], "{:?}", world.written());
+    world.settle();
+    world.written();
+    for _ in 0..5 {
+        world.pass(1);
+        assert_eq!(world.turn().writes, 0, "{:?}", world.written());
+    }
+}
+
+/// Found by reading: the API server refuses a ledger whose lock was replaced before it was released.
+#[test]
+fn a_lock_holds_as_it_is_until_it_is_released() {
+    let mut world = begun();
+    let copy = |world: &World, name: &str| {
+        let mut records = world.cluster.records.borrow_mut();
+        let mut twin = records.replacements.values().next().cloned().unwrap();
+        name.clone_into(&mut twin.name);
+        // One that nothing moves.
+        twin.replacement.phase = Phase::Draining;
+        records.replacements.insert(name.to_owned(), twin);
+    };
+    let stands = |world: &World| world.cluster.records.borrow().ledger.lock.clone();
+    copy(&world, "uid-twin");
     world.turn();
-    let after = world.cluster.records.borrow().ledger.clone();
-    assert_eq!(after.grants.keys().collect::<Vec<_>>(), before.grants.keys().collect::<Vec<_>>());
-    assert!(after.epoch > before.epoch);
+    let first = stands(&world).unwrap();
+    copy(&world, "uid-triplet");
+    world.pass(1);
+    let turn = world.turn();
+    assert!(turn.failed.is_empty(), "{:?}", turn.failed);
+    assert_eq!(stands(&world), Some(first.clone()));
+    // Released; but there is more that nobody has looked at.
+    world.cluster.records.borrow_mut().ledger.released_lock = Some(first.id.clone());
+    world.pass(1);
+    world.turn();
+    let second = stands(&world).unwrap();
+    assert!(second.id != first.id && second.reason.contains("uid-triplet"), "{second:?}");
+    world.cluster.records.borrow_mut().ledger.released_lock = Some(second.id.clone());
+    for _ in 0..3 {
+        world.pass(1);
+        world.turn();
+        assert_eq!(stands(&world), Some(second.clone()), "it was looked at");
+    }
+    // A part of it has gone by itself: that is no news.
+    world.cluster.records.borrow_mut().replacements.remove("uid-twin");
+    world.pass(1);
+    world.turn();
+    let released = world.cluster.records.borrow().ledger.locked().cloned();
+    assert_eq!(released, None);
+}
+
+/// Names are given again: one whose claim is gone is about a node that is gone.
+#[test]
+fn two_records_of_one_name_contradict_each_other_only_while_both_claims_are_there() {
+    let mut world = begun();
+    let mut twin = world.cluster.records.borrow().replacements.values().next().cloned().unwrap();
+    twin.name = "uid-gone".to_owned();
+    twin.replacement.old.claim = "claim-gone".to_owned();
+    twin.replacement.old.claim_uid = "uid-gone".to_owned();
+    world.cluster.records.borrow_mut().replacements.insert("uid-gone".to_owned(), twin);
+    world.turn();
+    assert_eq!(world.cluster.records.borrow().ledger.lock, None);
+}
+
+/// Creating a record and writing its status are two writes.
+#[test]
+fn a_record_without_a_status_keeps_its_grant_and_one_that_goes_anyway_gets_a_new_one() {
+    use nodemolt_core::replace::{Because, Cause};
+    for (cause, granted) in [(Cause::Drift, true), (Cause::Deleted, true), (Cause::Deleted, false)]
+    {
+        let mut world = begun();
+        {
+            let mut records = world.cluster.records.borrow_mut();
+            let record = records.replacements.values_mut().next().unwrap();
+            record.grant = None;
+            record.replacement.cause = cause;
+            record.replacement.phase = Phase::Launching;
+            record.replacement.because = Because::Begun;
+            if !granted {
+                records.ledger.grants.clear();
+            }
+        }
+        world.turn();
+        let records = world.cluster.records.borrow();
+        let name = records.replacements.keys().next().unwrap();
+        assert!(records.ledger.grants.contains_key(name), "{cause:?} {granted}");
+        drop(records);
+        world.pass(1);
+        world.turn();
+        let records = world.cluster.records.borrow();
+        let record = records.replacements.values().next().unwrap();
+        assert!(record.grant.is_some() || record.replacement.phase.ended(), "{record:?}");
+    }
+}
+
+#[test]
+fn no_more_is_granted_than_the_ledger_holds() {
+    let mut world = World::new(2, 2, &[OLD_IMAGE]);
+    world.turn();
+    {
+        let mut records = world.cluster.records.borrow_mut();
+        let granted = nodemolt_engine::record::Granted {
+            node: "elsewhere".to_owned(),
+            pool: None,
+            cpu_millis: Some(0),
+            taken_from: std::collections::BTreeSet::new(),
+            kind: nodemolt_core::budget::GrantKind::Deleted,
+            epoch: records.ledger.epoch,
+            since: world.now,
+        };
+        for at in 0..2000 {
+            let name = format!("uid-{at}");
+            records.ledger.grants.insert(name.clone(), granted.clone());
+            records.unreadable.insert(name, "no phase".to_owned());
+        }
+    }
+    let since = world.now;
+    world.cluster.view.borrow_mut().claims.get_mut("claim-node-00001").unwrap().deleting_since =
+        Some(since);
+    for _ in 0..4 {
+        world.pass(1);
+        let turn = world.turn();
+        assert!(turn.failed.is_empty(), "{:?}", turn.failed);
+    }
+    assert!(world.cluster.records.borrow().replacements.is_empty());
+    world.cluster.records.borrow_mut().ledger.grants.remove("uid-7");
+    world.cluster.records.borrow_mut().unreadable.remove("uid-7");
+    world.pass(1);
+    world.turn();
+    let records = world.cluster.records.borrow();
+    assert_eq!(records.replacements.keys().collect::<Vec<_>>(), ["uid-node-00001"]);
+}
+
+/// A watch that is dead says nothing: nobody begins on what it told last.
+#[test]
+fn nothing_voluntary_begins_while_a_watch_is_silent() {
+    for (kind, begins) in [(Kind::Node, false), (Kind::Pod, false), (Kind::Storage, true)] {
+        let mut world = World::new(2, 2, &[OLD_IMAGE]);
+        let told = world.now;
+        for _ in 0..8 {
+            world.pass(20);
+            world.cluster.view.borrow_mut().fresh.insert(kind, told);
+            // Until it counts as silent nothing is known of images.
+            if world.now.duration_since(told).as_secs() > 90 {
+                world.turn();
+            }
+        }
+        assert_eq!(!world.cluster.records.borrow().replacements.is_empty(), begins, "{kind:?}");
+        world.pass(1);
+        world.turn();
+        assert!(!world.cluster.records.borrow().replacements.is_empty(), "{kind:?}");
+    }
+}
+
+#[test]
+fn whose_lease_runs_out_in_the_middle_of_a_turn_writes_nothing_more() {
+    let mut world = World::new(2, 2, &[OLD_IMAGE]);
+    for _ in 0..2 {
+        world.turn();
+        world.pass(1);
+    }
+    let until = world.now + jiff::SignedDuration::from_secs(5);
+    world.memory.lead(&Leadership::Leads { until, transitions: 1 });
+    world.cluster.records.borrow_mut().replacements.clear();
+    world.cluster.records.borrow_mut().ledger.grants.clear();
+    world.written();
+    for (clock, wrote) in [(Still(until), false), (Still(world.now), true)] {
+        let config = config();
+        let done = turn(&mut world.memory, &config, &world.cluster, &clock, world.now);
+        now_or_never(done).unwrap();
+        assert_eq!(!world.cluster.records.borrow().replacements.is_empty(), wrote);
+    }
 }
 
 #[test]
@@ -136,21 +356,25 @@ fn a_lookup_that_fails_drifts_nobody() {
     assert!(!after.picture.drifts.values().any(Drift::drifted));
 }
 
-/// Who is pending, how much it asks for, whose pods were moved, after how long; and whether room is made.
+/// Who is pending, how much it asks for, whose pods were moved, how long before it came, after how long; and
+/// whether room is made.
 #[test]
 fn room_is_made_for_pods_that_we_moved_and_for_no_others() {
+    let long = 7 * 3600;
     let cases = [
-        ("it fits nowhere", 3800, "uid-web", 61, true),
-        ("the scheduler has its chance first", 3800, "uid-web", 30, false),
-        ("it has room where it could go", 500, "uid-web", 61, false),
-        ("others were moved", 3800, "uid-other", 61, false),
-        ("no machine is as large", 100_000, "uid-web", 61, false),
-        ("that is long ago", 3800, "uid-web", 7 * 3600, false),
+        ("it fits nowhere", 3800, "uid-web", 0, 61, true),
+        ("the scheduler has its chance first", 3800, "uid-web", 0, 30, false),
+        ("it has room where it could go", 500, "uid-web", 0, 61, false),
+        ("others were moved", 3800, "uid-other", 0, 61, false),
+        ("no machine is as large", 100_000, "uid-web", 0, 61, false),
+        ("it is pending for long", 3800, "uid-web", 0, long, true),
+        ("it came long after", 3800, "uid-web", long, 61, false),
     ];
-    for (what, cpu_millis, owner, after_seconds, made) in cases {
+    for (what, cpu_millis, owner, comes_after, after_seconds, made) in cases {
         let mut world = World::new(2, 3, &[NEW_IMAGE]);
         world.settle();
         world.has_moved(owner, world.now);
+        world.pass(comes_after);
         world.add_pending("web-later", cpu_millis);
         world.pass(after_seconds);
         world.turn();
@@ -195,4 +419,21 @@ fn whose_pool_is_gone_gives_back_its_grant_all_the_same() {
     world.turn();
     let ledger = world.cluster.records.borrow().ledger.clone();
     assert!(ledger.grants.is_empty() && ledger.closed.is_empty(), "{ledger:?}");
+}
+
+/// An object of its name that is about something else is a person's to mend, and no reason to ask every second.
+#[test]
+fn an_image_that_cannot_be_remembered_is_tried_more_and_more_rarely() {
+    let mut world = World::new(1, 1, &[NEW_IMAGE]);
+    *world.cluster.forgets.borrow_mut() = true;
+    for _ in 0..300 {
+        world.turn();
+        world.pass(1);
+    }
+    let tried = world.written().iter().filter(|it| **it == format!("remember {NEW_IMAGE}")).count();
+    assert!((5..=10).contains(&tried), "{tried}");
+    *world.cluster.forgets.borrow_mut() = false;
+    world.pass(300);
+    world.turn();
+    assert!(world.cluster.view.borrow().images.keys().any(|it| it.to_string() == NEW_IMAGE));
 }

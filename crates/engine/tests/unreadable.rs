@@ -121,18 +121,23 @@ fn a_class_that_can_be_read_again_is_accepted() {
 #[test]
 fn what_is_not_known_of_a_class_yet_leaves_its_status_as_it_stands() {
     let mut world = World::new(1, 1, &[NEW_IMAGE]);
-    world.turn();
-    let first = |all: &[Status]| {
-        let class = all.iter().find_map(|it| match it {
+    let class = |world: &World| {
+        world.cluster.told.borrow().iter().find_map(|it| match it {
             Status::Class(class) => Some(class.clone()),
             Status::Pool { .. }
             | Status::DisruptionBudget { .. }
             | Status::Policy { .. }
             | Status::Unreadable { .. } => None,
-        });
-        class.unwrap()
+        })
     };
-    let told = first(&world.cluster.told.borrow());
+    // Nobody answers. What the one before us has told stands for two minutes.
+    world.turn_alone();
+    world.pass(119);
+    world.turn_alone();
+    assert_eq!(class(&world), None);
+    world.pass(1);
+    world.turn_alone();
+    let told = class(&world).unwrap();
     assert_eq!((told.images, told.subnets, told.security_groups), (None, None, None));
     assert_eq!(told.conditions[0].status, None, "it is not known yet");
 }
@@ -281,4 +286,26 @@ fn a_policy_says_what_of_it_holds() {
     assert_eq!(said("c", "PoliciesOverlap").0, Some(false), "it says nothing of rollouts");
     let nothing = text("its selector matches no class");
     assert_eq!(said("d", "Ready"), (Some(false), text("SelectsNothing"), nothing));
+}
+
+/// What nobody can read holds what it held: its node waits for it by name, and the slot is for others.
+#[test]
+fn a_record_that_cannot_be_read_keeps_its_own_node_and_nobody_elses() {
+    let mut world = World::new(2, 2, &[OLD_IMAGE]);
+    world.cluster.records.borrow_mut().unreadable =
+        [("uid-node-00000".to_owned(), "status.phase: nobody knows it".to_owned())].into();
+    // Where the ledger was never there nothing is known of what it held: a person releases that.
+    world.turn();
+    let id = world.cluster.records.borrow().ledger.lock.clone().unwrap().id;
+    world.cluster.records.borrow_mut().ledger.released_lock = Some(id);
+    for _ in 0..5 {
+        world.turn();
+        world.pass(1);
+    }
+    let begun: Vec<String> = world.cluster.records.borrow().replacements.keys().cloned().collect();
+    assert_eq!(begun, ["uid-node-00001"]);
+    let turn = world.turn();
+    let story = explain(&turn.picture.world(), "node-00000", world.now).unwrap();
+    let named = story.causes.iter().any(|it| it.text.contains("uid-node-00000"));
+    assert!(named, "{:?}", story.causes);
 }

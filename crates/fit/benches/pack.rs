@@ -14,6 +14,8 @@ use nodemolt_fit::pod::Pod;
 
 const SIZES: [usize; 9] = [500, 1_000, 2_000, 5_000, 10_000, 20_000, 40_000, 70_000, 100_000];
 const PREFERRING: usize = 4_000;
+/// Each with its name in a label and a claim of its own.
+const NUMBERED: usize = 20_000;
 
 /// Other programs on the machine only ever add to the time: the quickest of a few tries is the nearest.
 const TRIES: usize = 3;
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
     );
     println!("   pods   nodes  unplaced     CPU s  pods/CPU s  peak MiB");
     let preferring = measure(&recipe::preferring(PREFERRING));
+    let numbered = measure(&recipe::numbered(NUMBERED));
     let measured: Vec<Measured> = sizes
         .iter()
         .map(|size| {
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         })
         .collect();
     println!("{}  with preferences", row(&preferring));
+    println!("{}  of a StatefulSet", row(&numbered));
     let passed = judge(&measured);
     if check && !passed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -12,6 +12,7 @@ mod bits;
 mod measure;
 mod template;
 mod topology;
+mod essence;
 mod world;
 mod state;
 mod narrow;

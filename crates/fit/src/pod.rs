@@ -121,6 +121,8 @@ pub struct Volume {
     /// Where it can be reached: for a bound volume its own node affinity, for an unbound one the
     /// topologies of its storage class. One of the terms must admit the node. `None`: everywhere.
     pub reach: Option<Vec<NodeTerm>>,
+    /// It is still to be made, for its pod alone: a pod that is alike attaches another one, whatever the handle.
+    pub own: bool,
 }
 
 /// A container that runs before the others.

@@ -120,6 +120,7 @@ fn what_is_in_the_way_is_said_in_words() {
             handle: "vol-1".to_owned(),
             driver: driver.map(str::to_owned),
             reach,
+            own: false,
         }],
         ..demand("cpu=100m")
     };
@@ -413,6 +414,7 @@ fn no_object_is_too_strange() {
                     handle: String::new(),
                     driver: Some(String::new()),
                     reach: Some(vec![]),
+                    own: true,
                 }],
                 preferred_nodes: vec![Weighted {
                     weight: i32::MIN,
@@ -537,4 +539,263 @@ fn too_few_kinds_of_machines_are_said_to_be_that() {
     let Why::NoPlace { nearest: Some(miss) } = &packing.unplaced[0].why else { panic!() };
     let key = label::INSTANCE_TYPE.to_owned();
     assert_eq!(miss.obstacles, [Obstacle::MinValues { key, have: 1, need: 2 }]);
+}
+
+/// What is said of the only pod that has no place, or where it went.
+fn told(demand: Demand, nodes: &[Node], pool: Pool) -> String {
+    let packing = pack(&pods(demand, 1), nodes, &[pool]);
+    match packing.unplaced.first() {
+        Some(it) => it.why.to_string(),
+        None => on(&packing).concat(),
+    }
+}
+
+#[test]
+fn a_volume_of_its_own_is_another_one_for_every_pod() {
+    let volume = |own| Volume {
+        handle: "scratch".to_owned(),
+        driver: Some("ebs".to_owned()),
+        reach: None,
+        own,
+    };
+    let asks = |volumes: &[Volume]| Demand { volumes: volumes.to_vec(), ..demand("cpu=1m") };
+    let limits = BTreeMap::from([("ebs".to_owned(), 5)]);
+    let room = "cpu=4 memory=4Gi pods=100";
+    let with_limits = |it: Machine| Machine { volume_limits: limits.clone(), ..it };
+    let machines = vec![with_limits(machine("m", room, &["a"], None))];
+    for (volumes, placed) in [
+        (vec![volume(false)], 9),
+        (vec![volume(true)], 5),
+        (vec![volume(true), volume(true)], 2),
+        (vec![volume(true), volume(false)], 4),
+    ] {
+        let pods = pods(asks(&volumes), 9);
+        let node = Node { volume_limits: limits.clone(), ..node("n", "a", room) };
+        assert_eq!(pack(&pods, &[node], &[]).placed.len(), placed, "{volumes:?}");
+        let packing = pack(&pods, &[], &[pool(machines.clone())]);
+        assert_eq!(packing.new_nodes.len(), 9_usize.div_ceil(placed), "{volumes:?}");
+    }
+    // Those of pods that run already are attached, too.
+    let running = pods(asks(&[volume(true)]), 2);
+    let node = Node { volume_limits: limits, pods: running, ..node("n", "a", room) };
+    let more = pods(asks(&[volume(true)]), 9).split_off(2);
+    assert_eq!(pack(&more, &[node], &[]).placed.len(), 3);
+}
+
+#[test]
+fn what_is_nearest_at_a_pool_is_what_the_pod_may_have_there() {
+    let sized = |name: &str, cpu: &str, zones: &[&str]| {
+        machine(name, &format!("cpu={cpu} memory=64Gi pods=40"), zones, None)
+    };
+    let both = || vec![sized("small", "2", &["a", "b"]), sized("large", "16", &["a", "b"])];
+    let limited = |limit: &str, used: &str| Pool {
+        limits: amounts(limit),
+        used: amounts(used),
+        ..pool(both())
+    };
+    let of_type =
+        |name| Demand { node_selector: labels(&[(label::INSTANCE_TYPE, name)]), ..demand("cpu=1") };
+    let in_a = NodeTerm::labels(vec![written(label::ZONE, Operator::In, &["a"])]);
+    let volume = Volume {
+        handle: "v".to_owned(),
+        driver: None,
+        reach: Some(vec![in_a.clone()]),
+        own: false,
+    };
+    let apart = |key| Demand { anti_affinity: vec![term(key, "web")], ..demand("cpu=1") };
+    let web = pods(demand("cpu=1"), 1);
+    let there = Node { pods: web, ..node("n", "a", "cpu=1 memory=1Gi pods=1") };
+    let empty = NodeTerm::default();
+    let in_c = NodeTerm::labels(vec![written(label::ZONE, Operator::In, &["c"])]);
+    let many = |limit| {
+        let kinds =
+            Written { min_values: Some(2), ..written(label::INSTANCE_TYPE, Operator::Exists, &[]) };
+        Pool { requirements: vec![kinds], ..limited(limit, "cpu=0") }
+    };
+    for (demand, nodes, pool, expected) in [
+        // The limit is that of the machine that it selects, not of the smallest.
+        (
+            of_type("large"),
+            vec![],
+            limited("cpu=16", "cpu=12"),
+            "nearest is a new node of pool default: the pool's limit of cpu would have to be 12 higher",
+        ),
+        (of_type("small"), vec![], limited("cpu=16", "cpu=12"), "new 0"),
+        // A node in b would do for the others, and its volume is in a.
+        (
+            Demand { volumes: vec![volume], ..apart(label::ZONE) },
+            vec![there.clone()],
+            pool(both()),
+            "nearest is a new node of pool default: a pod that it must avoid is in this topology.kubernetes.io/zone",
+        ),
+        (apart(label::ZONE), vec![there], pool(both()), "new 0"),
+        // A term that asks nothing is not the nearest.
+        (
+            Demand { node_terms: Some(vec![empty.clone(), in_c.clone()]), ..demand("cpu=1") },
+            vec![],
+            pool(both()),
+            "nearest is a new node of pool default: no machine can be had with topology.kubernetes.io/zone In [c]",
+        ),
+        (
+            Demand { node_terms: Some(vec![empty, in_c]), ..demand("cpu=1") },
+            vec![node("n", "a", "cpu=1 pods=1")],
+            pool(vec![]),
+            "nearest is node n: it asks for topology.kubernetes.io/zone In [c]",
+        ),
+        // Two machines must remain, and the second is too large.
+        (
+            demand("cpu=1"),
+            vec![],
+            many("cpu=10"),
+            "nearest is a new node of pool default: the pool's limit of cpu would have to be 6 higher",
+        ),
+        (demand("cpu=1"), vec![], many("cpu=16"), "new 0"),
+    ] {
+        assert_eq!(told(demand, &nodes, pool), expected);
+    }
+}
+
+#[test]
+fn a_daemon_of_one_zone_is_in_the_way_there_only() {
+    let port = HostPort { address: String::new(), protocol: String::new(), port: 80 };
+    let ports = || Demand { host_ports: vec![port.clone()], ..demand("cpu=1") };
+    let daemon = |selector: &[(&str, &str)]| {
+        let demand = Demand { node_selector: labels(selector), ..ports() };
+        Pod::new(&Arc::new(Namespace::named("kube-system")), "proxy", &Arc::new(demand))
+    };
+    let with = |selector: &[(&str, &str)], zones: &[&str]| {
+        let machines = vec![
+            machine("small", "cpu=4 pods=9", zones, None),
+            machine("large", "cpu=8 pods=9", zones, None),
+        ];
+        Pool { daemons: vec![daemon(selector)], ..pool(machines) }
+    };
+    let taken = "nearest is a new node of pool default: host port 80 is taken";
+    let zone_a: &[(&str, &str)] = &[(label::ZONE, "a")];
+    let small_in_a: &[(&str, &str)] = &[(label::ZONE, "a"), (label::INSTANCE_TYPE, "small")];
+    for (pool, zone) in [
+        (with(&[], &["a", "b"]), Err(taken)),
+        (with(zone_a, &["a"]), Err(taken)),
+        (with(zone_a, &["a", "b"]), Ok("b")),
+        // Either another zone, or another machine in the same one.
+        (with(small_in_a, &["a", "b"]), Ok("b")),
+        (with(small_in_a, &["a"]), Ok("a")),
+    ] {
+        let packing = pack(&pods(ports(), 1), &[], std::slice::from_ref(&pool));
+        match (zone, packing.new_nodes.as_slice()) {
+            (Ok(zone), [new]) => {
+                let of_zone = new.requirements.iter().find(|it| it.key == label::ZONE).unwrap();
+                assert_eq!(of_zone.values, [zone]);
+                let small = new.machines.iter().any(|it| it.machine == "small");
+                assert_eq!(small, zone == "b", "{:?}", new.machines);
+            }
+            (Ok(zone), new) => panic!("{zone}: {new:?}"),
+            (Err(why), _) => assert_eq!(packing.unplaced[0].why.to_string(), why),
+        }
+    }
+}
+
+/// kube-scheduler 1.36 takes such a selector in a pod's own terms for all namespaces; the documentation does not.
+#[test]
+fn a_selector_that_a_namespace_without_labels_meets_is_read_as_carefully_as_can_be() {
+    let team = |name: &str, team: &str| Arc::new(Namespace::new(name, labels(&[("team", team)])));
+    let (own, other) = (team("own", "x"), team("other", "y"));
+    let not = |team| Some(Selector::All(vec![written("team", Operator::NotIn, &[team])]));
+    let meant = |team| PodTerm { namespace_selector: not(team), ..term(label::ZONE, "web") };
+    let away = |team| Demand { anti_affinity: vec![meant(team)], ..demand("cpu=1") };
+    let near = |team| Demand { affinity: vec![meant(team)], ..demand("cpu=1") };
+    let web = Arc::new(Demand { labels: labels(&[("app", "web")]), ..Demand::default() });
+    for (demand, runs_in, placed) in [
+        (away("x"), &other, false),
+        (away("y"), &own, false),
+        // By the documentation it may be there; to the scheduler it is too near.
+        (away("x"), &own, false),
+        (near("x"), &other, true),
+        // To the scheduler it may be there; by the documentation nobody is near.
+        (near("x"), &own, false),
+    ] {
+        let runs = vec![Pod::new(runs_in, "web", &web)];
+        let node = Node { pods: runs, ..node("n", "a", "cpu=4 pods=9") };
+        let asked = Pod::new(&own, "asks", &Arc::new(demand.clone()));
+        let packing = pack(&[asked], &[node], &[]);
+        assert_eq!(packing.unplaced.is_empty(), placed, "{demand:?}");
+    }
+    // Whoever of the two comes first.
+    for priority in [-1, 1] {
+        let asked = Pod::new(&own, "asks", &Arc::new(Demand { priority, ..away("x") }));
+        let packing =
+            pack(&[asked, Pod::new(&own, "web", &web)], &[node("n", "a", "cpu=4 pods=9")], &[]);
+        assert_eq!(packing.placed.len(), 1, "{priority}");
+    }
+    // By the documentation it is the first of its own. The scheduler takes another one for its own, on a full node.
+    for (runs_in, placed) in [(None, true), (Some(&other), false)] {
+        let runs = runs_in.map(|it| Pod::new(it, "web", &web));
+        let full = Node { pods: runs.into_iter().collect(), ..node("m", "a", "pods=1") };
+        let asked = Pod::new(&own, "asks", &Arc::new(near("y")));
+        let packing = pack(&[asked], &[full, node("n", "b", "cpu=4 pods=9")], &[]);
+        assert_eq!(packing.unplaced.is_empty(), placed, "{runs_in:?}");
+    }
+}
+
+/// The pods of a `StatefulSet` differ in labels that nobody asks for, and in claims of their own.
+#[test]
+fn pods_that_differ_in_what_nobody_asks_for_go_where_alike_pods_go() {
+    let numbered = |at: usize, mentioned: bool| {
+        let mut it = demand("cpu=1");
+        it.labels.insert("pod-name".to_owned(), format!("db-{at}"));
+        it.volumes = vec![Volume {
+            handle: format!("data-{at}"),
+            driver: Some("ebs".to_owned()),
+            reach: None,
+            own: true,
+        }];
+        if mentioned {
+            // Now somebody does ask: each avoids the one that is called like it.
+            let same = vec!["pod-name".to_owned()];
+            it.anti_affinity =
+                vec![PodTerm { match_label_keys: same, ..term(label::HOSTNAME, "web") }];
+        }
+        it
+    };
+    for mentioned in [false, true] {
+        let namespace = Arc::new(Namespace::named("shop"));
+        // Two of each name, so that the label matters where it is asked for.
+        let all: Vec<Pod> = (0..8)
+            .map(|at| {
+                Pod::new(&namespace, &format!("db-{at}"), &Arc::new(numbered(at / 2, mentioned)))
+            })
+            .collect();
+        let nodes = ["m", "n"].map(|it| node(it, "a", "cpu=8 pods=9"));
+        let packing = pack(&all, &nodes, &[]);
+        let on_m = on(&packing).iter().filter(|it| *it == "m").count();
+        assert_eq!((packing.unplaced.len(), on_m), (0, if mentioned { 4 } else { 8 }));
+    }
+}
+
+#[test]
+fn what_only_a_limit_keeps_out_may_come_once_others_have_given_back() {
+    let of = |name: &str, family: &str, room: &str| {
+        let mut it = machine(name, &format!("{room} pods=9"), &["a"], None);
+        it.labels.insert("family".to_owned(), vec![family.to_owned()]);
+        it
+    };
+    let machines = vec![
+        of("wide", "one", "cpu=2 memory=64"),
+        of("tall", "one", "cpu=4 memory=8"),
+        of("small", "two", "cpu=2 memory=8"),
+        of("large", "two", "cpu=4 memory=32"),
+    ];
+    let limits = amounts("cpu=100 memory=80 nodes=2");
+    let pool = Pool { limits, ..pool(machines) };
+    let asks = |priority: i32, family: &str, cpu: &str| {
+        let node_selector = labels(&[("family", family)]);
+        let demand = Demand { priority, node_selector, ..demand(&format!("cpu={cpu}")) };
+        let pod = pods(demand, 1).remove(0);
+        Pod { name: format!("p-{priority}").as_str().into(), ..pod }
+    };
+    // The third needs the large one, for which there is room when the fourth has made the first node tall.
+    let all = [asks(4, "one", "1"), asks(3, "two", "1"), asks(2, "two", "2"), asks(1, "one", "2")];
+    let packing = pack(&all, &[], &[pool]);
+    assert_eq!(packing.unplaced, [], "{packing:?}");
+    assert_eq!(packing.new_nodes.len(), 2);
 }

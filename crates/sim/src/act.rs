@@ -59,6 +59,10 @@ pub enum Act {
     Uncordon {
         node: String,
     },
+    /// A person takes our own taint off, and nothing else.
+    Untaint {
+        node: String,
+    },
     Run(SignedDuration),
 }
 
@@ -119,7 +123,7 @@ pub enum Behaviour {
 
 impl Act {
     /// One line per act, for help and for errors.
-    pub const WORDS: [&str; 18] = [
+    pub const WORDS: [&str; 19] = [
         "publish NAME [--id AMI] [--arch x86_64|arm64] [--owner ACCOUNT] [--created TIME] [--parameter NAME]… [--tag KEY=VALUE]… [--stillborn|--never-ready|--flapping]",
         "move PARAMETER IMAGE",
         "put PARAMETER VALUE",
@@ -137,6 +141,7 @@ impl Act {
         "delete KIND [NAMESPACE/]NAME",
         "cordon NODE",
         "uncordon NODE",
+        "untaint NODE",
         "run LENGTH",
     ];
 }
@@ -217,6 +222,7 @@ fn read(verb: &str, rest: &str) -> Result<Act, String> {
         },
         "cordon" => Act::Cordon { node: one("which node")? },
         "uncordon" => Act::Uncordon { node: one("which node")? },
+        "untaint" => Act::Untaint { node: one("which node")? },
         _ => Act::Run(length::read(&one("for how long")?)?),
     })
 }
@@ -402,6 +408,7 @@ impl fmt::Display for Act {
             },
             Self::Cordon { node } => write!(out, "cordon {node}"),
             Self::Uncordon { node } => write!(out, "uncordon {node}"),
+            Self::Untaint { node } => write!(out, "untaint {node}"),
             Self::Run(length) => write!(out, "run {}", length::write(*length)),
         }
     }
@@ -438,6 +445,7 @@ mod tests {
             "delete Pod shop/cart-0",
             "cordon web-0",
             "uncordon web-0",
+            "untaint @leaving",
             "run 8d",
         ] {
             let act: Act = text.parse().unwrap_or_else(|it| panic!("{text}: {it}"));

@@ -142,7 +142,7 @@ impl ApiServer {
         let (code, body) = match (request.verb, request.subresource) {
             (Verb::Get, _) => (200, self.asked_for(&call)?),
             (Verb::List, None) => {
-                items = Some(self.listed(&call));
+                items = Some(self.listed(&call)?);
                 (200, self.list_of(&call))
             }
             (Verb::Create, None) => (201, self.create(&call)?),
@@ -310,16 +310,23 @@ impl ApiServer {
         Ok(call.shown(&*self.current(call)?))
     }
 
-    fn listed(&self, call: &Call<'_>) -> Vec<Rc<Value>> {
+    fn listed(&self, call: &Call<'_>) -> Result<Vec<Rc<Value>>, Refusal> {
         let namespace = call.request.namespace.as_deref();
+        if let Some(node) = call.on_node()? {
+            let there = self.pods_on(node).filter(|it| {
+                namespace.is_none_or(|wanted| wanted == text(it, &["metadata", "namespace"]))
+            });
+            let mut there: Vec<Rc<Value>> = there.map(Rc::clone).collect();
+            there.sort_by_key(|it| Key::of(it));
+            return Ok(there);
+        }
         let all = self.shelves.get(call.kind).into_iter().flat_map(|it| &it.objects);
-        all.filter(|(key, _)| namespace.is_none_or(|it| it == key.namespace))
-            .map(
-                |(_, object)| {
-                    if call.as_stored() { Rc::clone(object) } else { Rc::new(call.shown(object)) }
-                },
-            )
-            .collect()
+        let all = all.filter(|(key, _)| namespace.is_none_or(|it| it == key.namespace)).map(
+            |(_, object)| {
+                if call.as_stored() { Rc::clone(object) } else { Rc::new(call.shown(object)) }
+            },
+        );
+        Ok(all.collect())
     }
 
     /// All of a list but what it lists.
@@ -439,6 +446,21 @@ impl Call<'_> {
             return Err(refuse::no_such_resource());
         }
         Ok(())
+    }
+
+    /// The node whose pods are asked for, of a list that selects by it. No other field selects here.
+    fn on_node(&self) -> Result<Option<&str>, Refusal> {
+        let options = self.request.body.as_ref().and_then(|it| it.get("fieldSelector"));
+        let Some(selector) = options.and_then(Value::as_str).filter(|it| !it.is_empty()) else {
+            return Ok(None);
+        };
+        match selector.split_once('=') {
+            Some(("spec.nodeName", node)) if self.resource == kinds::POD => Ok(Some(node)),
+            Some((field, _)) => {
+                Err(refuse::bad_request(format!("field label not supported: {field}")))
+            }
+            None => Err(refuse::bad_request(format!("invalid selector: '{selector}'"))),
+        }
     }
 
     /// Whether it is asked for in the version that is stored.

@@ -13,12 +13,15 @@ use std::task::{Context, Poll, Waker};
 use nodemolt_cluster::transport::{Answer, Refusal, Request, Transport, Verb};
 use nodemolt_core::catalog::{Observation, Outcome, Query};
 use nodemolt_core::launch::Template;
-use nodemolt_core::seen::{MachineId, NetworkAsk};
+use nodemolt_core::seen::{CORDONED_BY_ANNOTATION, MachineId, NetworkAsk};
 use nodemolt_engine::port::{
     Cloud, CloudError, LaunchError, LaunchRequest, Launched, Machine, Network, Offered,
 };
+use serde_json::Value;
 
 use crate::executor::ProcessId;
+use crate::faults::Writing;
+use crate::kinds;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallId(u64);
@@ -36,17 +39,39 @@ pub enum Call {
 }
 
 impl Call {
-    /// Whether it changes anything. What merely asks can be asked again.
-    pub fn writes(&self) -> bool {
+    /// What it writes, if it writes. What merely asks can be asked again, and the lease is renewed apart.
+    pub fn writing(&self) -> Option<Writing> {
         match self {
             Self::Kubernetes(request) => match request.verb {
-                Verb::Get | Verb::List => false,
-                Verb::Create | Verb::Replace | Verb::MergePatch | Verb::Delete => true,
+                Verb::Get | Verb::List => None,
+                Verb::Create | Verb::Replace | Verb::MergePatch | Verb::Delete => written(request),
             },
-            Self::Prepare(_) | Self::Launch(_) | Self::Terminate(_) => true,
-            Self::Ask(_) | Self::Offered | Self::Network(_) | Self::Machines => false,
+            Self::Prepare(_) => Some(Writing::Template),
+            Self::Launch(_) => Some(Writing::Launch),
+            Self::Terminate(_) => Some(Writing::Terminate),
+            Self::Ask(_) | Self::Offered | Self::Network(_) | Self::Machines => None,
         }
     }
+}
+
+fn written(request: &Request) -> Option<Writing> {
+    let taints = || request.body.as_ref().is_some_and(cordons);
+    Some(match request.resource {
+        kinds::LEASE => return None,
+        kinds::LEDGER => Writing::Ledger,
+        kinds::REPLACEMENT => Writing::Record,
+        kinds::CLAIM => Writing::Claim,
+        kinds::POD => Writing::Evict,
+        kinds::NODE if taints() => Writing::Cordon,
+        kinds::NODE => Writing::Node,
+        kinds::IMAGE => Writing::Image,
+        _ => Writing::Status,
+    })
+}
+
+/// Whether a patch of a node closes or opens it: only then the name of a record is written or taken off.
+fn cordons(patch: &Value) -> bool {
+    patch["metadata"]["annotations"].get(CORDONED_BY_ANNOTATION).is_some()
 }
 
 #[derive(Debug, Clone)]

@@ -5,13 +5,16 @@
 //! Each fault has the words that `nodemolt sim fault` takes, and random lives draw the same ones: what a
 //! life did wrong can be typed. A fault without a length lasts until `end`.
 
+mod read;
+
 use std::fmt;
-use std::str::FromStr;
 
 use jiff::SignedDuration;
 use nodemolt_core::seen::Kind;
 
 use crate::length;
+
+pub use read::ParseFaultError;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
@@ -22,9 +25,11 @@ pub enum Fault {
         down: SignedDuration,
     },
     /// The process stands still and does not know it. A leader's lease runs out meanwhile, so there are
-    /// two who believe that they lead when it goes on.
+    /// two who believe that they lead when it goes on. Before a write is sent, it has looked for the last
+    /// time whether it may, and the write goes out when somebody else has led for long.
     Freeze {
         whom: Whom,
+        when: Moment,
         lasts: SignedDuration,
     },
     /// Its clock is wrong by this much; negative is behind.
@@ -42,6 +47,13 @@ pub enum Fault {
         percent: u8,
         lasts: Lasts,
     },
+    /// Of a hundred requests this many arrive, and are done, so much after they were sent, whether or not
+    /// anybody still waits.
+    LateRequests {
+        percent: u8,
+        by: SignedDuration,
+        lasts: Lasts,
+    },
     LateAnswers {
         percent: u8,
         by: SignedDuration,
@@ -49,6 +61,12 @@ pub enum Fault {
     },
     Throttle {
         whom: Counterpart,
+        lasts: Lasts,
+    },
+    /// Lists are as they were so long ago: machines and images of EC2, parameters of SSM.
+    Stale {
+        whom: Counterpart,
+        by: SignedDuration,
         lasts: Lasts,
     },
     /// Before this many of a hundred writes somebody else has just written the same object.
@@ -106,16 +124,44 @@ pub enum Whom {
     Leader,
 }
 
-/// Where in its life a process dies.
+/// Where in its life it happens to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Moment {
     Now,
-    /// It was about to send a write.
+    /// At its next write of this kind, or of any.
+    At(Side, Option<Writing>),
+}
+
+/// Of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// It was about to be sent.
     BeforeSend,
-    /// A write was sent and done, and not answered yet.
+    /// It was sent and done, and not answered yet.
     AfterSend,
-    /// The answer to a write was received, and not used yet.
+    /// Its answer was received, and not used yet.
     AfterAnswer,
+}
+
+/// What a process writes. The lease is none of it: it is renewed every few seconds, and would draw every
+/// blow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Writing {
+    Ledger,
+    /// A `Replacement`.
+    Record,
+    Claim,
+    Template,
+    Launch,
+    /// Our taint on a node, or taking it off.
+    Cordon,
+    Evict,
+    Terminate,
+    /// Anything else about a node: its registration, its end.
+    Node,
+    /// What is remembered of images.
+    Image,
+    Status,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,14 +176,16 @@ pub const DOWN: SignedDuration = SignedDuration::from_secs(10);
 
 impl Fault {
     /// One line per fault, for help and for errors.
-    pub const WORDS: [&str; 17] = [
-        "crash WHOM [before-send|after-send|after-answer] [for LENGTH]",
-        "freeze WHOM for LENGTH",
+    pub const WORDS: [&str; 19] = [
+        "crash WHOM [before-send|after-send|after-answer [WRITE]] [for LENGTH]",
+        "freeze WHOM [before-send|after-send|after-answer [WRITE]] for LENGTH",
         "skew WHOM [+|-]SECONDS",
         "lose-requests PERCENT% [for LENGTH]",
         "lose-answers PERCENT% [for LENGTH]",
+        "late-requests PERCENT% by LENGTH [for LENGTH]",
         "late-answers PERCENT% by LENGTH [for LENGTH]",
         "throttle ec2|ssm|kubernetes [for LENGTH]",
+        "stale ec2|ssm LENGTH [for LENGTH]",
         "conflicts PERCENT% [for LENGTH]",
         "no-capacity [TYPE] [in ZONE] [for LENGTH]",
         "never-joins [for LENGTH]",
@@ -156,8 +204,10 @@ impl Fault {
             Self::Freeze { lasts, .. } => Some(*lasts),
             Self::LoseRequests { lasts, .. }
             | Self::LoseAnswers { lasts, .. }
+            | Self::LateRequests { lasts, .. }
             | Self::LateAnswers { lasts, .. }
             | Self::Throttle { lasts, .. }
+            | Self::Stale { lasts, .. }
             | Self::Conflicts { lasts, .. }
             | Self::NoCapacity { lasts, .. }
             | Self::NeverJoins { lasts }
@@ -174,172 +224,6 @@ impl Fault {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ParseFaultError(pub String);
-
-impl FromStr for Fault {
-    type Err = ParseFaultError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut words = Words { left: text.split_whitespace().collect() };
-        let Some(first) = words.next() else {
-            return Err(ParseFaultError(format!(
-                "no fault is named; write one of: {}",
-                Self::WORDS.join("; ")
-            )));
-        };
-        let usage = Self::WORDS.iter().find(|it| it.split(' ').next() == Some(first));
-        let Some(usage) = usage else {
-            return Err(ParseFaultError(format!(
-                "`{first}` is no fault; write one of: {}",
-                Self::WORDS.join("; ")
-            )));
-        };
-        let fault = read(first, &mut words)
-            .and_then(|fault| match words.left.first() {
-                None => Ok(fault),
-                Some(word) => Err(format!("`{word}` is too much")),
-            })
-            .map_err(|told| ParseFaultError(format!("{told}; write `{usage}`")))?;
-        Ok(fault)
-    }
-}
-
-fn read(first: &str, words: &mut Words<'_>) -> Result<Fault, String> {
-    Ok(match first {
-        "crash" => {
-            let whom = words.whom()?;
-            let when = match words.left.first() {
-                Some(&"before-send") => Moment::BeforeSend,
-                Some(&"after-send") => Moment::AfterSend,
-                Some(&"after-answer") => Moment::AfterAnswer,
-                Some(_) | None => Moment::Now,
-            };
-            if when != Moment::Now {
-                words.next();
-            }
-            Fault::Crash { whom, when, down: words.lasts()?.unwrap_or(DOWN) }
-        }
-        "freeze" => {
-            let whom = words.whom()?;
-            let lasts = words.lasts()?.ok_or("it does not say for how long")?;
-            Fault::Freeze { whom, lasts }
-        }
-        "skew" => {
-            let whom = words.whom()?;
-            let word = words.some("how many seconds")?;
-            let seconds = word.parse().map_err(|_| format!("`{word}` is no number of seconds"))?;
-            Fault::Skew { whom, seconds }
-        }
-        "lose-requests" => Fault::LoseRequests { percent: words.percent()?, lasts: words.lasts()? },
-        "lose-answers" => Fault::LoseAnswers { percent: words.percent()?, lasts: words.lasts()? },
-        "late-answers" => {
-            let percent = words.percent()?;
-            let by = words.after("by")?.ok_or("it does not say by how much")?;
-            Fault::LateAnswers { percent, by: length::read(by)?, lasts: words.lasts()? }
-        }
-        "throttle" => {
-            let word = words.some("whom")?;
-            let whom = Counterpart::ALL.into_iter().find(|it| it.as_str() == word);
-            let whom = whom.ok_or_else(|| format!("`{word}` cannot be throttled"))?;
-            Fault::Throttle { whom, lasts: words.lasts()? }
-        }
-        "conflicts" => Fault::Conflicts { percent: words.percent()?, lasts: words.lasts()? },
-        "no-capacity" => {
-            let instance_type = words.unless(&["in", "for"]);
-            let zone = words.after("in")?.map(str::to_owned);
-            Fault::NoCapacity { instance_type, zone, lasts: words.lasts()? }
-        }
-        "never-joins" => Fault::NeverJoins { lasts: words.lasts()? },
-        "never-ready" => Fault::NeverReady { lasts: words.lasts()? },
-        "node-dies" => Fault::NodeDies { node: words.some("which node")?.to_owned() },
-        "node-flaps" => {
-            let node = words.some("which node")?.to_owned();
-            Fault::NodeFlaps { node, lasts: words.lasts()? }
-        }
-        "pdb-never" => {
-            let word = words.some("which PodDisruptionBudget")?;
-            let (namespace, name) =
-                word.split_once('/').ok_or_else(|| format!("`{word}` has no namespace"))?;
-            Fault::PdbNever {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-                lasts: words.lasts()?,
-            }
-        }
-        "watch-lag" => {
-            let by = length::read(words.some("by how much")?)?;
-            let kind = words.kind()?;
-            Fault::WatchLag { kind, by, lasts: words.lasts()? }
-        }
-        "watch-drop" => Fault::WatchDrop { kind: words.kind()? },
-        _ => Fault::End,
-    })
-}
-
-struct Words<'t> {
-    left: Vec<&'t str>,
-}
-
-impl<'t> Words<'t> {
-    fn next(&mut self) -> Option<&'t str> {
-        if self.left.is_empty() { None } else { Some(self.left.remove(0)) }
-    }
-
-    fn some(&mut self, what: &str) -> Result<&'t str, String> {
-        self.next().ok_or_else(|| format!("it does not say {what}"))
-    }
-
-    /// The next word, unless it begins something else.
-    fn unless(&mut self, others: &[&str]) -> Option<String> {
-        let word = self.left.first().filter(|it| !others.contains(it))?;
-        let word = (*word).to_owned();
-        self.next();
-        Some(word)
-    }
-
-    fn after(&mut self, word: &str) -> Result<Option<&'t str>, String> {
-        if self.left.first() != Some(&word) {
-            return Ok(None);
-        }
-        self.next();
-        self.next().map(Some).ok_or_else(|| format!("nothing stands behind `{word}`"))
-    }
-
-    fn lasts(&mut self) -> Result<Lasts, String> {
-        self.after("for")?.map(length::read).transpose()
-    }
-
-    fn whom(&mut self) -> Result<Whom, String> {
-        let word = self.some("whom")?;
-        if word == "leader" {
-            return Ok(Whom::Leader);
-        }
-        let number = word.strip_prefix("operator-").and_then(|it| it.parse().ok());
-        number.map(Whom::Replica).ok_or_else(|| {
-            format!("`{word}` is none of us: WHOM is `leader`, `operator-0`, `operator-1` or so on")
-        })
-    }
-
-    fn percent(&mut self) -> Result<u8, String> {
-        let word = self.some("how many of a hundred")?;
-        let number = word.strip_suffix('%').and_then(|it| it.parse().ok());
-        number
-            .filter(|it| *it <= 100)
-            .ok_or_else(|| format!("`{word}` is no share: PERCENT is a number from 0 to 100"))
-    }
-
-    fn kind(&mut self) -> Result<Option<Kind>, String> {
-        let Some(word) = self.unless(&["for"]) else { return Ok(None) };
-        let found = Kind::ALL.into_iter().find(|it| it.as_str().eq_ignore_ascii_case(&word));
-        let all: Vec<&str> = Kind::ALL.iter().map(|it| it.as_str()).collect();
-        found.map(Some).ok_or_else(|| {
-            format!("`{word}` is no kind that is watched: KIND is one of {}", all.join(", "))
-        })
-    }
-}
-
 impl Counterpart {
     pub const ALL: [Self; 3] = [Self::Ec2, Self::Ssm, Self::Kubernetes];
 
@@ -348,6 +232,61 @@ impl Counterpart {
             Self::Ec2 => "ec2",
             Self::Ssm => "ssm",
             Self::Kubernetes => "kubernetes",
+        }
+    }
+}
+
+impl Side {
+    pub const ALL: [Self; 3] = [Self::BeforeSend, Self::AfterSend, Self::AfterAnswer];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BeforeSend => "before-send",
+            Self::AfterSend => "after-send",
+            Self::AfterAnswer => "after-answer",
+        }
+    }
+}
+
+impl Writing {
+    pub const ALL: [Self; 11] = [
+        Self::Ledger,
+        Self::Record,
+        Self::Claim,
+        Self::Template,
+        Self::Launch,
+        Self::Cordon,
+        Self::Evict,
+        Self::Terminate,
+        Self::Node,
+        Self::Image,
+        Self::Status,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ledger => "ledger",
+            Self::Record => "record",
+            Self::Claim => "claim",
+            Self::Template => "template",
+            Self::Launch => "launch",
+            Self::Cordon => "cordon",
+            Self::Evict => "evict",
+            Self::Terminate => "terminate",
+            Self::Node => "node",
+            Self::Image => "image",
+            Self::Status => "status",
+        }
+    }
+}
+
+/// With the blank before it.
+impl fmt::Display for Moment {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Now => Ok(()),
+            Self::At(side, None) => write!(out, " {}", side.as_str()),
+            Self::At(side, Some(what)) => write!(out, " {} {}", side.as_str(), what.as_str()),
         }
     }
 }
@@ -365,23 +304,21 @@ impl fmt::Display for Whom {
 impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Crash { whom, when, .. } => {
-                write!(out, "crash {whom}")?;
-                match when {
-                    Moment::Now => {}
-                    Moment::BeforeSend => write!(out, " before-send")?,
-                    Moment::AfterSend => write!(out, " after-send")?,
-                    Moment::AfterAnswer => write!(out, " after-answer")?,
-                }
-            }
-            Self::Freeze { whom, .. } => write!(out, "freeze {whom}")?,
+            Self::Crash { whom, when, .. } => write!(out, "crash {whom}{when}")?,
+            Self::Freeze { whom, when, .. } => write!(out, "freeze {whom}{when}")?,
             Self::Skew { whom, seconds } => write!(out, "skew {whom} {seconds:+}")?,
             Self::LoseRequests { percent, .. } => write!(out, "lose-requests {percent}%")?,
             Self::LoseAnswers { percent, .. } => write!(out, "lose-answers {percent}%")?,
+            Self::LateRequests { percent, by, .. } => {
+                write!(out, "late-requests {percent}% by {}", length::write(*by))?;
+            }
             Self::LateAnswers { percent, by, .. } => {
                 write!(out, "late-answers {percent}% by {}", length::write(*by))?;
             }
             Self::Throttle { whom, .. } => write!(out, "throttle {}", whom.as_str())?,
+            Self::Stale { whom, by, .. } => {
+                write!(out, "stale {} {}", whom.as_str(), length::write(*by))?;
+            }
             Self::Conflicts { percent, .. } => write!(out, "conflicts {percent}%")?,
             Self::NoCapacity { instance_type, zone, .. } => {
                 write!(out, "no-capacity")?;
@@ -428,12 +365,18 @@ mod tests {
         for text in [
             "crash operator-1 for 10s",
             "crash leader after-send for 1m",
+            "crash leader before-send launch for 10s",
             "freeze leader for 1m",
+            "freeze leader before-send ledger for 1m",
+            "freeze operator-1 after-answer for 1m",
             "skew operator-0 -600",
             "skew operator-0 +5",
             "lose-requests 10%",
             "lose-answers 5% for 10m",
             "late-answers 100% by 30s for 1h",
+            "late-requests 5% by 30s",
+            "stale ec2 2m",
+            "stale ssm 30s for 10m",
             "throttle ssm for 20m",
             "conflicts 20%",
             "no-capacity",
@@ -467,6 +410,10 @@ mod tests {
             "lose-answers 10",
             "lose-answers 101%",
             "throttle s3",
+            "stale kubernetes 1m",
+            "stale ec2",
+            "crash leader after-send lease",
+            "late-requests 5%",
             "no-capacity in",
             "watch-lag 3 Pod",
             "watch-drop Secret",

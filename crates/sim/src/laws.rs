@@ -16,14 +16,18 @@ mod determinism;
 mod doubt;
 mod epoch;
 mod eviction;
+mod excuse;
 mod home;
 mod image;
 mod machines;
+mod packing;
 mod partition;
 mod quiet;
 mod read;
+mod said;
 mod settling;
 mod succession;
+mod wish;
 mod words;
 mod world;
 
@@ -71,7 +75,7 @@ pub enum Law {
     Home,
     /// S8. Only machines that we launched are ended, and none that a claim still wants.
     OwnMachines,
-    /// S21. No leader writes after a later one.
+    /// S21. No leader writes or acts after a later one, and nobody who is none.
     Epoch,
     /// S22. At rest every node that we cordoned is gone or uncordoned.
     CordonUndone,
@@ -168,6 +172,8 @@ pub struct Laws {
     setting: Setting,
     world: World,
     found: Found,
+    answers: wish::Answers,
+    partition: partition::Partition,
     quiet: quiet::Quiet,
     doubt: doubt::Doubt,
     budget: budget::Budget,
@@ -176,6 +182,7 @@ pub struct Laws {
     eviction: eviction::Eviction,
     settling: settling::Settling,
     home: home::Home,
+    epoch: epoch::Epoch,
 }
 
 impl Default for Laws {
@@ -190,6 +197,8 @@ impl Laws {
             setting,
             world: World::new(),
             found: Found::default(),
+            answers: wish::Answers::default(),
+            partition: partition::Partition::default(),
             quiet: quiet::Quiet::default(),
             doubt: doubt::Doubt::default(),
             budget: budget::Budget::default(),
@@ -198,6 +207,7 @@ impl Laws {
             eviction: eviction::Eviction::default(),
             settling: settling::Settling::default(),
             home: home::Home::default(),
+            epoch: epoch::Epoch::default(),
         }
     }
 
@@ -207,11 +217,9 @@ impl Laws {
         // Against the world as it was right before.
         self.eviction.see(world, step, found);
         match &step.fact {
-            Fact::Turned(turned) => partition::see(turned, step, found),
             Fact::Stored { resource, object, old } => {
                 match resource.kind {
                     "DisruptionLedger" => {
-                        epoch::see(world, object, step, found);
                         self.budget.see_ledger(world, setting, object, step, found);
                     }
                     "Node" => {
@@ -237,15 +245,23 @@ impl Laws {
                 self.image.see_machine(world, setting, machine, step, found);
             }
             Fact::Fault { what } => setting.learn(what),
+            // All clocks are right again. What a slow one wrote before is remembered where it matters.
+            Fact::FaultsEnd => setting.slowest_clock = SignedDuration::ZERO,
             Fact::Evicted { .. }
             | Fact::PodDeleted { .. }
+            | Fact::Answered { .. }
             | Fact::Published { .. }
             | Fact::Image(_)
+            | Fact::Turned(_)
             | Fact::Replica { .. }
-            | Fact::FaultsEnd
+            | Fact::HeldUp { .. }
+            | Fact::Refused { .. }
             | Fact::Act { .. } => {}
         }
-        self.doubt.see(world, step, found);
+        self.epoch.see(world, step, found);
+        self.partition.see(world, setting, &self.answers, step, found);
+        self.doubt.see(world, setting, &self.answers, step, found);
+        self.answers.see(step);
         self.settling.see(world, step);
         self.home.see(world, step);
         let changed = world.apply(step);
@@ -276,9 +292,24 @@ impl Laws {
         self.settling.completed()
     }
 
+    /// Whether every node runs what [`Self::expect`] says.
+    pub fn matched(&self) -> bool {
+        self.settling.matched(&self.world)
+    }
+
     /// Whoever made the world knows which images the nodes of a class (`group/name`) should run in the end.
     pub fn expect(&mut self, class: &str, images: BTreeSet<String>) {
         self.settling.expect(class, images);
+    }
+
+    /// Which clauses of the laws have spoken, by file and line.
+    pub fn clauses(&self) -> &BTreeSet<(&'static str, u32)> {
+        &self.found.clauses
+    }
+
+    /// How often nothing could be said about a pod's place.
+    pub fn undecided(&self) -> u64 {
+        self.found.undecided
     }
 
     /// How often each law could have been broken.
@@ -291,6 +322,10 @@ impl Laws {
 struct Found {
     violations: Vec<Violation>,
     premises: BTreeMap<Law, u64>,
+    /// Where a law could say nothing, since it would have had to look too long or know too much.
+    undecided: u64,
+    /// Which clauses have spoken: where in these files.
+    clauses: BTreeSet<(&'static str, u32)>,
 }
 
 impl Found {
@@ -298,7 +333,27 @@ impl Found {
         *self.premises.entry(law).or_default() += 1;
     }
 
+    #[track_caller]
     fn broken(&mut self, law: Law, at: Timestamp, what: String) {
+        let clause = std::panic::Location::caller();
+        self.clauses.insert((clause.file(), clause.line()));
         self.violations.push(Violation { law, at, what });
+    }
+}
+
+/// What is said of one thing in several clauses.
+struct Complaint<'a> {
+    found: &'a mut Found,
+    law: Law,
+    at: Timestamp,
+    /// The beginning of every sentence.
+    of: String,
+}
+
+impl Complaint<'_> {
+    #[track_caller]
+    fn broken(&mut self, what: &str) {
+        let what = format!("{} {what}", self.of);
+        self.found.broken(self.law, self.at, what);
     }
 }

@@ -7,20 +7,24 @@
 //! hide others. First everything goes wrong while the laws are checked at every step; then nothing more does,
 //! and the world has to settle; then it has to be quiet for an hour.
 
+mod images;
 mod scenario;
 mod script;
+mod workloads;
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jiff::SignedDuration;
 
 use crate::act::Act;
 use crate::dice::Dice;
-use crate::faults::Fault;
+use crate::faults::{Fault, Side, Writing};
 use crate::laws::{Law, Violation};
 use crate::scenario::Scenario;
-use crate::world::{World, line};
+use crate::world::{World, last_lines, line};
 
 pub use scenario::Drawn;
 
@@ -52,13 +56,22 @@ pub struct Life {
 pub struct Report {
     pub seed: u64,
     pub nodes: usize,
+    /// That struck, of those that were drawn.
     pub faults: usize,
+    /// At which writes, and where, somebody crashed or stood still.
+    pub writes: BTreeSet<(Writing, Side)>,
+    /// Acts of people and publishers that were done.
+    pub acts: usize,
     /// Replacements that came to a good end.
     pub completed: u64,
     pub premises: BTreeMap<Law, u64>,
     pub violations: Vec<Violation>,
     pub steps: u64,
     pub hash: u64,
+    /// Every node ended on the image that it should run.
+    pub matched: bool,
+    /// How often nothing could be said about a pod's place.
+    pub undecided: u64,
     /// How long it took to settle, if it did.
     pub settled_after: Option<SignedDuration>,
     /// The last lines before the first violation.
@@ -73,11 +86,12 @@ impl Life {
         Self { seed, world, script }
     }
 
+    /// As many as were drawn.
     pub fn faults(&self) -> usize {
         self.script.iter().filter(|(_, it)| matches!(it, Act::Fault(_))).count()
     }
 
-    /// Lives it. An error is a scenario that the API server does not take, or that cannot be read.
+    /// Lives it. An error is a scenario that the API server does not take, or a life that broke off.
     pub fn run(seed: u64) -> Result<Report, String> {
         Self::draw(seed).live()
     }
@@ -95,6 +109,27 @@ impl Life {
             })
         })?;
         let mut world = World::new(&scenario, self.seed).map_err(|it| it.to_string())?;
+        // Whatever it dies of, the steps until then are what its reader needs.
+        let lived = catch_unwind(AssertUnwindSafe(|| self.pass(&mut world)));
+        let broken_off = |told: &str| {
+            let again = self.again();
+            format!("{again}  it broke off: {told}\n{}", last_lines(&world, LAST_STEPS))
+        };
+        match lived {
+            Ok(Ok(lived)) => {
+                let report = self.report(&mut world, lived);
+                Ok((world, report))
+            }
+            Ok(Err(told)) => Err(broken_off(&told)),
+            Err(panicked) => Err(broken_off(words_of(panicked.as_ref()))),
+        }
+    }
+
+    fn again(&self) -> String {
+        format!("seed {}: see it with `nodemolt sim replay --seed {}`\n", self.seed, self.seed)
+    }
+
+    fn pass(&self, world: &mut World) -> Result<Lived, String> {
         world.check_laws();
         if let Some(laws) = world.laws() {
             for (class, images) in &self.world.expected {
@@ -103,15 +138,16 @@ impl Life {
         }
         let start = world.now();
         let since = |world: &World| world.now().duration_since(start);
+        let mut acts = 0;
         for (at, act) in &self.script {
-            let wait = at.saturating_sub(since(&world));
+            let wait = at.saturating_sub(since(world));
             world.run(wait);
-            // What cannot be done any more, since the node is gone, is not done.
-            let _ = world.act(act);
+            let done = does(world, act)?;
+            acts += usize::from(done && !matches!(act, Act::Fault(_)));
         }
-        world.run(UNREST.saturating_sub(since(&world)));
+        world.run(UNREST.saturating_sub(since(world)));
         for act in script::healing(&self.script) {
-            let _ = world.act(&act);
+            does(world, &act)?;
         }
         let healed = world.now();
         let mut settled_after = None;
@@ -129,11 +165,11 @@ impl Life {
         }
         world.run(QUIET_FOR);
         world.at_rest();
-        let report = self.report(&mut world, settled_after);
-        Ok((world, report))
+        Ok(Lived { acts, settled_after })
     }
 
-    fn report(&self, world: &mut World, settled_after: Option<SignedDuration>) -> Report {
+    fn report(&self, world: &mut World, lived: Lived) -> Report {
+        let Lived { acts, settled_after } = lived;
         let first = world.violations().first().map(|it| it.step);
         let tail = first.map_or_else(Vec::new, |it| {
             let steps = world.trace().get(..=it).unwrap_or_default();
@@ -141,12 +177,17 @@ impl Life {
         });
         let violations = world.violations().iter().map(|it| it.violation.clone()).collect();
         let (steps, hash) = (world.steps(), world.hash());
+        let struck = world.struck().clone();
         let laws = world.laws();
         Report {
             seed: self.seed,
             nodes: self.world.nodes.len(),
-            faults: self.faults(),
+            faults: struck.faults,
+            writes: struck.writes.into_keys().collect(),
+            acts,
             completed: laws.as_ref().map_or(0, |it| it.completed()),
+            matched: laws.as_ref().is_some_and(|it| it.matched()),
+            undecided: laws.as_ref().map_or(0, |it| it.undecided()),
             premises: laws.map(|it| it.premises()).unwrap_or_default(),
             violations,
             steps,
@@ -155,6 +196,28 @@ impl Life {
             tail,
         }
     }
+}
+
+/// What is known when it is over.
+struct Lived {
+    acts: usize,
+    settled_after: Option<SignedDuration>,
+}
+
+/// Whether it was done. What cannot be done any more, since whom it is about is gone, is not done; whatever
+/// else is refused was drawn wrongly.
+fn does(world: &mut World, act: &Act) -> Result<bool, String> {
+    match world.act(act) {
+        Ok(_) => Ok(true),
+        Err(error) if error.gone => Ok(false),
+        Err(error) => Err(format!("`{act}` was refused: {error}")),
+    }
+}
+
+/// What a panic said.
+fn words_of(panicked: &(dyn Any + Send)) -> &str {
+    let text = panicked.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panicked.downcast_ref::<&str>().copied()).unwrap_or("it panicked")
 }
 
 /// Many lives, in figures.
@@ -166,7 +229,13 @@ pub struct Tally {
     /// Lives that completed a replacement.
     pub completed: usize,
     pub replacements: u64,
+    /// Lives in which every node ended on the image that it should run.
+    pub matched: usize,
+    pub undecided: u64,
     pub steps: u64,
+    pub acts: usize,
+    /// In how many lives somebody crashed or stood still at each kind of write, and where.
+    pub writes: BTreeMap<(Writing, Side), usize>,
     /// In how many lives each law could have been broken.
     pub premises: BTreeMap<Law, usize>,
     pub broken: BTreeSet<u64>,
@@ -179,7 +248,13 @@ impl Tally {
         self.faults.push(report.faults);
         self.completed += usize::from(report.completed > 0);
         self.replacements += report.completed;
+        self.matched += usize::from(report.matched);
+        self.undecided += report.undecided;
         self.steps += report.steps;
+        self.acts += report.acts;
+        for it in &report.writes {
+            *self.writes.entry(*it).or_default() += 1;
+        }
         for (law, times) in &report.premises {
             if *times > 0 {
                 *self.premises.entry(*law).or_default() += 1;
@@ -211,9 +286,25 @@ impl std::fmt::Display for Tally {
         let share = (self.completed * 100).checked_div(self.lives).unwrap_or(0);
         writeln!(out, "{} lives, {} steps", self.lives, self.steps)?;
         writeln!(out, "nodes in a life, median: {}", self.median_nodes())?;
-        writeln!(out, "faults in a life, median: {}", self.median_faults())?;
+        writeln!(out, "faults that struck in a life, median: {}", self.median_faults())?;
+        writeln!(out, "acts of people and publishers: {}", self.acts)?;
         writeln!(out, "lives that completed a replacement: {} ({share} %)", self.completed)?;
         writeln!(out, "replacements completed: {}", self.replacements)?;
+        let share = (self.matched * 100).checked_div(self.lives).unwrap_or(0);
+        writeln!(
+            out,
+            "lives in which every node ended on the expected image: {} ({share} %)",
+            self.matched
+        )?;
+        writeln!(out, "pods whose place the laws could not judge: {}", self.undecided)?;
+        writeln!(out, "lives in which one of us crashed or stood still at a write:")?;
+        let sides = Side::ALL.map(Side::as_str);
+        writeln!(out, "  {:<12} {:>12} {:>12} {:>12}", "", sides[0], sides[1], sides[2])?;
+        for wrote in Writing::ALL {
+            let lives = |side| self.writes.get(&(wrote, side)).copied().unwrap_or(0);
+            let [before, sent, answered] = Side::ALL.map(lives);
+            writeln!(out, "  {:<12} {before:>12} {sent:>12} {answered:>12}", wrote.as_str())?;
+        }
         writeln!(out, "lives in which a law could have been broken:")?;
         for law in Law::CHECKED.into_iter().filter(|it| *it != Law::Determinism) {
             writeln!(out, "  {law:<24} {}", self.premises.get(&law).copied().unwrap_or(0))?;

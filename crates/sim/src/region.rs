@@ -21,7 +21,7 @@ use nodemolt_core::catalog::ParameterValue;
 use nodemolt_core::image::{AccountId, Image, ImageId};
 use nodemolt_core::launch::Template;
 use nodemolt_core::seen::FrozenRequest;
-use nodemolt_engine::port::{LaunchError, Launched, Machine, Offered};
+use nodemolt_engine::port::{LaunchError, Launched, Machine, MachineState, Offered};
 use nodemolt_fit::Types;
 use nodemolt_fit::pool::Price;
 use nodemolt_fit::prices::Prices;
@@ -54,8 +54,10 @@ pub struct Region {
     types: Types,
     on_demand: BTreeMap<String, Price>,
     images: BTreeMap<ImageId, Held>,
-    /// By name, oldest value first.
-    parameters: BTreeMap<String, Vec<ParameterValue>>,
+    /// How they were since when: for lists that lag.
+    past_images: Vec<(Timestamp, BTreeMap<ImageId, Held>)>,
+    /// By name, oldest value first, each with when it was put there.
+    parameters: BTreeMap<String, Vec<(Timestamp, ParameterValue)>>,
     subnets: Vec<scenario::Subnet>,
     security_groups: Vec<scenario::SecurityGroup>,
     reservations: Vec<scenario::Reservation>,
@@ -69,6 +71,8 @@ pub struct Region {
     /// What there is none of: an instance type and a zone, or any.
     pub(crate) no_capacity: Vec<(Option<String>, Option<String>)>,
     pub(crate) throttled: BTreeSet<Counterpart>,
+    /// How old the lists are that are answered.
+    pub(crate) stale: BTreeMap<Counterpart, SignedDuration>,
 }
 
 /// An image, and what only its publisher knows.
@@ -86,13 +90,15 @@ struct Kept {
     machine: Machine,
     /// Before that, lists do not have it.
     shown_from: Timestamp,
+    /// Its states, and since when.
+    was: Vec<(Timestamp, MachineState)>,
 }
 
 /// How long EC2 still shows what has ended.
 const SHOWN_AFTER_END: SignedDuration = SignedDuration::from_hours(1);
 
 /// A new machine may be missing from lists for this long. EC2's guide says that it should become visible
-/// within seconds and may take minutes; faults make it longer.
+/// within seconds and may take minutes; the fault `stale ec2` makes it longer.
 const HIDDEN_AT_MOST: SignedDuration = SignedDuration::from_secs(15);
 
 impl Region {
@@ -119,6 +125,7 @@ impl Region {
             types,
             on_demand,
             images: BTreeMap::new(),
+            past_images: Vec::new(),
             parameters: BTreeMap::new(),
             subnets: simulation.subnets.clone(),
             security_groups: simulation.security_groups.clone(),
@@ -127,9 +134,10 @@ impl Region {
             tokens: BTreeMap::new(),
             machines: BTreeMap::new(),
             made: 0,
-            boot: simulation.boot,
+            boot: simulation.boot.clone(),
             no_capacity: Vec::new(),
             throttled: BTreeSet::new(),
+            stale: BTreeMap::new(),
         }
     }
 
@@ -147,6 +155,12 @@ impl Region {
             }
         }
         Offered { types: self.types.clone(), zones, on_demand: self.on_demand.clone(), spot }
+    }
+
+    /// As of when lists are answered now.
+    fn as_of(&self, service: Counterpart, now: Timestamp) -> Timestamp {
+        let by = self.stale.get(&service).copied().unwrap_or_default();
+        now.saturating_sub(by).unwrap_or(now)
     }
 
     pub fn types(&self) -> &Types {

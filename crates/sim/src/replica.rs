@@ -275,11 +275,11 @@ impl Process {
         self.turned_at = Some(now);
         let (config, adapter) = (Rc::clone(&self.config), Rc::clone(&self.adapter));
         let finished = Rc::clone(&self.finished);
-        let local = self.clock.now();
+        let (clock, local) = (self.clock.clone(), self.clock.now());
         let server = adapter.view().server_time;
         let at = server.map_or(local, |it| it.min(local));
         let task = executor.spawn(self.id, async move {
-            let result = nodemolt_engine::turn(&mut memory, &config, &*adapter, at).await;
+            let result = nodemolt_engine::turn(&mut memory, &config, &*adapter, &clock, at).await;
             let result = result.map(Box::new);
             finished.borrow_mut().push(Finished::Turn(memory, at, result));
         });

@@ -94,7 +94,7 @@ pub struct Reservation {
 }
 
 /// How long the steps of a machine's youth take, more or less.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Boot {
     /// From the launch until EC2 says `running`.
     pub runs: SignedDuration,
@@ -102,12 +102,19 @@ pub struct Boot {
     pub joins: Option<SignedDuration>,
     /// From then until it is ready.
     pub ready: Option<SignedDuration>,
+    /// By instance type: how much later than others it runs.
+    pub later: BTreeMap<String, SignedDuration>,
 }
 
 /// A small machine with a plain image, on a good day.
 impl Default for Boot {
     fn default() -> Self {
-        Self { runs: SignedDuration::from_secs(12), joins: None, ready: None }
+        Self {
+            runs: SignedDuration::from_secs(12),
+            joins: None,
+            ready: None,
+            later: BTreeMap::new(),
+        }
     }
 }
 

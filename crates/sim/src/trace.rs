@@ -109,6 +109,13 @@ pub enum Fact {
     TerminateAsked {
         machine: String,
     },
+    /// A question to EC2 or SSM came back to the replica that asked it, or did not.
+    Answered {
+        /// In the words of whoever asked: the same question has the same words.
+        question: String,
+        /// In full; else it was refused, throttled or lost.
+        complete: bool,
+    },
     /// A machine, new or changed.
     Machine(Machine),
     /// An image or a parameter was published, moved, deprecated, disabled, unshared or deregistered.
@@ -131,6 +138,15 @@ pub enum Fact {
     },
     /// From here on nothing more goes wrong.
     FaultsEnd,
+    /// What this replica does next, at this moment, it wanted to do earlier: it stood still, or its call was slow.
+    HeldUp {
+        since: Timestamp,
+    },
+    /// One of us wanted to write what somebody else had written meanwhile, and nothing was written.
+    Refused {
+        what: String,
+        why: String,
+    },
     /// A person did something, in the words of the command line.
     Act {
         what: String,
@@ -173,7 +189,7 @@ pub struct Turned {
     pub wished: Vec<String>,
     pub starts: Vec<String>,
     pub under_way: Vec<String>,
-    /// Each with what it waits for: kind, namespace and name where it has them, and the sentence.
+    /// Each with what it waits for: why, kind, namespace and name where it has them, and the sentence.
     pub waits: Vec<(String, Vec<WaitsFor>)>,
     /// Of which we do not know whether they match.
     pub unknown: Vec<String>,
@@ -185,6 +201,9 @@ pub struct Turned {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WaitsFor {
+    /// The word that scripts rely on: `Budget`, `NoPlace`.
+    pub reason: &'static str,
+    /// Of what people would have to look at.
     pub kind: String,
     pub namespace: Option<String>,
     pub name: Option<String>,

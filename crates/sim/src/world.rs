@@ -11,6 +11,7 @@ mod calls;
 mod look;
 mod machines;
 mod tell;
+mod victims;
 mod weather;
 
 use std::cell::{Cell, RefCell};
@@ -26,6 +27,7 @@ use nodemolt_engine::Config;
 use crate::desk::{CallId, Desk, Wire};
 use crate::dice::Dice;
 use crate::executor::{Executor, ProcessId};
+use crate::faults::{Side, Writing};
 use crate::kube::{Kube, KubeEvent};
 use crate::laws::{Laws, Setting, TraceHash, Violation};
 use crate::region::{Happened, Region, RegionEvent};
@@ -60,6 +62,15 @@ pub struct World {
     hash: TraceHash,
     laws: Option<Box<Laws>>,
     broken: Vec<Broken>,
+    struck: Struck,
+}
+
+/// What has gone wrong indeed, and not only been asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Struck {
+    pub faults: usize,
+    /// How often somebody crashed or stood still at a write: of which kind, and where.
+    pub writes: BTreeMap<(Writing, Side), u32>,
 }
 
 /// One source of chance for each thing, so that a new fault does not change what has nothing to do with it.
@@ -109,8 +120,24 @@ pub struct LoadError(pub Vec<String>);
 
 /// Why an act was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ActError(pub String);
+#[error("{told}")]
+pub struct ActError {
+    pub told: String,
+    /// Whom it was about is not there, or not any more.
+    pub gone: bool,
+}
+
+impl ActError {
+    fn gone(told: String) -> Self {
+        Self { told, gone: true }
+    }
+}
+
+impl From<String> for ActError {
+    fn from(told: String) -> Self {
+        Self { told, gone: false }
+    }
+}
 
 impl World {
     pub fn new(scenario: &Scenario, seed: u64) -> Result<Self, LoadError> {
@@ -136,9 +163,14 @@ impl World {
         self.hash.value()
     }
 
-    /// How many events were delivered and calls made. Ticks of clocks do not count.
+    /// How many events were delivered and calls made. An answer is part of its call; turns, and the
+    /// ticks of clocks, do not count.
     pub fn steps(&self) -> u64 {
         self.steps
+    }
+
+    pub fn struck(&self) -> &Struck {
+        &self.struck
     }
 
     pub fn simulation(&self) -> &Simulation {
@@ -218,10 +250,7 @@ impl World {
                 self.steps += 1;
                 self.arrive(call);
             }
-            Event::Returns(call) => {
-                self.steps += 1;
-                self.bring_back(call);
-            }
+            Event::Returns(call) => self.bring_back(call),
             Event::Process(process, event) => self.process_event(process, event),
             Event::Starts(number) => self.start_process(number),
             Event::Thaws(number) => {
@@ -318,10 +347,7 @@ impl World {
     fn tell_news(&mut self, number: u8, news: Vec<News>) {
         for it in news {
             let fact = match it {
-                News::Turned(turn) => {
-                    self.steps += 1;
-                    Fact::Turned(tell::turned(&turn))
-                }
+                News::Turned(turn) => Fact::Turned(tell::turned(&turn)),
                 News::Leads => Fact::Replica { number, state: ReplicaState::Leads },
                 News::Follows => Fact::Replica { number, state: ReplicaState::Follows },
             };
@@ -442,5 +468,7 @@ fn config(simulation: &Simulation, number: u8) -> Config {
         },
         region: simulation.region.clone(),
         account: Some(simulation.account.clone()),
+        // Nobody else moves nodes in here.
+        groups: [nodemolt_engine::KARPENTER_CLASS_GROUP.to_owned()].into(),
     }
 }

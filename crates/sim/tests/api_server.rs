@@ -611,6 +611,27 @@ fn lists_are_whole_and_watches_are_in_order_until_they_are_compacted() {
 }
 
 #[test]
+fn pods_are_listed_by_their_node_and_by_no_other_field() {
+    let mut desk = Desk::new();
+    desk.create(NODE, node("n1"));
+    desk.create(NODE, node("n2"));
+    for (name, node) in [("b", Some("n1")), ("c", Some("n2")), ("d", None), ("a", Some("n1"))] {
+        desk.create(POD, pod(name, node));
+    }
+    let mut list = |resource, selector: &str| {
+        let options = json!({ "fieldSelector": selector });
+        let answer = desk.ask(&of(Verb::List, resource, &Value::Null, None, Some(options)))?;
+        let names = answer.items.unwrap_or_default();
+        let name = |it: &std::rc::Rc<Value>| it["metadata"]["name"].as_str().unwrap().to_owned();
+        Ok::<_, Refusal>(names.iter().map(name).collect::<Vec<_>>())
+    };
+    assert_eq!(list(POD, "spec.nodeName=n1").unwrap(), ["a", "b"]);
+    assert_eq!(list(POD, "spec.nodeName=n3").unwrap(), Vec::<String>::new());
+    refused(list(POD, "spec.colour=red"), 400, "BadRequest", "field label not supported");
+    refused(list(NODE, "spec.nodeName=n1"), 400, "BadRequest", "field label not supported");
+}
+
+#[test]
 fn every_change_leaves_a_fact_and_nothing_else_does() {
     let mut desk = Desk::new();
     desk.trace.take();

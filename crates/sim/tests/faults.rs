@@ -4,7 +4,8 @@
 
 mod support;
 
-use nodemolt_sim::trace::{Fact, ReplicaState};
+use nodemolt_sim::faults::{Side, Writing};
+use nodemolt_sim::trace::{Actor, Fact, ReplicaState, Step};
 use nodemolt_sim::world::{last_lines, line};
 use nodemolt_sim::{Act, World};
 use support::{NEW, act, begin, hours, images, mins, pods_with_a_home, scenario, text};
@@ -22,7 +23,20 @@ fn the_world_gets_over_every_fault() {
         "skew operator-0 -300",
         "lose-requests 20%",
         "lose-answers 20%",
+        "crash operator-0 before-send launch",
+        "crash operator-0 after-send launch",
+        "crash operator-0 after-answer ledger",
+        "crash operator-0 after-send record",
+        "crash operator-0 before-send cordon",
+        "crash operator-0 after-send evict",
+        "crash operator-0 before-send terminate",
+        "freeze leader before-send ledger for 1m",
+        "freeze leader after-answer claim for 1m",
+        "late-requests 20% by 40s",
         "late-answers 30% by 5s",
+        "stale ec2 2m",
+        "stale ssm 2m",
+        "no-capacity in eu-central-1a for 20m",
         "throttle ec2",
         "throttle ssm",
         "throttle kubernetes for 5m",
@@ -77,21 +91,122 @@ fn a_leader_that_stood_still_believes_that_it_leads_beside_another() {
     assert_ne!(first, second);
 }
 
+/// Both have sent what they decided; what the first sends when it goes on changes nothing.
+#[test]
+fn a_leader_that_stood_still_before_it_wrote_the_ledger_is_refused() {
+    let text = text().replace("kubernetes: \"1.33\"", "kubernetes: \"1.33\"\nreplicas: 2");
+    let mut world = World::new(&scenario(&text), 5).unwrap();
+    world.check_laws();
+    world.run(mins(2));
+    act(&mut world, "fault freeze leader before-send ledger for 1m");
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(10));
+    let leaders: Vec<u8> = world.trace().iter().filter_map(leads).collect();
+    let [first, second, ..] = leaders[..] else { panic!("{leaders:?}") };
+    assert_ne!(first, second);
+    let refused = world.trace().iter().filter(|it| {
+        it.by == Actor::Operator(first)
+            && matches!(&it.fact, Fact::Refused { what, .. } if what.starts_with("DisruptionLedger"))
+    });
+    assert_eq!(refused.count(), 1, "{}", last_lines(&world, 60));
+    assert!(world.violations().is_empty(), "{:?}", world.violations());
+}
+
+fn leads(step: &Step) -> Option<u8> {
+    let Fact::Replica { number, state: ReplicaState::Leads } = &step.fact else { return None };
+    Some(*number)
+}
+
+/// The process dies where the words say, and not at the next renewal of its lease.
 #[test]
 fn a_crash_waits_for_its_moment_and_another_process_goes_on() {
-    for moment in ["before-send", "after-send", "after-answer"] {
-        let mut world = begin(2);
-        world.run(mins(5));
-        act(&mut world, &format!("fault crash leader {moment} for 30s"));
-        act(&mut world, &format!("publish {NEW}"));
-        world.run(mins(5));
-        let of = |wanted: ReplicaState| {
-            let is = |it: &&nodemolt_sim::trace::Step| matches!(it.fact, Fact::Replica { state, .. } if state == wanted);
-            world.trace().iter().filter(is).count()
-        };
-        assert_eq!(of(ReplicaState::Crashed), 1, "{moment}");
-        assert_eq!(of(ReplicaState::Started), 2, "{moment}");
+    for side in Side::ALL {
+        for wrote in Writing::ALL {
+            let what = format!("{} {}", side.as_str(), wrote.as_str());
+            let mut world = begin(2);
+            // Images are remembered and templates made when they are first needed.
+            act(&mut world, &format!("fault crash leader {what} for 30s"));
+            world.run(mins(1));
+            act(&mut world, &format!("publish {NEW}"));
+            world.run(mins(20));
+            let of = |wanted: ReplicaState| {
+                let is =
+                    |it: &&Step| matches!(it.fact, Fact::Replica { state, .. } if state == wanted);
+                world.trace().iter().filter(is).count()
+            };
+            assert_eq!(of(ReplicaState::Crashed), 1, "{what}\n{}", last_lines(&world, 20));
+            assert_eq!(of(ReplicaState::Started), 2, "{what}");
+            let struck = &world.struck().writes;
+            assert_eq!(struck.keys().collect::<Vec<_>>(), [&(wrote, side)], "{what}");
+        }
     }
+}
+
+/// A machine that was made and not told of, and that lists do not show yet, is asked for again with the same
+/// token.
+#[test]
+fn a_crash_after_a_launch_was_sent_makes_no_second_machine() {
+    let mut world = begin(2);
+    world.run(mins(5));
+    act(&mut world, "fault crash leader after-send launch for 30s");
+    act(&mut world, "fault stale ec2 4m for 8m");
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(6));
+    let asked: Vec<(&str, bool)> = world
+        .trace()
+        .iter()
+        .filter_map(|it| {
+            let Fact::LaunchAsked { token, made, .. } = &it.fact else { return None };
+            Some((token.as_str(), *made))
+        })
+        .collect();
+    let [(first, true), (again, false), ..] = asked[..] else { panic!("{asked:?}") };
+    assert_eq!(first, again);
+}
+
+/// A late request is done when nobody waits for it any more: here, when nobody is left who could.
+#[test]
+fn a_late_request_takes_effect_late() {
+    let mut late = Vec::new();
+    for seed in 0..8 {
+        let mut world = begin(seed);
+        world.run(mins(2));
+        act(&mut world, "fault late-requests 30% by 40s for 1m");
+        world.run(mins(1));
+        act(&mut world, "fault crash operator-0 for 10m");
+        let alone = world.now();
+        world.run(mins(5));
+        let ours = world.trace().iter().filter(|it| matches!(it.by, Actor::Operator(_)));
+        let written = ours
+            .filter(|it| matches!(it.fact, Fact::Stored { .. } | Fact::Refused { .. }))
+            .filter(|it| it.at > alone);
+        late.extend(written.map(|it| it.at.duration_since(alone).as_secs()));
+    }
+    assert!(!late.is_empty() && late.iter().all(|it| *it <= 41), "{late:?}");
+}
+
+#[test]
+fn somebody_is_chosen_when_it_happens() {
+    let mut world = begin(1);
+    let gone = |world: &mut World, line: &str| {
+        let act: Act = line.parse().unwrap();
+        world.act(&act).map_err(|it| it.gone)
+    };
+    world.run(mins(2));
+    assert_eq!(gone(&mut world, "fault node-dies @successor"), Err(true));
+    assert_eq!(gone(&mut world, "delete nodeclaim @leaving"), Err(true));
+    assert_eq!(gone(&mut world, "fault node-dies @nobody"), Err(false));
+    assert_eq!(gone(&mut world, "delete unicorn @any"), Err(false));
+    act(&mut world, "upgrade node/node-0");
+    let found = |world: &World| {
+        let told: Vec<String> = world.trace().iter().map(line).collect();
+        told.iter().any(|it| it.contains("upgrade node/node-0"))
+    };
+    assert!(found(&world));
+    world.run(mins(2));
+    act(&mut world, "fault node-flaps @leaving for 1s");
+    let told: Vec<String> = world.trace().iter().map(line).collect();
+    assert!(told.iter().any(|it| it.contains("fault: node-flaps node-0 for 1s")));
 }
 
 #[test]

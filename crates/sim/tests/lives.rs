@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use jiff::Timestamp;
-use nodemolt_sim::Scenario;
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_sim::faults::{Side, Writing};
 use nodemolt_sim::laws::{Law, same_life};
 use nodemolt_sim::life::{Life, Report, Tally};
+use nodemolt_sim::{Act, Scenario};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -24,8 +25,14 @@ const NODES_MEDIAN_MIN: usize = 8;
 const FAULTS_MEDIAN_MIN: usize = 3;
 const COMPLETED_PERCENT_MIN: usize = 90;
 
+/// In the others some node waits for people: a budget that never allows, a pod that nobody would start again.
+const MATCHED_PERCENT_MIN: usize = 35;
+
 /// In so many lives each law must have had something to say.
 const PREMISES_MIN: usize = 50;
+
+/// In so many lives somebody must have crashed or stood still at each kind of write, on each side of it.
+const WRITES_MIN: usize = 10;
 
 /// How many are lived twice.
 const TWICE: u64 = 100;
@@ -43,8 +50,35 @@ fn every_life_that_is_drawn_can_begin() {
         }
         assert!((8..=14).contains(&life.world.nodes.len()), "seed {seed}");
         assert!(life.faults() >= 3, "seed {seed} has {} faults", life.faults());
+        for (_, act) in &life.script {
+            let line = act.to_string();
+            assert_eq!(line.parse::<Act>().as_ref(), Ok(act), "seed {seed}: `{line}`");
+        }
         assert_eq!(life, Life::draw(seed), "seed {seed} gives two lives");
     }
+}
+
+/// Nobody can look into what is not told: which seed, how to see it again, and the last steps.
+#[test]
+fn a_life_that_breaks_a_law_or_breaks_off_says_how_to_see_it_again() {
+    let mut life = Life::draw(7);
+    life.world.expected.insert("nodemolt.dev/general".to_owned(), BTreeSet::new());
+    let report = life.live().unwrap_or_else(|it| panic!("{it}"));
+    assert!(report.violations.iter().any(|it| it.law == Law::Settling), "{}", report.complaint());
+    told_in_full(&report.complaint());
+
+    let mut life = Life::draw(7);
+    let wrong = "delete unicorn web-0".parse().unwrap_or_else(|it| panic!("{it}"));
+    life.script.push((SignedDuration::from_mins(49), wrong));
+    let told = life.live().map(|it| it.line()).unwrap_err();
+    assert!(told.contains("`unicorn` is no kind"), "{told}");
+    told_in_full(&told);
+}
+
+fn told_in_full(complaint: &str) {
+    assert!(complaint.contains("nodemolt sim replay --seed 7"), "{complaint}");
+    let events = complaint.lines().filter(|it| it.trim_start().starts_with("2026-")).count();
+    assert!(events >= 20, "{complaint}");
 }
 
 #[test]
@@ -98,9 +132,16 @@ fn assert_rich(tally: &Tally) {
     assert!(tally.median_faults() >= FAULTS_MEDIAN_MIN, "{} faults", tally.median_faults());
     let completed = tally.completed * 100;
     assert!(completed >= tally.lives * COMPLETED_PERCENT_MIN, "{} replaced", tally.completed);
+    let matched = tally.matched * 100;
+    assert!(matched >= tally.lives * MATCHED_PERCENT_MIN, "{} end as expected", tally.matched);
     for law in Law::CHECKED.into_iter().filter(|it| *it != Law::Determinism) {
         let lives = tally.premises.get(&law).copied().unwrap_or(0);
         assert!(lives >= PREMISES_MIN, "{law}: its premise was true in {lives} lives only");
+    }
+    for (wrote, side) in Writing::ALL.into_iter().flat_map(|it| Side::ALL.map(|side| (it, side))) {
+        let lives = tally.writes.get(&(wrote, side)).copied().unwrap_or(0);
+        let (wrote, side) = (wrote.as_str(), side.as_str());
+        assert!(lives >= WRITES_MIN, "{side} {wrote}: it struck in {lives} lives only");
     }
 }
 

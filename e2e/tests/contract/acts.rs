@@ -1,7 +1,7 @@
 //! What is done, in words that mean the same on every server?
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::rc::Rc;
 
@@ -73,6 +73,9 @@ pub(crate) enum Act {
     FinishPod(u8),
     FailPod(u8),
     KillPod(u8),
+    /// Who is bound to the node that all pods are bound to.
+    PodsOn,
+    ReadNode(u8),
     Evict(u8, Which),
     EvictInGoing(u8),
     EndPod(u8, Which),
@@ -231,6 +234,8 @@ impl Act {
             Self::Uncordon(..) => "uncordon",
             Self::EndNode(..) => "delete_node",
             Self::ReleaseNode(..) => "release_node",
+            Self::PodsOn => "pods_on",
+            Self::ReadNode(_) => "node",
             Self::Evict(..) | Self::EvictInGoing(_) => "evict",
             Self::EndPod(..) => "delete_pod",
             Self::Record(..) => "write_replacement",
@@ -460,6 +465,21 @@ impl<'a, T: Transport> Side<'a, T> {
                 let name = self.name('p', number);
                 self.told(of(Verb::Delete, POD, Some(NAMESPACE), Some(&name), Some(now))).await
             }
+            Act::PodsOn => {
+                let there = self.adapter.pods_on(&self.name('n', 0)).await;
+                say(&there.map(|all| {
+                    let mut names: Vec<String> = all
+                        .iter()
+                        .map(|it| it.id.name.trim_start_matches(&self.prefix).to_owned())
+                        .collect();
+                    names.sort();
+                    names
+                }))
+            }
+            Act::ReadNode(number) => {
+                let found = self.adapter.node(&self.name('n', number)).await;
+                say(&found.map(|it| it.map(|it| (it.ready, it.cordoned_by, it.held))))
+            }
             Act::Evict(number, which) => {
                 let pod = self.pod_id(&self.name('p', number), which).await;
                 say(&self.adapter.evict(&pod).await)
@@ -645,6 +665,7 @@ impl<'a, T: Transport> Side<'a, T> {
                     node: holder.clone(),
                     pool: Some("w".to_owned()),
                     cpu_millis: (how > 0).then_some(1930),
+                    taken_from: (how > 1).then(|| "slow".to_owned()).into_iter().collect(),
                     kind: GrantKind::Replacement,
                     epoch,
                     since: at,
@@ -855,8 +876,10 @@ fn room(unavailable: u8) -> Room {
     let members = (0..4).map(|it| {
         let gone = Standing::Unavailable(Unavailable::NotReady);
         let standing = if it < unavailable { gone } else { Standing::Available };
-        let labels = BTreeMap::new();
-        (format!("node-{it}"), Member { pool: None, class: None, labels, cpu_millis: 0, standing })
+        let (labels, taken_from) = (BTreeMap::new(), BTreeSet::new());
+        let member =
+            Member { pool: None, class: None, labels, cpu_millis: 0, standing, taken_from };
+        (format!("node-{it}"), member)
     });
     let members: BTreeMap<String, Member> = members.collect();
     let limits = Limits { disruption_budgets: vec![budget], ..Limits::default() };
@@ -1024,6 +1047,7 @@ fn recorded(name: &str, revision: Option<Revision>, how: u8) -> Recorded {
         drain: (how > 3).then(|| DrainRecord {
             cordoned_at: Some(at),
             last_left_at: None,
+            evicting: (how > 4).then_some((u64::from(how), at)),
             pods: 3,
             pods_left: 1,
             forced: vec![(pod("uid-7"), "its time is over".to_owned())],

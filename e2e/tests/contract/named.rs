@@ -151,6 +151,25 @@ const CASES: &[(&str, &[Act], &str)] = &[
         ],
         "Err(Absent(",
     ),
+    (
+        "pods_on: all that are bound, and no others",
+        &[
+            Act::PodsOn,
+            Act::MakeNode(0),
+            Act::MakePod(0, true, true),
+            Act::MakePod(1, false, true),
+            Act::MakePod(2, true, false),
+            Act::PodsOn,
+            Act::KillPod(2),
+            Act::PodsOn,
+        ],
+        "p0\"])",
+    ),
+    (
+        "node: as it is now",
+        &[Act::ReadNode(0), Act::MakeNode(0), Act::Cordon(0, Now, 0), Act::ReadNode(0)],
+        "Ok(Some((",
+    ),
     ("evict: no pod", &[Act::Evict(0, Now)], "Ok(Gone)"),
     (
         "evict: accepted",
@@ -485,7 +504,7 @@ const CASES: &[(&str, &[Act], &str)] = &[
     ),
     (
         "lead: a lease that nobody renews",
-        &[Act::Lead(0, 0), Act::Lead(1, 60), Act::Lead(1, 70), Act::Lead(1, 75)],
+        &[Act::Lead(0, 0), Act::Lead(1, 60), Act::Lead(1, 65), Act::Lead(1, 70), Act::Lead(1, 75)],
         "Ok(Leads { until: TIME, transitions: 2 })",
     ),
     (

@@ -2,7 +2,9 @@
 //!
 //! A `namespaceSelector` in a pod's own term that a namespace without labels would meet (`NotIn`, `DoesNotExist`) means
 //! all namespaces to kube-scheduler 1.36.4: `mergeAffinityTermNamespacesIfNotEmpty` clears the selector of a copy, and
-//! the one that is left is then compared with no labels at all. We follow the documentation.
+//! the one that is left is then compared with no labels at all. Of pods to be avoided we count both whom it means and whom
+//! the scheduler takes for them, and such terms are in the worlds. Of pods to be near, only whom it means: then both will
+//! have the pod there. So in this one case the scheduler finds a node and we know none.
 
 use std::{collections::BTreeMap, sync::Arc};
 

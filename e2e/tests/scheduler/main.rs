@@ -18,6 +18,7 @@ mod generated;
 
 mod cluster;
 mod known;
+mod readback;
 mod strange;
 mod wire;
 mod worlds;
@@ -65,6 +66,14 @@ async fn the_scheduler_finds_a_node_exactly_if_packing_does() {
     let least = usize::try_from(worlds).unwrap() / tally.decided.len();
     let few: Vec<_> = tally.decided.iter().filter(|it| *it.1 < least).collect();
     assert!(few.is_empty(), "these decide too rarely: {few:?}");
+}
+
+#[test]
+fn what_the_scheduler_is_asked_about_is_read_as_it_was_meant() {
+    let worlds = number("NODEMOLT_SCHEDULER_WORLDS", WORLDS);
+    let differences: Vec<String> =
+        (0..worlds).flat_map(|it| readback::differences(&case(it))).collect();
+    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
 }
 
 /// The worlds leave this out. It is asked each time, so that we hear of it when it is mended.

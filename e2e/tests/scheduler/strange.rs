@@ -99,6 +99,17 @@ fn demand(dice: &mut Dice, demand: &mut Demand, nodes: &[String]) {
     }
     let terms = demand.affinity.iter_mut().chain(&mut demand.anti_affinity);
     terms.for_each(|it| pod_term(dice, it));
+    for term in &mut demand.anti_affinity {
+        if dice.percent(2 * RARELY) {
+            // A namespace without labels meets it, and the scheduler takes it for all of them.
+            let others = dice.pick(&["x", "y"]);
+            let by = [
+                asked("team", Operator::NotIn, &[others]),
+                asked("team", Operator::DoesNotExist, &[]),
+            ];
+            term.namespace_selector = Some(Selector::All(vec![by[dice.below(2)].clone()]));
+        }
+    }
     for spread in &mut demand.spread {
         if dice.percent(RARELY) {
             spread.selector = selector(dice);
@@ -115,7 +126,7 @@ fn pod_term(dice: &mut Dice, term: &mut PodTerm) {
         term.selector = selector(dice);
     }
     if dice.percent(2 * RARELY) {
-        // Both together mean either. Nothing here that a namespace without labels meets: see `known`.
+        // Both together mean either. Nothing that a namespace without labels meets: who must be near such: see `known`.
         term.namespaces = vec![dice.pick(&["one", "two"]).to_owned()];
         let by = [asked("team", Operator::In, &["y"]), asked("team", Operator::Exists, &[])];
         term.namespace_selector = Some(Selector::All(vec![by[dice.below(2)].clone()]));

@@ -217,7 +217,8 @@ fn acceptable_demand(demand: &mut Demand, volumes: &mut Volumes) {
         }
     }
     for volume in &mut demand.volumes {
-        // One volume is the same for all who use it.
+        // One volume is the same for all who use it, and each has its claim already.
+        volume.own = false;
         *volume = volumes.entry(volume.handle.clone()).or_insert_with(|| volume.clone()).clone();
     }
     let mut seen = BTreeSet::new();
@@ -242,7 +243,7 @@ pub(crate) fn canary() -> Node {
             value: Tolerated::Any,
             effect: None,
         }],
-        volumes: vec![Volume { handle: CANARY.to_owned(), driver: None, reach: None }],
+        volumes: vec![Volume { handle: CANARY.to_owned(), driver: None, reach: None, own: false }],
         ..Demand::default()
     };
     Node {

@@ -22,7 +22,7 @@ use super::read::{Broken, complaints, protected};
 use crate::into_core::{Reader, read_selector};
 use crate::listing::around::Around;
 use crate::listing::owners::controller;
-use crate::listing::pod::{Asked, demand};
+use crate::listing::pod::{Asked, demand, doubted};
 use crate::listing::reader;
 use crate::listing::world::{put_up_with_all, stays_behind};
 use crate::listing::{name, namespace};
@@ -87,6 +87,7 @@ pub(super) fn demand_of(around: &dyn Around, wire: &WirePod, unknown: &[String])
         field: "spec",
         admitted: true,
         unknown,
+        nameless: false,
         own_claims: &[],
     };
     let demand = demand(around, &asked, &mut found);
@@ -109,21 +110,12 @@ pub(super) fn daemon(around: &dyn Around, wire: &DaemonSet, unknown: &[String]) 
         field: "spec.template.spec",
         admitted: false,
         unknown,
+        nameless: true,
         own_claims: &[],
     };
     let mut demand = demand(around, &asked, &mut found);
     put_up_with_all(&mut demand, spec);
     doubted(demand, found)
-}
-
-fn doubted(mut demand: Demand, found: reader::Reader) -> Demand {
-    if !found.found.is_empty() {
-        let told = found.found.into_iter().map(|it| format!("{}: {}", it.field, it.message));
-        demand.unmodelled.extend(told);
-        demand.unmodelled.sort();
-        demand.unmodelled.dedup();
-    }
-    demand
 }
 
 /// Whether and how it leaves.

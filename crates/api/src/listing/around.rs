@@ -29,6 +29,14 @@ pub(crate) trait Around {
     fn runtime_class(&self, name: &str) -> Option<&RuntimeClass>;
     fn priority(&self, class: &str) -> Option<i32>;
     fn default_priority(&self) -> i32;
+    /// The `DeviceClass` that gives out this extended resource, where one is known.
+    fn device_class(&self, _resource: &str) -> Option<&str> {
+        None
+    }
+    /// Whether the driver tells the scheduler where it has room for how much, and the scheduler asks.
+    fn counts_capacity(&self, _driver: &str) -> bool {
+        false
+    }
     /// What is said of something that is not there.
     fn missing(&self) -> &'static str;
 }
@@ -111,6 +119,15 @@ impl Around for Volumes<'_> {
         let classes = self.listing.priority_classes.values();
         let defaults = classes.filter(|it| it.global_default == Some(true)).map(|it| it.value);
         defaults.min().unwrap_or(0)
+    }
+
+    fn device_class(&self, resource: &str) -> Option<&str> {
+        self.listing.device_classes.get(resource).map(String::as_str)
+    }
+
+    fn counts_capacity(&self, driver: &str) -> bool {
+        let driver = self.listing.csi_drivers.get(driver);
+        driver.is_some_and(|it| it.spec.storage_capacity == Some(true))
     }
 
     fn missing(&self) -> &'static str {

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use nodemolt_fit::{
-    Quantity,
+    Quantity, Written,
     capacity::Amounts,
     label,
     node::Node,
@@ -62,7 +62,25 @@ pub(super) fn capacity(claim: &NodeClaim) -> Amounts {
     amounts(claim.status.as_ref().and_then(|it| it.capacity.as_ref()))
 }
 
-/// The node that will be. `None`: it will not, or nobody knows yet what it will offer.
+/// The name of its node, once the kubelet has said it.
+pub(super) fn registered(claim: &NodeClaim) -> Option<&str> {
+    let name = claim.status.as_ref().and_then(|it| it.node_name.as_deref());
+    name.filter(|it| !it.is_empty())
+}
+
+/// Of a claim of which nobody knows yet which machine it will be: what the machine has to be. What cannot be read
+/// leaves more machines open.
+pub(super) fn still_open(claim: &NodeClaim) -> Option<Vec<Written>> {
+    let goes = claim.metadata.deletion_timestamp.is_some();
+    let read = claim.spec.requirements.iter().filter_map(|it| {
+        let operator = it.operator.parse().ok()?;
+        let (key, values) = (label::normalise(&it.key).to_owned(), it.values.clone());
+        Some(Written { key, operator, values, min_values: None })
+    });
+    (!goes && capacity(claim).is_empty()).then(|| read.collect())
+}
+
+/// The node that will be, or that is there and not in the files. `None`: it will not, or nobody knows yet what it will offer.
 pub(super) fn node(claim: &NodeClaim) -> Option<Node> {
     if claim.metadata.deletion_timestamp.is_some() {
         return None;
@@ -71,7 +89,7 @@ pub(super) fn node(claim: &NodeClaim) -> Option<Node> {
     if allocatable.is_empty() {
         return None;
     }
-    let name = &claim.metadata.name;
+    let name = registered(claim).unwrap_or(&claim.metadata.name);
     let mut labels = claim.metadata.labels.clone();
     for it in &claim.spec.requirements {
         if let (IN, [only]) = (it.operator.as_str(), it.values.as_slice()) {
@@ -79,12 +97,12 @@ pub(super) fn node(claim: &NodeClaim) -> Option<Node> {
         }
     }
     // It will have a name of its own. Which one nobody knows; that nobody else has it is known.
-    labels.insert(label::HOSTNAME.to_owned(), name.clone());
+    labels.insert(label::HOSTNAME.to_owned(), name.to_owned());
     let startup = taints(claim.spec.startup_taints.as_ref());
     let mut all = taints(claim.spec.taints.as_ref());
     all.extend(startup.iter().cloned());
     Some(Node {
-        name: name.clone(),
+        name: name.to_owned(),
         pool: pool(claim).cloned(),
         labels,
         taints: all,

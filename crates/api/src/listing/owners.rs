@@ -15,7 +15,7 @@ use super::{
 const REVISIONS: [&str; 2] = ["deployment.kubernetes.io/revision", "rollout.argoproj.io/revision"];
 const JOB: &str = "Job";
 
-type Key<'l> = (&'l str, &'l str, &'l str);
+pub(super) type Key<'l> = (&'l str, &'l str, &'l str);
 
 /// Who owns whom: kind, namespace and name.
 pub(super) struct Owners<'l> {
@@ -147,7 +147,7 @@ impl<'l> Owners<'l> {
     }
 }
 
-fn key(workload: &Workload) -> Key<'_> {
+pub(super) fn key(workload: &Workload) -> Key<'_> {
     (workload.kind, namespace(&workload.meta), name(&workload.meta))
 }
 

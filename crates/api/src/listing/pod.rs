@@ -20,6 +20,11 @@ use nodemolt_fit::{
 use super::{around::Around, reader::Reader, volume};
 use crate::problem::quoted;
 
+/// Under this name every `DeviceClass` is an extended resource, too.
+const DEVICE_CLASS: &str = "deviceclass.resource.kubernetes.io/";
+/// What a kubelet says of a resize that no waiting will make possible.
+const RESIZE_PENDING: &str = "PodResizePending";
+const INFEASIBLE: &str = "Infeasible";
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
 const ALWAYS: &str = "Always";
 /// Fields of a pod that are newer than the types we read with and do not decide where it goes.
@@ -45,6 +50,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) admitted: bool,
     /// Fields of the spec that our types do not have.
     pub(crate) unknown: &'a [String],
+    /// Whether it is a template of several pods of which nobody knows the names.
+    pub(crate) nameless: bool,
     /// Claims of its own, by the name of the volume: those of a `StatefulSet`.
     pub(crate) own_claims: &'a [(String, &'a PersistentVolumeClaim)],
 }
@@ -76,8 +83,23 @@ pub(crate) fn demand(around: &dyn Around, asked: &Asked<'_>, reader: &mut Reader
         admit(around, asked, &mut demand, reader);
     }
     volume::of_pod(around, asked, &mut demand);
+    given_out(around, &mut demand);
     strange(asked, &mut demand.unmodelled);
     demand
+}
+
+/// Extended resources that are devices: which node has one left is in resource slices, not on the node.
+fn given_out(around: &dyn Around, demand: &mut Demand) {
+    for name in demand.requests.keys() {
+        let class = name.strip_prefix(DEVICE_CLASS).or_else(|| around.device_class(name));
+        if let Some(class) = class {
+            demand.unmodelled.push(format!(
+                "the resource {}, which the DeviceClass {} gives out",
+                quoted(name),
+                quoted(class)
+            ));
+        }
+    }
 }
 
 /// What nothing here stands for.
@@ -139,6 +161,17 @@ fn admit(around: &dyn Around, asked: &Asked<'_>, demand: &mut Demand, reader: &m
     }
 }
 
+/// What could not be read of something that exists is not for a person to correct: nobody can foresee it.
+pub(crate) fn doubted(mut demand: Demand, reader: Reader) -> Demand {
+    if !reader.found.is_empty() {
+        let told = reader.found.into_iter().map(|it| format!("{}: {}", it.field, it.message));
+        demand.unmodelled.extend(told);
+        demand.unmodelled.sort();
+        demand.unmodelled.dedup();
+    }
+    demand
+}
+
 pub(crate) fn exists(key: &str, effect: Effect) -> Toleration {
     Toleration { key: Some(key.to_owned()), value: Tolerated::Any, effect: Some(effect) }
 }
@@ -159,20 +192,18 @@ fn priority(around: &dyn Around, spec: &PodSpec, unmodelled: &mut Vec<String>) -
     })
 }
 
-fn pod_requests(asked: &Asked<'_>, reader: &mut Reader) -> Amounts {
+fn pod_requests<'a>(asked: &Asked<'a>, reader: &mut Reader) -> Amounts {
     let Asked { spec, field, .. } = *asked;
     let status = asked.status;
-    let running = status.and_then(|it| it.container_statuses.as_ref());
+    let resized = !status.is_some_and(stays_as_it_is);
+    let of = |all: Option<&'a Vec<ContainerStatus>>| Running { all, resized };
+    let running = of(status.and_then(|it| it.container_statuses.as_ref()));
     let mut containers = Vec::new();
     for (at, it) in spec.containers.iter().enumerate() {
-        containers.push(container_requests(
-            &format!("{field}.containers[{at}]"),
-            it,
-            running,
-            reader,
-        ));
+        let field = format!("{field}.containers[{at}]");
+        containers.push(container_requests(&field, it, running, reader));
     }
-    let running = status.and_then(|it| it.init_container_statuses.as_ref());
+    let running = of(status.and_then(|it| it.init_container_statuses.as_ref()));
     let mut before = Vec::new();
     for (at, it) in spec.init_containers.iter().flatten().enumerate() {
         let field = format!("{field}.initContainers[{at}]");
@@ -198,25 +229,47 @@ fn pod_requests(asked: &Asked<'_>, reader: &mut Reader) -> Amounts {
     requests(&containers, &before, &of_pod, &overhead)
 }
 
+/// Whether it will not be resized as its spec wishes, on this node.
+fn stays_as_it_is(status: &PodStatus) -> bool {
+    status.conditions.iter().flatten().any(|it| {
+        it.type_ == RESIZE_PENDING
+            && it.status == "True"
+            && it.reason.as_deref() == Some(INFEASIBLE)
+    })
+}
+
+/// What the kubelet says of the containers.
+#[derive(Debug, Clone, Copy)]
+struct Running<'a> {
+    all: Option<&'a Vec<ContainerStatus>>,
+    /// Whether what the spec asks for may still come.
+    resized: bool,
+}
+
 fn sidecar(container: &Container) -> bool {
     container.restart_policy.as_deref() == Some(ALWAYS)
 }
 
 /// What a container requests; what it has a limit for and does not request, it requests as much of. A
-/// container that is being resized has what it has until it has what it asks for.
+/// container that is being resized has what it has until it has what it asks for, and only that if it cannot be.
 fn container_requests(
     field: &str,
     container: &Container,
-    running: Option<&Vec<ContainerStatus>>,
+    running: Running<'_>,
     reader: &mut Reader,
 ) -> Amounts {
     let field = format!("{field}.resources");
     let mut amounts = written_requests(&field, container.resources.as_ref(), reader);
-    let status = running.into_iter().flatten().find(|it| it.name == container.name);
-    if let Some(status) = status {
+    let status = running.all.into_iter().flatten().find(|it| it.name == container.name);
+    // Like kube-scheduler: only a status that knows of resizing is asked.
+    if let Some((status, told)) = status.and_then(|it| Some((it, it.resources.as_ref()?))) {
         // What a kubelet says is not for a person to correct.
         let mut unread = Reader::default();
-        let given = status.resources.as_ref().and_then(|it| it.requests.as_ref());
+        let given = told.requests.as_ref();
+        if !running.resized {
+            amounts.remove(CPU);
+            amounts.remove(MEMORY);
+        }
         for given in [given, status.allocated_resources.as_ref()] {
             for (name, amount) in unread.amounts("", given) {
                 if name == CPU || name == MEMORY {

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use nodemolt_fit::{
-    Operator, Written,
+    Operator, Written, WrittenError,
     pod::{Demand, PodTerm, Spread, Weighted},
     selector::{NODE_NAME_FIELD, NodeTerm, Selector},
     taint::{Tolerated, Toleration},
@@ -49,11 +49,40 @@ impl Reader {
         let written = Written { key: key.to_owned(), operator, values, min_values: None };
         match written.check() {
             Ok(()) => Some(written),
+            // Kubernetes takes it, and no number is above or below what is none: no node will do.
+            Err(WrittenError::Bound { .. }) if known == NODE_OPERATORS => Some(written),
             Err(error) => {
                 self.refuse(field, error.to_string());
                 None
             }
         }
+    }
+
+    /// By the rules of the API server: one name of a node, or all but one.
+    fn field(&mut self, field: &str, wire: &NodeSelectorRequirement) -> Option<Written> {
+        if wire.key != NODE_NAME_FIELD {
+            let message = format!("{} is not a field of nodes", quoted(&wire.key));
+            self.refuse_with(field, message, format!("write {NODE_NAME_FIELD}"));
+            return None;
+        }
+        let operators = [Operator::In, Operator::NotIn];
+        let operator = wire.operator.parse().ok().filter(|it| operators.contains(it));
+        let Some(operator) = operator else {
+            let message = format!("{} is not an operator here", quoted(&wire.operator));
+            self.refuse_with(&format!("{field}.operator"), message, "write In or NotIn");
+            return None;
+        };
+        let values = wire.values.clone().unwrap_or_default();
+        let [name] = values.as_slice() else {
+            self.refuse(format!("{field}.values"), "must be the name of one node");
+            return None;
+        };
+        if !node_name(name) {
+            let message = format!("{} cannot be the name of a node", quoted(name));
+            self.refuse(format!("{field}.values[0]"), message);
+            return None;
+        }
+        Some(Written { key: wire.key.clone(), operator, values, min_values: None })
     }
 
     pub(super) fn node_term(&mut self, field: &str, wire: &NodeSelectorTerm) -> NodeTerm {
@@ -62,9 +91,8 @@ impl Reader {
             for (at, it) in list.into_iter().flatten().enumerate() {
                 let field = format!("{field}.{name}[{at}]");
                 let values = it.values.clone().unwrap_or_default();
-                if name == "matchFields" && it.key != NODE_NAME_FIELD {
-                    let message = format!("{} is not a field of nodes", quoted(&it.key));
-                    self.refuse_with(&field, message, format!("write {NODE_NAME_FIELD}"));
+                if name == "matchFields" {
+                    all.extend(self.field(&field, it));
                     continue;
                 }
                 all.extend(self.written(&field, &it.key, &it.operator, values, &NODE_OPERATORS));
@@ -129,6 +157,10 @@ impl Reader {
             for (at, it) in preferred.flatten().enumerate() {
                 let term = self
                     .node_term(&format!("{field}.{PREFERRED}[{at}].preference"), &it.preference);
+                // With a bound that is no number the scheduler gives up on the pod, but only where there is a choice.
+                if let Some(it) = term.labels.iter().find(|it| it.check().is_err()) {
+                    demand.unmodelled.push(format!("the preference for {it}"));
+                }
                 // Kubernetes: a term that asks nothing prefers no node.
                 if !term.labels.is_empty() || !term.fields.is_empty() {
                     demand.preferred_nodes.push(Weighted { weight: it.weight, term });
@@ -230,6 +262,8 @@ impl Reader {
     }
 }
 
+/// Kubernetes' own limit for names that are domains, in bytes.
+const NODE_NAME_MAX: usize = 253;
 const UNSATISFIABLE: [&str; 2] = ["DoNotSchedule", "ScheduleAnyway"];
 const POLICY: [&str; 2] = ["Honor", "Ignore"];
 const SELECTOR_OPERATORS: [Operator; 4] =
@@ -242,6 +276,18 @@ const NODE_OPERATORS: [Operator; 6] = [
     Operator::Gt,
     Operator::Lt,
 ];
+
+/// Small letters, digits, `-` and `.`, at most 253, with a letter or digit at both ends of each part.
+fn node_name(name: &str) -> bool {
+    let inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
+    name.len() <= NODE_NAME_MAX
+        && name.split('.').all(|part| {
+            !part.is_empty()
+                && part.bytes().all(inner)
+                && !part.starts_with('-')
+                && !part.ends_with('-')
+        })
+}
 
 pub(super) fn equal(key: &str, value: &str) -> Written {
     let values = vec![value.to_owned()];

@@ -31,12 +31,15 @@ const SEPARATOR: &str = "__";
 
 /// Why nobody can say where the pod goes.
 type Unforeseen = String;
+/// What a claim for one pod alone is made from, and the name that the pod's spec has for it.
+type Template<'t> = (String, &'t PersistentVolumeClaim);
 
 /// Adds the pod's volumes to what it demands.
 pub(super) fn of_pod(around: &dyn Around, asked: &Asked<'_>, demand: &mut Demand) {
     let own = asked.own_claims.iter();
-    let mounted = own.map(|(claim, template)| (claim.clone(), Some(*template)));
-    let mut claims: Vec<(String, Option<&PersistentVolumeClaim>)> = mounted.collect();
+    let mounted =
+        own.map(|(claim, it)| (claim.clone(), Some((name(&it.metadata).to_owned(), *it))));
+    let mut claims: Vec<(String, Option<Template<'_>>)> = mounted.collect();
     // The spec of a claim that will be made for the pod alone.
     let mut made = Vec::new();
     for it in asked.spec.volumes.iter().flatten() {
@@ -49,28 +52,42 @@ pub(super) fn of_pod(around: &dyn Around, asked: &Asked<'_>, demand: &mut Demand
         if let Some(source) = &it.ephemeral {
             let spec = source.volume_claim_template.as_ref().map(|it| it.spec.clone());
             let claim = PersistentVolumeClaim { spec, ..PersistentVolumeClaim::default() };
-            made.push((format!("{}-{}", asked.name, it.name), claim));
+            made.push((format!("{}-{}", asked.name, it.name), it.name.clone(), claim));
         }
     }
-    claims.extend(made.iter().map(|(name, claim)| (name.clone(), Some(claim))));
+    claims.extend(
+        made.iter().map(|(called, name, claim)| (called.clone(), Some((name.clone(), claim)))),
+    );
     for (claim, template) in claims {
-        match of_claim(around, asked.namespace, &claim, template) {
+        // Of copies without a name no claim is there yet; one that is called so is somebody else's.
+        let known = if asked.nameless && template.is_some() {
+            None
+        } else {
+            around.claim(asked.namespace, &claim)
+        };
+        match of_claim(around, asked.namespace, &claim, known, template) {
             Ok(volume) => demand.volumes.push(volume),
             Err(what) => demand.unmodelled.push(what),
         }
     }
     demand.volumes.sort_unstable();
-    demand.volumes.dedup();
+    // Two of its own may look alike and are two.
+    demand.volumes.dedup_by(|left, right| !left.own && left == right);
 }
 
 fn of_claim(
     around: &dyn Around,
     namespace: &str,
     called: &str,
-    template: Option<&PersistentVolumeClaim>,
+    known: Option<&PersistentVolumeClaim>,
+    template: Option<Template<'_>>,
 ) -> Result<Volume, Unforeseen> {
-    let Some(claim) = around.claim(namespace, called).or(template) else {
-        return Err(format!("the claim {}, {}", quoted(called), around.missing()));
+    let (claim, own) = match (known, template) {
+        (Some(claim), _) => (claim, None),
+        (None, Some((name, claim))) => (claim, Some(name)),
+        (None, None) => {
+            return Err(format!("the claim {}, {}", quoted(called), around.missing()));
+        }
     };
     if claim.metadata.deletion_timestamp.is_some() {
         return Err(format!("the claim {}, which is being deleted", quoted(called)));
@@ -94,7 +111,14 @@ fn of_claim(
                 around.missing()
             )),
         },
-        (None, _) => unbound(around, namespace, called, claim, users),
+        (None, _) => {
+            let volume = unbound(around, namespace, called, claim, users)?;
+            Ok(match own {
+                // It will have a name that only its pod knows: people call it by that of its template.
+                Some(handle) => Volume { handle, own: true, ..volume },
+                None => volume,
+            })
+        }
     }
 }
 
@@ -130,6 +154,13 @@ fn unbound(
     if class.provisioner == NO_PROVISIONER {
         return Err(format!("the claim {}, whose class makes no volumes", quoted(called)));
     }
+    if around.counts_capacity(driver(&class.provisioner)) {
+        return Err(format!(
+            "the claim {}, as nobody here knows where {} has room for it",
+            quoted(called),
+            class.provisioner
+        ));
+    }
     let terms = class.allowed_topologies.iter().flatten().map(|it| {
         let labels = it.match_label_expressions.iter().flatten();
         NodeTerm::labels(labels.map(|it| within(&it.key, it.values.clone())).collect())
@@ -164,6 +195,7 @@ fn unbound(
         handle: format!("{namespace}/{called}"),
         driver: Some(driver(&class.provisioner).to_owned()),
         reach: (!terms.is_empty()).then_some(terms),
+        own: false,
     })
 }
 
@@ -213,7 +245,7 @@ fn bound_volume(volume: &PersistentVolume) -> Result<Volume, Unforeseen> {
         (None, Some(ebs)) => (ebs.volume_id.clone(), Some(EBS.to_owned())),
         (None, None) => (called.to_owned(), None),
     };
-    Ok(Volume { handle, driver, reach })
+    Ok(Volume { handle, driver, reach, own: false })
 }
 
 /// Zone and region that stand on a volume as labels, several values in one.

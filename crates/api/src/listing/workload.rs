@@ -16,7 +16,7 @@ use super::{Copies, Workload};
 use crate::problem::Finding;
 
 /// More than a whole cluster of Kubernetes is made for (150,000 pods): somebody leaned on a key.
-const COPIES_MAX: usize = 200_000;
+pub(super) const COPIES_MAX: usize = 200_000;
 
 pub(super) fn deployment(it: Deployment) -> Result<Workload, Finding> {
     let spec = it.spec.unwrap_or_default();
@@ -102,7 +102,10 @@ pub(super) fn stateful_set(it: StatefulSet) -> Result<Workload, Finding> {
     let from = spec.ordinals.as_ref().and_then(|it| it.start);
     let copies = Copies::Numbered {
         count: count("spec.replicas", spec.replicas)?,
-        from: from.map_or(Ok(0), |it| count("spec.ordinals.start", Some(it)))?,
+        from: from.map_or(Ok(0), |it| {
+            usize::try_from(it)
+                .map_err(|_| Finding::error("spec.ordinals.start", "must not be negative"))
+        })?,
         claims: spec.volume_claim_templates.unwrap_or_default(),
     };
     Ok(Workload::new("StatefulSet", it.metadata, spec.template, copies))
@@ -152,8 +155,9 @@ fn count(field: &str, written: Option<i32>) -> Result<usize, Finding> {
         Ok(count) if count <= COPIES_MAX => Ok(count),
         Ok(count) => Err(Finding::error(
             field,
-            format!("{count} is more than {COPIES_MAX}, which are taken"),
-        )),
+            format!("{count} is more than {COPIES_MAX} pods, which is what is packed at once"),
+        )
+        .hint("no cluster of Kubernetes is made for that many; fewer tell as much")),
         Err(_) => Err(Finding::error(field, "must not be negative")),
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as WirePod, PodSpec};
 use nodemolt_fit::{
-    Quantity,
+    Quantity, Written,
     capacity::Amounts,
     label,
     node::Node,
@@ -28,13 +28,21 @@ use super::{
     doubt::Doubts,
     name, namespace,
     node::{self, about_to_leave, unready},
+    owners,
     owners::{Owners, controller, ended, targeted},
-    pod::{Asked, demand, exists, with_labels},
+    pod::{Asked, demand, doubted, exists, with_labels},
     reader::Reader,
     spec_of_pods,
+    workload::COPIES_MAX,
 };
-use crate::{file::Located, nodeclaim::NodeClaim, problem::Problem};
+use crate::{
+    file::Located,
+    nodeclaim::NodeClaim,
+    problem::{Finding, Problem},
+};
 
+/// What a port has where nothing is written.
+const TCP: &str = "TCP";
 /// Static pods show up as these.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 /// What the controller of `DaemonSet`s lets its pods put up with.
@@ -58,6 +66,9 @@ pub struct World {
     pub origins: BTreeMap<PodId, Origin>,
     /// Of each pool with nodes: what they have, those that leave included, and how many they are.
     pub used: BTreeMap<String, Amounts>,
+    /// Of each pool, machines that were asked for and not launched yet: what each has to be. They are not in `used`,
+    /// save as nodes, as nobody knows which they will be.
+    pub unlaunched: BTreeMap<String, Vec<Vec<Written>>>,
     /// Pods in the files that are not packed and run on no node that stays: why, in words.
     pub left_out: BTreeMap<PodId, String>,
     /// What people should know about how this was read.
@@ -97,6 +108,7 @@ impl World {
             demands: BTreeSet::new(),
             leaving: leaving.clone(),
             for_windows: BTreeSet::new(),
+            changed: BTreeSet::new(),
             world: Self::default(),
             problems: Vec::new(),
         };
@@ -112,6 +124,7 @@ impl World {
         builder.daemons();
         builder.nodes(pools, &claims);
         builder.claims(&claims);
+        builder.find_changes();
         builder.pods();
         builder.copies();
         builder.note_windows();
@@ -130,6 +143,8 @@ struct Builder<'l> {
     leaving: BTreeSet<String>,
     /// Pods and workloads for Windows that do not select its nodes.
     for_windows: BTreeSet<String>,
+    /// Workloads whose pods will ask for something else than those that run.
+    changed: BTreeSet<owners::Key<'l>>,
     world: World,
     problems: Vec<Problem>,
 }
@@ -200,25 +215,39 @@ impl<'l> Builder<'l> {
                 add(used, &capacity);
                 add(used, &Amounts::from([(NODES.to_owned(), Quantity::from_units(1))]));
             }
-            self.tell(at, reader);
+            if at.value.metadata.uid.is_some() && !reader.found.is_empty() {
+                // What exists is not for a person to correct. Without all that it says, nobody is sent there.
+                let told = reader.found.iter().map(|it| format!("{} {}", it.field, it.message));
+                let told: Vec<String> = told.collect();
+                let note =
+                    format!("no pod is planned onto node {}: {}", node.name, told.join("; "));
+                self.world.notes.push(note);
+                node.allocatable.clear();
+            } else {
+                self.tell(at, reader);
+            }
             self.world.nodes.push(node);
         }
         self.world.nodes.sort_by(|left, right| left.name.cmp(&right.name));
     }
 
-    /// Machines that were launched and whose nodes are not there yet.
+    /// Machines that were asked for and whose nodes are not in the files.
     fn claims(&mut self, claims: &Claims<'_>) {
-        let (mut will_be, mut unknown) = (Vec::new(), 0_usize);
+        let (mut will_be, mut there, mut unknown) = (Vec::new(), Vec::new(), 0_usize);
         for it in &claims.on_their_way {
             if let Some(pool) = claim::pool(it) {
                 let used = self.world.used.entry(pool.clone()).or_default();
                 add(used, &claim::capacity(it));
                 add(used, &Amounts::from([(NODES.to_owned(), Quantity::from_units(1))]));
+                let open = claim::still_open(it);
+                self.world.unlaunched.entry(pool.clone()).or_default().extend(open);
             }
             let taken = |it: &Node| self.world.nodes.iter().any(|other| other.name == it.name);
             match claim::node(it).filter(|it| !taken(it)) {
                 Some(node) => {
-                    will_be.push(node.name.clone());
+                    let registered = claim::registered(it).is_some();
+                    let list = if registered { &mut there } else { &mut will_be };
+                    list.push(node.name.clone());
                     self.world.nodes.push(node);
                 }
                 None => unknown += 1,
@@ -229,6 +258,12 @@ impl<'l> Builder<'l> {
             self.world.notes.push(format!(
                 "NodeClaims that were launched, such as {first}, stand for the nodes that they will be: {}",
                 will_be.len()
+            ));
+        }
+        if let Some(first) = there.first() {
+            self.world.notes.push(format!(
+                "nodes that are not in the files, such as {first}, are read from their NodeClaims, with the pods that the files show on them: {}; add what `kubectl get nodes -o yaml` prints",
+                there.len()
             ));
         }
         if unknown > 0 {
@@ -260,6 +295,12 @@ impl<'l> Builder<'l> {
             let bound = wire.spec.as_ref().and_then(|it| it.node_name.as_deref());
             let home = bound.filter(|it| !it.is_empty());
             let terminating = wire.metadata.deletion_timestamp.is_some();
+            if let Some(workload) = self.owners.of(&wire.metadata)
+                && self.changed.contains(&owners::key(workload))
+            {
+                self.leave_out(wire, "it gives way to one of its workload as it was written");
+                continue;
+            }
             let node =
                 home.map(|home| self.world.nodes.binary_search_by(|it| it.name.as_str().cmp(home)));
             let leaves = home.filter(|it| self.leaving.contains(*it));
@@ -319,16 +360,59 @@ impl<'l> Builder<'l> {
         }
     }
 
+    /// A manifest whose pods ask for something else than those of the live workload that it stands in for: when it has
+    /// been applied, those that run now are gone.
+    fn find_changes(&mut self) {
+        let listing = self.listing;
+        for live in &listing.before {
+            let key = owners::key(&live.value);
+            let written = listing.workloads.iter().find(|it| owners::key(&it.value) == key);
+            let Some(written) = written else { continue };
+            if written.value.copies == Copies::OnEveryNode {
+                continue;
+            }
+            let mut ask = |at: &'l Located<Workload>| {
+                let labels = with_labels(template_labels(&at.value), &[]);
+                let mut demand = self.of_template(at, name(&at.value.meta), &labels, &[]);
+                for port in demand.host_ports.iter_mut().filter(|it| it.protocol.is_empty()) {
+                    TCP.clone_into(&mut port.protocol);
+                }
+                demand
+            };
+            if ask(live) != ask(written) {
+                self.changed.insert(key);
+                self.world.notes.push(format!(
+                    "the pods of {} that run are left out: they give way to those that were written, and while both are there they need more room",
+                    written.value.told()
+                ));
+            }
+        }
+    }
+
     /// What a workload should have and what the files do not show.
     fn copies(&mut self) {
         let listing = self.listing;
         let mut runs: BTreeSet<&str> = BTreeSet::new();
+        let mut made = 0_usize;
         for at in &listing.workloads {
             let workload = &at.value;
             if self.owners.spoken_for(workload) {
                 continue;
             }
-            let there = self.owners.pods_of(workload);
+            let changed = self.changed.contains(&owners::key(workload));
+            let there = if changed { BTreeSet::new() } else { self.owners.pods_of(workload) };
+            made = made.saturating_add(workload.copies.count().saturating_sub(there.len()));
+            if made > COPIES_MAX {
+                let finding = Finding::error(
+                    "spec",
+                    format!(
+                        "with this there are {made} pods to be made, and {COPIES_MAX} are packed at once"
+                    ),
+                );
+                let hint = "leave some workloads out, or ask for fewer replicas";
+                self.problems.push(at.problem(finding.hint(hint)));
+                return;
+            }
             match &workload.copies {
                 Copies::OnEveryNode => {}
                 Copies::Alike(count) => {
@@ -414,11 +498,15 @@ impl<'l> Builder<'l> {
             field: "spec",
             admitted: wire.metadata.uid.is_some(),
             unknown: &at.value.unknown,
+            nameless: false,
             own_claims: &[],
         };
         let demand = demand(&self.volumes, &asked, &mut reader);
         if lost_windows(asked.spec, &demand) {
             self.for_windows.insert(asked.name.to_owned());
+        }
+        if asked.admitted {
+            return doubted(demand, reader);
         }
         self.tell(at, reader);
         demand
@@ -450,11 +538,21 @@ impl<'l> Builder<'l> {
             field: spec_of_pods(workload.kind),
             admitted: false,
             unknown: &workload.unknown,
+            nameless: !matches!(workload.copies, Copies::Numbered { .. }),
             own_claims,
         };
         let demand = demand(&self.volumes, &asked, &mut reader);
         if lost_windows(asked.spec, &demand) {
             self.for_windows.insert(name(&workload.meta).to_owned());
+        }
+        if workload.meta.uid.is_some() {
+            if workload.copies == Copies::OnEveryNode && !reader.found.is_empty() {
+                let told = reader.found.iter().map(|it| format!("{} {}", it.field, it.message));
+                let told: Vec<String> = told.collect();
+                let note = format!("{} is not read in full: {}", workload.told(), told.join("; "));
+                self.world.notes.push(note);
+            }
+            return doubted(demand, reader);
         }
         // The same template is read for every numbered copy, and told about once.
         reader.found.retain(|it| {

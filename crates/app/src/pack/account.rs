@@ -57,7 +57,13 @@ pub(super) fn find<'w>(world: &'w World, named: &str) -> Result<Found<'w>, Failu
             .map(|pod| Found::Running { pod, node: node.name.as_str() })
     });
     let left_out = world.left_out.iter().map(|(id, why)| Found::LeftOut { id, why });
-    let mut found = packed.chain(running).chain(left_out).filter(|it| meant(&it.id()));
+    let found = packed.chain(running).chain(left_out).filter(|it| meant(&it.id()));
+    // A pod that is being deleted has the name of the one that comes after it. Who needs a place is asked about.
+    let mut by_id: BTreeMap<PodId, Found<'_>> = BTreeMap::new();
+    for it in found {
+        by_id.entry(it.id()).or_insert(it);
+    }
+    let mut found = by_id.into_values();
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only),
         (Some(one), Some(other)) => Err(Failure::usage(format!(

@@ -29,6 +29,9 @@ pub(super) struct Packing<'s> {
     /// What new nodes can be. Thousands of them share a few.
     choices: Vec<Choices<'s>>,
     placed: Vec<Placed<'s>>,
+    /// Pods that go with the successor of their node's own kind.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    with_successor: Vec<Pod<'s>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -202,6 +205,7 @@ pub(super) fn packing(story: &Story) -> Packing<'_> {
                 })
             })
             .collect(),
+        with_successor: story.pods.iter().filter(|it| it.follows().is_some()).map(pod).collect(),
     }
 }
 
@@ -236,6 +240,7 @@ fn leaves<'s>(story: &'s Story, said: &'s story::Leaves) -> Leaves<'s> {
         Placement::Unplaced { pod, .. } | Placement::Unmodelled { pod, .. } => {
             (Vec::new(), Some(pod.to_string()))
         }
+        Placement::NoKin { .. } => (Vec::new(), None),
     };
     Leaves {
         node: &said.node,

@@ -34,7 +34,7 @@ pub(super) fn page(
     if let Some(demand) = found.demand() {
         asks(demand, &mut lines);
     }
-    let mark = if said.is_some_and(|it| it.home.is_none()) { Mark::Refused } else { Mark::Good };
+    let mark = if said.is_some_and(PodSaid::homeless) { Mark::Refused } else { Mark::Good };
     lines.push(("answer", look.mark(mark, &printable(&sentence(story, found, said)))));
     for it in said.iter().flat_map(|it| &it.relaxed) {
         lines.push(("without", it.clone()));
@@ -112,7 +112,12 @@ fn sentence(story: &Story, found: &Found<'_>, said: Option<&PodSaid>) -> String 
             match (home, why) {
                 (Some(home), _) => format!("goes to {}", told_home(story, home)),
                 (None, Some(why)) => format!("no place: {}", remedy::sentence(why)),
-                (None, None) => String::new(),
+                (None, None) => {
+                    let node = said.and_then(PodSaid::follows).unwrap_or_default();
+                    format!(
+                        "goes with the successor of node {node}, which will be of the same kind"
+                    )
+                }
             }
         }
     }
@@ -143,7 +148,7 @@ pub(super) struct Account<'s> {
     pod: Pod<'s>,
     #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<&'s BTreeMap<String, Quantity>>,
-    /// `Placed`, `NoPlace`, `Gated`, `Unmodelled`, `Running` or `LeftOut`.
+    /// `Placed`, `WithSuccessor`, `NoPlace`, `Gated`, `Unmodelled`, `Running` or `LeftOut`.
     answer: &'static str,
     message: String,
     /// Where it goes, or runs.
@@ -197,7 +202,8 @@ pub(super) fn account<'s>(
         Found::Packed(_) => match said.map(|it| (&it.home, &it.why)) {
             Some((Some(home), _)) => ("Placed", Some(story.home(home))),
             Some((None, Some(why))) => (remedy::reason(why), None),
-            Some((None, None)) | None => ("NoPlace", None),
+            Some((None, None)) => ("WithSuccessor", None),
+            None => ("NoPlace", None),
         },
     };
     Account {

@@ -8,6 +8,7 @@ use nodemolt_api::ec2nodeclass::EC2NodeClass;
 use nodemolt_api::file::{Object, Source};
 use nodemolt_api::into_bootstrap::offered;
 use nodemolt_api::listing::{Listing, pool};
+use nodemolt_api::meta::ObjectMeta;
 use nodemolt_api::nodeclaim::NodeClaim;
 use nodemolt_api::nodepool::NodePool;
 use nodemolt_api::problem::{Finding, Problem, Severity};
@@ -18,12 +19,22 @@ use super::Talk;
 use crate::input::{class_name, list_files, read_bytes, show};
 use crate::output::{Exit, Failure};
 
+/// Kinds that decide about pods which a person has written, before the scheduler sees them.
+const NOT_READ: [&str; 5] = [
+    "HorizontalPodAutoscaler",
+    "LimitRange",
+    "ResourceQuota",
+    "ScaledObject",
+    "VerticalPodAutoscaler",
+];
+
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub listing: Listing,
     pub pools: Vec<PoolFile>,
     pub classes: BTreeMap<String, ClassFile>,
     pub claims: Vec<NodeClaim>,
+    notes: Vec<String>,
     /// By the file's name, to show the line of a problem.
     texts: BTreeMap<String, String>,
 }
@@ -66,11 +77,24 @@ impl Files {
             return Err(files.failure(&problems));
         }
         talk.text.push_str(&files.shown(&problems));
-        if !files.listing.ignored.is_empty() {
-            let kinds = files.listing.ignored.iter().map(|(kind, count)| format!("{count} {kind}"));
-            let kinds: Vec<String> = kinds.collect();
+        talk.notes.append(&mut files.listing.notes);
+        talk.notes.append(&mut files.notes);
+        let ignored = files.listing.ignored.iter();
+        let (matter, others): (Vec<_>, Vec<_>) =
+            ignored.partition(|(kind, _)| NOT_READ.contains(&kind.as_str()));
+        let counted = |all: Vec<(&String, &usize)>| {
+            let kinds = all.iter().map(|(kind, count)| format!("{count} {kind}"));
+            kinds.collect::<Vec<String>>().join(", ")
+        };
+        if !matter.is_empty() {
+            talk.warnings.push(format!(
+                "these change how many pods there are, or what they ask for, and are not read: {}",
+                counted(matter)
+            ));
+        }
+        if !others.is_empty() {
             talk.notes
-                .push(format!("ignored, as they do not say where pods fit: {}", kinds.join(", ")));
+                .push(format!("ignored, as they do not say where pods fit: {}", counted(others)));
         }
         Ok(files)
     }
@@ -78,13 +102,29 @@ impl Files {
     fn take(&mut self, object: &Object) -> Vec<Finding> {
         match object {
             Object::Pool(wire) => {
-                if self.pools.iter().any(|it| it.pool.name == wire.metadata.name) {
-                    let message = format!("NodePool `{}` was read before", wire.metadata.name);
-                    return vec![Finding::error("metadata.name", message)];
-                }
-                match pool(wire) {
-                    Ok(pool) => self.pools.push(PoolFile { wire: wire.clone(), pool }),
+                let mut read = match pool(wire) {
+                    Ok(pool) => PoolFile { wire: wire.clone(), pool },
                     Err(found) => return found,
+                };
+                let same = |it: &PoolFile| it.pool.name == wire.metadata.name;
+                let at = self.pools.iter().position(same);
+                let before = at.map(|it| &self.pools[it].wire.metadata);
+                match twice(before, &wire.metadata, "NodePool") {
+                    Twice::No => self.pools.push(read),
+                    // What a controller has found out is true of both.
+                    Twice::Keep(note) => {
+                        let kept = at.map(|it| &mut self.pools[it].wire.status);
+                        let status = kept.filter(|it| it.is_none());
+                        status.into_iter().for_each(|it| it.clone_from(&wire.status));
+                        self.notes.extend(note);
+                    }
+                    Twice::Replace(note) => {
+                        let live = at.map(|it| self.pools.remove(it));
+                        read.wire.status = read.wire.status.or(live.and_then(|it| it.wire.status));
+                        self.pools.push(read);
+                        self.notes.push(note);
+                    }
+                    Twice::Mistake(finding) => return vec![finding],
                 }
             }
             Object::Class(wire) => {
@@ -92,19 +132,40 @@ impl Files {
                     Ok(read) => read,
                     Err(found) => return found,
                 };
-                let class = ClassFile { wire: wire.clone(), settings };
-                if self.classes.insert(class_name(wire), class).is_some() {
-                    let message = format!("EC2NodeClass `{}` was read before", wire.metadata.name);
-                    return vec![Finding::error("metadata.name", message)];
+                let mut class = ClassFile { wire: wire.clone(), settings };
+                let known = self.classes.get_mut(&class_name(wire));
+                let before = known.as_ref().map(|it| &it.wire.metadata);
+                match (twice(before, &wire.metadata, "EC2NodeClass"), known) {
+                    (Twice::No, _) | (Twice::Replace(_), None) => {
+                        self.classes.insert(class_name(wire), class);
+                    }
+                    (Twice::Keep(note), known) => {
+                        let kept = known.map(|it| &mut it.wire.status).filter(|it| it.is_none());
+                        kept.into_iter().for_each(|it| it.clone_from(&wire.status));
+                        self.notes.extend(note);
+                    }
+                    (Twice::Replace(note), Some(live)) => {
+                        class.wire.status = class.wire.status.or(live.wire.status.take());
+                        *live = class;
+                        self.notes.push(note);
+                    }
+                    (Twice::Mistake(finding), _) => return vec![finding],
                 }
                 return told;
             }
             Object::Claim(wire) => {
-                if self.claims.iter().any(|it| it.metadata.name == wire.metadata.name) {
-                    let message = format!("NodeClaim `{}` was read before", wire.metadata.name);
-                    return vec![Finding::error("metadata.name", message)];
+                let same = |it: &NodeClaim| it.metadata.name == wire.metadata.name;
+                let before = self.claims.iter().find(|it| same(it)).map(|it| &it.metadata);
+                match twice(before, &wire.metadata, "NodeClaim") {
+                    Twice::No => self.claims.push(wire.clone()),
+                    Twice::Keep(note) => self.notes.extend(note),
+                    Twice::Replace(note) => {
+                        self.claims.retain(|it| !same(it));
+                        self.claims.push(wire.clone());
+                        self.notes.push(note);
+                    }
+                    Twice::Mistake(finding) => return vec![finding],
                 }
-                self.claims.push(wire.clone());
             }
             // Which image boots, and when nodes may go, does not decide what fits.
             Object::Policy(_)
@@ -136,5 +197,30 @@ impl Files {
         let noun = if errors == 1 { "error" } else { "errors" };
         let _ = writeln!(talk, "{errors} {noun}; nothing was packed");
         Failure { talk, exit: Exit::Failed }
+    }
+}
+
+/// What is done with an object that was perhaps read before.
+enum Twice {
+    No,
+    /// The first holds.
+    Keep(Option<String>),
+    Replace(String),
+    Mistake(Finding),
+}
+
+/// As for all other kinds: one object in two files is one, and a manifest stands in for the live object.
+fn twice(before: Option<&ObjectMeta>, now: &ObjectMeta, kind: &str) -> Twice {
+    let name = &now.name;
+    let note = || format!("{kind} {name} as it was written stands in for the live one");
+    match (before.map(|it| &it.uid), &now.uid) {
+        (None, _) => Twice::No,
+        (Some(Some(before)), Some(uid)) if before == uid => Twice::Keep(None),
+        (Some(None), Some(_)) => Twice::Keep(Some(note())),
+        (Some(Some(_)), None) => Twice::Replace(note()),
+        (Some(None), None) | (Some(Some(_)), Some(_)) => {
+            let message = format!("{kind} `{name}` was read before");
+            Twice::Mistake(Finding::error("metadata.name", message))
+        }
     }
 }

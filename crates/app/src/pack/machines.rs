@@ -12,9 +12,10 @@ use nodemolt_fit::capacity::{Amounts, NodeSettings, offer};
 use nodemolt_fit::pack::{Why, pack};
 use nodemolt_fit::pod::{Demand, Namespace, Pod};
 use nodemolt_fit::pool::{Machine, Pool};
+use nodemolt_fit::selector::matches;
 use nodemolt_fit::taint::{Tolerated, Toleration};
 use nodemolt_fit::type_labels::labels;
-use nodemolt_fit::{Family, Operator, Quantity, Types, label};
+use nodemolt_fit::{Family, Operator, Quantity, Types, Written, label};
 
 use super::{Talk, files::Files, market::Market, market::OfClass};
 use crate::cli;
@@ -83,7 +84,7 @@ pub(super) fn pools(
         let machines = Arc::clone(machines);
         warn_of_unknown_values(&file.pool, types, market, talk);
         let pool = Pool {
-            used: used(file, world),
+            used: used(file, world, &machines),
             daemons: world
                 .daemons
                 .iter()
@@ -202,9 +203,23 @@ fn machines(
 }
 
 /// What the pool's nodes have: by the nodes and claims in the files, or by its status if that says more,
-/// as it does where not all of them are in the files.
-fn used(file: &super::files::PoolFile, world: &World) -> Amounts {
+/// as it does where not all of them are in the files. A claim that is not launched yet may become the largest machine
+/// that it allows.
+fn used(file: &super::files::PoolFile, world: &World, machines: &[Machine]) -> Amounts {
     let mut used = world.used.get(&file.pool.name).cloned().unwrap_or_default();
+    for asked in world.unlaunched.get(&file.pool.name).into_iter().flatten() {
+        let mut most = Amounts::new();
+        let all = asked.iter().chain(&file.pool.requirements);
+        let may_be = |it: &&Machine| all.clone().all(|asked| allowed(it, asked));
+        for (name, amount) in machines.iter().filter(may_be).flat_map(|it| &it.capacity) {
+            let most = most.entry(name.clone()).or_insert(*amount);
+            *most = (*most).max(*amount);
+        }
+        for (name, amount) in most {
+            let sum = used.entry(name).or_default();
+            *sum = sum.saturating_add(amount);
+        }
+    }
     let resources = file.wire.status.iter().flat_map(|it| it.resources.iter().flatten());
     for (name, amount) in resources {
         if let Ok(amount) = amount.0.parse::<Quantity>() {
@@ -213,4 +228,10 @@ fn used(file: &super::files::PoolFile, world: &World) -> Amounts {
         }
     }
     used
+}
+
+/// Whether the machine can have such a label. What the purchase decides, or the pool, does not rule it out.
+fn allowed(machine: &Machine, asked: &Written) -> bool {
+    let values = machine.labels.get(label::normalise(&asked.key));
+    values.is_none_or(|it| it.iter().any(|it| matches(asked, Some(it))))
 }

@@ -2,7 +2,7 @@
 //!
 //! Who has no place comes first, with what would have to change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -210,12 +210,16 @@ fn names(pods: &[PodId], shown: usize) -> String {
 fn placed(story: &Story, headers: bool) -> String {
     let mut table = Table::new(&["POD", "OWNER", "LEAVES", "GOES TO", "DOES WITHOUT"]);
     for pod in &story.pods {
-        let Some(home) = &pod.home else { continue };
+        let goes_to = match (&pod.home, pod.follows()) {
+            (Some(home), _) => story.home(home),
+            (None, Some(node)) => format!("successor of {node}"),
+            (None, None) => continue,
+        };
         table.row(vec![
             printable(&pod.id.to_string()),
             printable(pod.origin.workload.as_deref().unwrap_or("-")),
             printable(pod.origin.leaves.as_deref().unwrap_or("-")),
-            printable(&story.home(home)),
+            printable(&goes_to),
             if pod.relaxed.is_empty() {
                 "-".to_owned()
             } else {
@@ -229,7 +233,8 @@ fn placed(story: &Story, headers: bool) -> String {
 /// The last lines: how many went where, what it costs, or why nobody knows.
 fn sum(story: &Story) -> String {
     let on_new: usize = story.new_nodes.iter().map(|it| it.pods.len()).sum();
-    let on_old = story.pods.len() - story.unplaced_count() - on_new;
+    let follow = story.pods.iter().filter(|it| it.follows().is_some()).count();
+    let on_old = story.pods.len() - story.unplaced_count() - on_new - follow;
     let mut parts = Vec::new();
     if on_old > 0 {
         let nodes = counted(story.stays.len(), "node");
@@ -239,6 +244,11 @@ fn sum(story: &Story) -> String {
     if on_new > 0 {
         let nodes = counted(story.new_nodes.len(), "new node");
         parts.push(format!("{} on {nodes}", counted(on_new, "pod")));
+    }
+    if follow > 0 {
+        let nodes: BTreeSet<&str> = story.pods.iter().filter_map(PodSaid::follows).collect();
+        let successors = counted(nodes.len(), "successor");
+        parts.push(format!("{} on {successors} of a node's own kind", counted(follow, "pod")));
     }
     if parts.is_empty() {
         return "nothing is placed\n".to_owned();

@@ -2,7 +2,7 @@
 //!
 //! `packing × where pods come from × prices → groups of pods, nodes, a sum`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nodemolt_api::listing::{Origin, World};
@@ -47,10 +47,23 @@ pub(super) struct Story {
 pub(super) struct PodSaid {
     pub id: PodId,
     pub origin: Origin,
+    /// Neither this nor `why`: it goes with the successor of its node's own kind.
     pub home: Option<Home>,
     /// Preferences that its home does not meet.
     pub relaxed: Vec<String>,
     pub why: Option<Why>,
+}
+
+impl PodSaid {
+    pub(super) fn homeless(&self) -> bool {
+        self.why.is_some()
+    }
+
+    /// The node that it leaves and whose successor, of the same kind, takes it.
+    pub(super) fn follows(&self) -> Option<&str> {
+        let follows = self.home.is_none() && self.why.is_none();
+        self.origin.leaves.as_deref().filter(|_| follows)
+    }
 }
 
 #[derive(Debug)]
@@ -113,6 +126,7 @@ impl Leaves {
             Placement::Successors { .. } => "Successors",
             Placement::Unplaced { .. } => "Unplaced",
             Placement::Unmodelled { .. } => "Unmodelled",
+            Placement::NoKin { .. } => "NoKin",
         }
     }
 
@@ -123,7 +137,7 @@ impl Leaves {
             Placement::Successors { new } => Some(new.len()),
             // One of its own kind: what ran there runs there again.
             Placement::Unmodelled { .. } => Some(1),
-            Placement::Unplaced { .. } => None,
+            Placement::Unplaced { .. } | Placement::NoKin { .. } => None,
         }
     }
 
@@ -141,12 +155,18 @@ impl Leaves {
                 format!("its pods need {}", new.join(", "))
             }
             Placement::Unplaced { pod, .. } => format!("{pod} would have no place"),
+            Placement::NoKin { pool, .. } => format!("pool {pool} cannot launch a node like it"),
             Placement::Unmodelled { pod, .. } => {
                 let kind = match &self.pool {
                     Some(pool) => format!("a node of pool {pool} like it"),
                     None => "a node like it".to_owned(),
                 };
-                format!("nobody can foresee {pod}: it needs {kind}")
+                let others = match self.pods {
+                    0 | 1 => "",
+                    2 => ", and the other pod goes with it",
+                    _ => ", and the other pods go with it",
+                };
+                format!("nobody can foresee {pod}: it needs {kind}{others}")
             }
         }
     }
@@ -191,6 +211,19 @@ impl Story {
                 home: None,
                 relaxed: Vec::new(),
                 why: Some(it.why),
+            });
+        }
+        let packed: BTreeSet<PodId> = pods.iter().map(|it| it.id.clone()).collect();
+        for pod in world.pods.iter().filter(|it| !packed.contains(&it.id())) {
+            // Nobody can say where such a pod goes, only that its node's own kind will do.
+            let what = &pod.demand.unmodelled;
+            let why = (!what.is_empty()).then(|| Why::Unmodelled(what.clone()));
+            pods.push(PodSaid {
+                origin: origin(&pod.id()),
+                id: pod.id(),
+                home: None,
+                relaxed: Vec::new(),
+                why,
             });
         }
         pods.sort_by(|left, right| natural(&left.id).cmp(&natural(&right.id)));

@@ -92,7 +92,9 @@ impl News {
                     self.refused.remove("EC2");
                     Some(format!("EC2 launches {machine}"))
                 }
-                (Some(_), _) => None,
+                (Some(machine), _) => {
+                    Some(format!("EC2 is asked again with the same token: {machine} is there"))
+                }
                 (None, Some(error)) => {
                     self.once("EC2".to_owned(), format!("EC2 launches nothing: {error}"))
                 }
@@ -113,12 +115,27 @@ impl News {
             }
             Fact::Fault { what } => Some(format!("fault: {what}")),
             Fact::FaultsEnd => Some("nothing more goes wrong".to_owned()),
+            Fact::Refused { what, .. } if what.starts_with(kinds::LEDGER.kind) => match step.by {
+                Actor::Operator(number) => Some(format!(
+                    "operator-{number} wants to write the ledger and is refused: another has written it"
+                )),
+                Actor::Person
+                | Actor::Kubelet
+                | Actor::Scheduler
+                | Actor::Controllers
+                | Actor::Cloud
+                | Actor::Publisher
+                | Actor::Fate => None,
+            },
+            Fact::HeldUp { .. } | Fact::Refused { .. } => None,
             Fact::Act { what } => {
                 Some(format!("a person: {}", what.lines().next().unwrap_or_default()))
             }
-            Fact::Machine(_) | Fact::TerminateAsked { .. } | Fact::Image(_) | Fact::Turned(_) => {
-                None
-            }
+            Fact::Machine(_)
+            | Fact::TerminateAsked { .. }
+            | Fact::Answered { .. }
+            | Fact::Image(_)
+            | Fact::Turned(_) => None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What is asked of the API server, and what does its answer mean?
 
-use nodemolt_core::seen::Revision;
+use nodemolt_core::seen::{Complaint, Revision};
 use nodemolt_engine::port::ClusterError;
 use serde_json::{Value, json};
 
@@ -133,6 +133,17 @@ pub(super) fn error(object: &str, refusal: Refusal) -> ClusterError {
         (400..=499, _) => ClusterError::Invalid { object, message },
         _ => ClusterError::Unreachable(format!("{code} {message}")),
     }
+}
+
+/// An object that came and says what we cannot read.
+pub(super) fn unreadable(kind: &str, object: &Value, why: &[Complaint]) -> ClusterError {
+    let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
+    let why: Vec<String> = why.iter().map(ToString::to_string).collect();
+    let place = match text("namespace") {
+        "" => text("name").to_owned(),
+        namespace => format!("{namespace}/{}", text("name")),
+    };
+    ClusterError::Unreadable { object: format!("{kind} {place}"), message: why.join("; ") }
 }
 
 pub(super) fn revision(object: &Value) -> Revision {

@@ -1,8 +1,8 @@
 //! Who leads?
 //!
-//! A lease that its holder has not renewed for its duration is free. How long that is we tell by our own
-//! clock, from when we first saw the lease as it is: what the holder's clock says does not matter, and no
-//! two clocks are ever compared.
+//! A lease that its holder has not renewed for its duration is free. How long that is we tell by looking at
+//! it again and again: what the holder's clock says does not matter, no two clocks are ever compared, and a
+//! clock of ours that jumps ahead between two looks counts for no more than the time between looks.
 
 use std::cell::RefCell;
 
@@ -19,12 +19,24 @@ use crate::transport::{Request, Transport, Verb};
 /// How long a lease lasts if it is not renewed.
 const DURATION: SignedDuration = SignedDuration::from_secs(15);
 
+/// Whoever wants to lead looks this often. What our clock says beyond that was the clock, or a process that
+/// stood still and cannot know what happened meanwhile.
+const LOOKS_APART: SignedDuration = SignedDuration::from_secs(5);
+
 #[derive(Debug)]
 pub(super) struct Lease {
     namespace: String,
     name: String,
-    /// The lease of another as it was last seen, and since when it has been so.
-    seen: RefCell<Option<(Revision, Timestamp)>>,
+    seen: RefCell<Option<Unchanged>>,
+}
+
+/// The lease of another as it was last seen.
+#[derive(Debug)]
+struct Unchanged {
+    revision: Revision,
+    looked_at: Timestamp,
+    /// For how long it has been so, as far as we have looked.
+    lasted: SignedDuration,
 }
 
 impl Lease {
@@ -39,14 +51,17 @@ impl Lease {
     /// How long it has been as it is, as far as we have watched.
     fn unchanged_for(&self, revision: &Revision, now: Timestamp) -> SignedDuration {
         let mut seen = self.seen.borrow_mut();
-        match &*seen {
-            // A clock that was set back would make it never: then we watch anew.
-            Some((known, since)) if known == revision && *since <= now => {
-                now.duration_since(*since)
+        match &mut *seen {
+            Some(known) if known.revision == *revision => {
+                let step = now.duration_since(known.looked_at);
+                known.lasted += step.clamp(SignedDuration::ZERO, LOOKS_APART);
+                known.looked_at = now;
+                known.lasted
             }
             Some(_) | None => {
-                *seen = Some((revision.clone(), now));
-                SignedDuration::ZERO
+                let (revision, lasted) = (revision.clone(), SignedDuration::ZERO);
+                *seen = Some(Unchanged { revision, looked_at: now, lasted });
+                lasted
             }
         }
     }
@@ -87,6 +102,12 @@ impl<T: Transport> Adapter<T> {
             Some(_) | None => (transitions.saturating_add(1), now),
         };
         let mut lease = found.clone();
+        if !lease.is_object() {
+            return Err(ClusterError::Unreadable {
+                object: format!("Lease {}/{}", self.lease.namespace, self.lease.name),
+                message: "it is no object".to_owned(),
+            });
+        }
         lease["spec"] = held(me, now, since, transitions);
         let request = self.lease.request(Verb::Replace).named(&self.lease.name).body(lease);
         self.call(&request).await?;

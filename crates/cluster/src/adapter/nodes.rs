@@ -3,13 +3,16 @@
 //! Taints and finalizers are lists that the kubelet, the controllers and people write to. They are read
 //! right before the write, which names what was read: whoever comes in between makes it a conflict.
 
-use nodemolt_core::seen::{CORDONED_BY_ANNOTATION, DISRUPTED_TAINT, FINALIZER, UNREGISTERED_TAINT};
+use nodemolt_api::eyes;
+use nodemolt_core::seen::{
+    CORDONED_BY_ANNOTATION, DISRUPTED_TAINT, FINALIZER, Node, UNREGISTERED_TAINT,
+};
 use nodemolt_engine::port::{ClusterError, NewNodeState, Object};
 use nodemolt_fit::taint::{Effect, Taint};
 use serde_json::{Map, Value, json};
 
 use super::Adapter;
-use super::call::revision;
+use super::call::{revision, unreadable};
 use crate::resources::NODE;
 use crate::transport::{Request, Resource, Transport, Verb};
 
@@ -20,6 +23,16 @@ const DO_NOT_SYNC_TAINTS: &str = "karpenter.sh/do-not-sync-taints";
 const REGISTERED: &str = "karpenter.sh/registered";
 
 impl<T: Transport> Adapter<T> {
+    pub(super) async fn read_node(&self, name: &str) -> Result<Option<Node>, ClusterError> {
+        match self.get(NODE, name).await {
+            Ok(found) => eyes::read_node_now(&found)
+                .map(Some)
+                .map_err(|why| unreadable("Node", &found, &why)),
+            Err(ClusterError::Absent(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     pub(super) async fn close(&self, node: &Object, replacement: &str) -> Result<(), ClusterError> {
         let found = self.get_same(NODE, &node.name, &node.uid).await?;
         let mut taints = taints(&found);

@@ -1,11 +1,11 @@
-//! How is a pod asked to leave, and what is the answer?
+//! Who is on a node, how is a pod asked to leave, and what is the answer?
 
-use nodemolt_core::drain::PodId;
+use nodemolt_core::drain::{self, PodId};
 use nodemolt_engine::port::{ClusterError, EvictAnswer};
 use serde_json::json;
 
 use super::Adapter;
-use super::call::{error, of_another};
+use super::call::{error, of_another, unreadable};
 use crate::resources::POD;
 use crate::transport::{Refusal, Request, Subresource, Transport, Verb};
 
@@ -15,6 +15,18 @@ const TERMINATING_CAUSE: &str = "NamespaceTerminating";
 const SEVERAL: &str = "more than one PodDisruptionBudget";
 
 impl<T: Transport> Adapter<T> {
+    /// Without a `resourceVersion` the answer is as new as the store itself.
+    pub(super) async fn list_pods(&self, node: &str) -> Result<Vec<drain::Pod>, ClusterError> {
+        let options = json!({"fieldSelector": format!("spec.nodeName={node}")});
+        let answer = self.call(&Request::of(Verb::List, POD).body(options)).await?;
+        let (items, _) = answer.whole_list().map_err(|it| error("the list of pods", it))?;
+        let eyes = self.eyes.borrow();
+        let read = |it: &std::rc::Rc<serde_json::Value>| {
+            eyes.read_pod_now(it).map_err(|why| unreadable("Pod", it, &why))
+        };
+        items.iter().map(read).collect()
+    }
+
     pub(super) async fn ask_to_leave(&self, pod: &PodId) -> Result<EvictAnswer, ClusterError> {
         // Without a grace period of ours the pod's own counts.
         let eviction = json!({

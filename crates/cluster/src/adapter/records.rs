@@ -15,7 +15,7 @@ use nodemolt_core::budget;
 use nodemolt_core::drain::{AtLimit, PodId};
 use nodemolt_core::drift::Divergence;
 use nodemolt_core::replace::{self, Order};
-use nodemolt_core::seen::Revision;
+use nodemolt_core::seen::{PodKey, Revision};
 use nodemolt_engine::port::{ClusterError, Records};
 use nodemolt_engine::record::{DrainRecord, Ledger, Lock, Pause, Recorded, Told};
 use serde::de::DeserializeOwned;
@@ -76,7 +76,8 @@ impl<T: Transport> Adapter<T> {
                 continue;
             }
             match recorded(item) {
-                Ok((record, status)) => {
+                Ok((mut record, status)) => {
+                    self.meet_held(&mut record);
                     let standing = Standing { revision, status, record: Some(record.clone()) };
                     told.insert(name.clone(), standing);
                     records.replacements.insert(name, record);
@@ -85,6 +86,19 @@ impl<T: Transport> Adapter<T> {
             }
         }
         Ok(records)
+    }
+
+    /// Pods that hold a drain are written for people, by name. Which ones they are is what we see.
+    fn meet_held(&self, record: &mut Recorded) {
+        let Some(drain) = record.drain.as_mut().filter(|it| !it.held.is_empty()) else { return };
+        let eyes = self.eyes.borrow();
+        for (pod, _) in &mut drain.held {
+            let (namespace, name) = (pod.namespace.as_str().into(), pod.name.as_str().into());
+            let key = PodKey { namespace, name };
+            if let Some(seen) = eyes.view().pods.get(&key) {
+                pod.uid.clone_from(&seen.drain.id.uid);
+            }
+        }
     }
 
     fn read_ledger(&self, object: &Value) -> Result<Ledger, ClusterError> {
@@ -246,6 +260,10 @@ fn recorded(object: &Value) -> Result<(Recorded, ReplacementStatus), String> {
     let drain = status.drain.as_ref().map(|it| DrainRecord {
         cordoned_at: time(&it.cordoned_at),
         last_left_at: time(&it.last_left_at),
+        evicting: it
+            .evicting_epoch
+            .and_then(|it| u64::try_from(it).ok())
+            .zip(time(&it.evicting_since)),
         pods: it.pods.and_then(|it| usize::try_from(it).ok()).unwrap_or_default(),
         pods_left: it.pods_left.and_then(|it| usize::try_from(it).ok()).unwrap_or_default(),
         forced: it
@@ -312,6 +330,8 @@ fn tell(status: &mut ReplacementStatus, record: &Recorded) {
     status.drain = drain.as_ref().map(|it| Drain {
         cordoned_at: time(it.cordoned_at),
         last_left_at: time(it.last_left_at),
+        evicting_since: time(it.evicting.map(|it| it.1)),
+        evicting_epoch: it.evicting.map(|it| i64::try_from(it.0).unwrap_or(i64::MAX)),
         limit_at: None,
         pods: count(it.pods),
         pods_left: count(it.pods_left),

@@ -3,7 +3,7 @@
 //! The one record that every grant is written in, all of a turn at once. What is decided looks at less
 //! of it: [`Grants`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -30,6 +30,8 @@ pub struct Granted {
     /// Thousandths of its processors when it was granted: the node may be gone before the grant is.
     /// `None` if nobody knows.
     pub cpu_millis: Option<u64>,
+    /// The `NodeDisruptionBudgets` that it takes a place in: its labels go with the node.
+    pub taken_from: BTreeSet<String>,
     pub kind: GrantKind,
     /// Of the leader that granted it.
     pub epoch: u64,

@@ -43,6 +43,8 @@ pub struct Room {
     batch_left: Option<u64>,
     used_sum: u64,
     broken_sum: u64,
+    /// Of those that are being deleted and were not granted it: they are still there.
+    deleting_sum: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +99,7 @@ pub fn measure<'a>(
     for (name, member) in members {
         let mut slotted = false;
         for (at, budget) in limits.disruption_budgets.iter().enumerate() {
-            if budget.selects(&member.labels) {
+            if budget.selects(&member.labels) || member.taken_from.contains(&budget.name) {
                 gathered.add(Key::Disruption(at), name, member, Unit::Nodes);
                 slotted |= budget.gates_controller;
             }
@@ -205,6 +207,7 @@ fn furnish(
         batch_left: None,
         used_sum: 0,
         broken_sum: 0,
+        deleting_sum: 0,
     };
     match key {
         Key::Serial => Some(empty(BudgetId::Serial, 1)),
@@ -316,6 +319,16 @@ fn rest(room: &mut Room, rule: &ClassRule, class: &str, grants: &Grants, now: Ti
     }
 }
 
+/// Who asks for room, and so who does not count against them.
+#[derive(Clone, Copy)]
+enum Whom {
+    Us,
+    /// Somebody who leads back from a candidate: what that broke does not count.
+    Back,
+    /// A person who deletes a node: others that are to be deleted do not count before it is their turn.
+    People,
+}
+
 impl Room {
     /// How many more, in its unit.
     pub fn free(&self) -> u64 {
@@ -328,31 +341,40 @@ impl Room {
     }
 
     fn occupy(&mut self, name: &str, weight: u64, by: UsedBy) {
-        self.used_sum = self.used_sum.saturating_add(weight);
-        if by == UsedBy::Unavailable(Unavailable::BrokenByCandidate) {
-            self.broken_sum = self.broken_sum.saturating_add(weight);
-        }
-        self.vacate_then_insert(name, Use { weight, by });
-    }
-
-    fn vacate_then_insert(&mut self, name: &str, used: Use) {
-        if let Some(before) = self.used.insert(name.to_owned(), used) {
+        if let Some(before) = self.used.insert(name.to_owned(), Use { weight, by }) {
             self.used_sum = self.used_sum.saturating_sub(before.weight);
-            if before.by == UsedBy::Unavailable(Unavailable::BrokenByCandidate) {
-                self.broken_sum = self.broken_sum.saturating_sub(before.weight);
+            if let Some(sum) = self.sum_of(before.by) {
+                *sum = sum.saturating_sub(before.weight);
             }
         }
+        self.used_sum = self.used_sum.saturating_add(weight);
+        if let Some(sum) = self.sum_of(by) {
+            *sum = sum.saturating_add(weight);
+        }
     }
 
-    fn shortage(&self, name: &str, weight: u64, leads_back: bool) -> Option<Shortage> {
+    /// Where those are counted that do not hold everybody.
+    fn sum_of(&mut self, by: UsedBy) -> Option<&mut u64> {
+        match by {
+            UsedBy::Unavailable(Unavailable::BrokenByCandidate) => Some(&mut self.broken_sum),
+            UsedBy::Unavailable(Unavailable::Deleting) => Some(&mut self.deleting_sum),
+            UsedBy::Unavailable(Unavailable::NotReady | Unavailable::Cordoned)
+            | UsedBy::Grant { .. } => None,
+        }
+    }
+
+    fn shortage(&self, name: &str, weight: u64, whom: Whom) -> Option<Shortage> {
         let own = self.used.get(name);
         let own_weight = own.map_or(0, |it| it.weight);
-        let mut used = self.used_sum.saturating_sub(own_weight);
-        if leads_back {
-            let broken = UsedBy::Unavailable(Unavailable::BrokenByCandidate);
-            let own_broken = own.filter(|it| it.by == broken).map_or(0, |it| it.weight);
-            used = used.saturating_sub(self.broken_sum.saturating_sub(own_broken));
-        }
+        let (passed, sum) = match whom {
+            Whom::Us => (None, 0),
+            Whom::Back => (Some(Unavailable::BrokenByCandidate), self.broken_sum),
+            Whom::People => (Some(Unavailable::Deleting), self.deleting_sum),
+        };
+        let passes = |it: UsedBy| passed.is_some_and(|passed| it == UsedBy::Unavailable(passed));
+        let own_passed = own.filter(|it| passes(it.by)).map_or(0, |it| it.weight);
+        let used = self.used_sum.saturating_sub(own_weight);
+        let used = used.saturating_sub(sum.saturating_sub(own_passed));
         let batch_full = self.batch_left == Some(0);
         let fits = !batch_full
             && (used.saturating_add(weight) <= self.allowed || (self.at_least_one && used == 0));
@@ -360,7 +382,7 @@ impl Room {
             return None;
         }
         let resting = fits && self.rests_until.is_some();
-        let others = self.used.iter().filter(|(it, _)| it.as_str() != name);
+        let others = self.used.iter().filter(|(it, used)| it.as_str() != name && !passes(used.by));
         Some(Shortage {
             id: self.id.clone(),
             unit: self.unit,
@@ -389,17 +411,19 @@ impl Measured {
     /// Every budget that has no room for this node now. `leads_back`: it runs a candidate that was
     /// halted, and what the candidate broke must not hold the way back.
     pub fn shortages(&self, node: &str, member: &Member, leads_back: bool) -> Vec<Shortage> {
+        let whom = if leads_back { Whom::Back } else { Whom::Us };
         self.rooms_of(node)
             .filter(|it| it.gates_controller)
-            .filter_map(|it| it.shortage(node, weight(member, it.unit), leads_back))
+            .filter_map(|it| it.shortage(node, weight(member, it.unit), whom))
             .collect()
     }
 
-    /// Those `NodeDisruptionBudgets` that a person who deletes this node has to wait for.
+    /// Those `NodeDisruptionBudgets` that a person who deletes this node has to wait for. Another one that
+    /// is being deleted and waits as well holds nobody: two would wait for each other for ever.
     pub fn shortages_for_people(&self, node: &str, member: &Member) -> Vec<Shortage> {
         self.rooms_of(node)
             .filter(|it| it.gates_people)
-            .filter_map(|it| it.shortage(node, weight(member, it.unit), false))
+            .filter_map(|it| it.shortage(node, weight(member, it.unit), Whom::People))
             .collect()
     }
 

@@ -105,7 +105,7 @@ impl Windows {
 
     fn closed(&self, at: Timestamp) -> Option<Closed> {
         for window in &self.forbid {
-            if let Activity::Active { until } = window.at(&self.zone, at) {
+            if let Activity::Active { until } = window.at(&self.zone, Twice::Last, at) {
                 return Some(Closed { until, because: window.reason.clone() });
             }
         }
@@ -113,7 +113,7 @@ impl Windows {
         let mut next: Option<Timestamp> = None;
         let mut because = None;
         for window in allow {
-            match window.at(&self.zone, at) {
+            match window.at(&self.zone, Twice::First, at) {
                 Activity::Active { .. } => return None,
                 Activity::Inactive { next: None } => {}
                 Activity::Inactive { next: Some(begin) } => {
@@ -146,7 +146,9 @@ impl Windows {
             }
         };
         for window in &self.forbid {
-            if let Activity::Inactive { next: Some(begin) } = window.at(&self.zone, now) {
+            if let Activity::Inactive { next: Some(begin) } =
+                window.at(&self.zone, Twice::Last, now)
+            {
                 earlier(&mut end, begin);
             }
         }
@@ -172,7 +174,7 @@ impl Windows {
     fn covered_until(&self, at: Timestamp) -> Covered {
         let mut covered = Covered::Not;
         for window in self.allow.iter().flatten() {
-            match (window.at(&self.zone, at), covered) {
+            match (window.at(&self.zone, Twice::First, at), covered) {
                 (Activity::Active { until: None }, _) => return Covered::Always,
                 (Activity::Active { until: Some(until) }, Covered::Until(it)) if until <= it => {}
                 (Activity::Active { until: Some(until) }, _) => covered = Covered::Until(until),
@@ -181,6 +183,14 @@ impl Windows {
         }
         covered
     }
+}
+
+/// Which of two is meant where a time comes twice, as the night is an hour longer. In doubt nothing is
+/// replaced: what is allowed ends with the first, what is forbidden with the last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Twice {
+    First,
+    Last,
 }
 
 struct Closed {
@@ -196,15 +206,22 @@ enum Covered {
 }
 
 impl Window {
-    fn at(&self, zone: &TimeZone, now: Timestamp) -> Activity {
+    fn at(&self, zone: &TimeZone, twice: Twice, now: Timestamp) -> Activity {
         match &self.when {
             When::Schedule(schedule) => schedule.at(zone, self.dates, now),
-            When::Days { days, hours } => self.on_days(*days, *hours, zone, now),
+            When::Days { days, hours } => self.on_days(*days, *hours, zone, twice, now),
         }
     }
 
     /// Weeks are all the same, so two of them tell everything.
-    fn on_days(&self, days: Days, hours: Hours, zone: &TimeZone, now: Timestamp) -> Activity {
+    fn on_days(
+        &self,
+        days: Days,
+        hours: Hours,
+        zone: &TimeZone,
+        twice: Twice,
+        now: Timestamp,
+    ) -> Activity {
         let today = zone.to_datetime(now).date();
         let mut until: Option<Timestamp> = None;
         let mut day = today.yesterday().unwrap_or(today).max(self.dates.first.unwrap_or(Date::MIN));
@@ -215,7 +232,7 @@ impl Window {
                 });
             }
             if days.contains(day.weekday())
-                && let Some((begin, end)) = hours.on(day, zone)
+                && let Some((begin, end)) = hours.on(day, zone, twice)
                 && end > now
             {
                 match until {
@@ -236,22 +253,26 @@ impl Window {
             (Some(_), None) => Activity::Active { until: None },
             // It never stops, before the last day.
             (Some(_), Some(last)) => {
-                Activity::Active { until: hours.on(last, zone).map(|(_, end)| end) }
+                Activity::Active { until: hours.on(last, zone, twice).map(|(_, end)| end) }
             }
         }
     }
 }
 
 impl Hours {
-    fn on(self, day: Date, zone: &TimeZone) -> Option<(Timestamp, Timestamp)> {
+    fn on(self, day: Date, zone: &TimeZone, twice: Twice) -> Option<(Timestamp, Timestamp)> {
         let instant = |it: DateTime| zone.to_ambiguous_timestamp(it).compatible().ok();
+        let end_of = |it: DateTime| {
+            let at = zone.to_ambiguous_timestamp(it);
+            if twice == Twice::Last && at.is_ambiguous() { at.later().ok() } else { instant(it) }
+        };
         let next = || day.checked_add(1.day()).ok();
         let end = match self.to {
             None => next()?.to_datetime(Time::midnight()),
             Some(to) if to <= self.from => next()?.to_datetime(to),
             Some(to) => day.to_datetime(to),
         };
-        let (begin, end) = (instant(day.to_datetime(self.from))?, instant(end)?);
+        let (begin, end) = (instant(day.to_datetime(self.from))?, end_of(end)?);
         // Summer time may swallow a short window whole; it comes for a minute then, not never.
         Some((begin, end.max(begin.saturating_add(SignedDuration::from_mins(1)).ok()?)))
     }
@@ -357,6 +378,21 @@ mod tests {
                 &[],
                 "2026-03-28T22:30:00Z",
                 "open until 2026-03-29T03:00:00Z",
+            ),
+            // The one that has an hour twice: 2026-10-25, until 01:00Z in summer time.
+            (
+                "Europe/Berlin",
+                None,
+                &["Sat 22:00-02:30"],
+                "2026-10-24T23:00:00Z",
+                "opens 2026-10-25T01:30:00Z",
+            ),
+            (
+                "Europe/Berlin",
+                Some(&["Sat 22:00-02:30"][..]),
+                &[],
+                "2026-10-24T23:00:00Z",
+                "open until 2026-10-25T00:30:00Z",
             ),
             (
                 "Europe/Berlin",

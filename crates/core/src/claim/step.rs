@@ -122,7 +122,11 @@ impl<'a> View<'a> {
         let (why, since) = match &self.seen.call {
             CallSeen::Free => return ask(Phase::Asking, Command::Call { number }),
             CallSeen::Unknown { about } => return not_known(Phase::Asking, about),
-            CallSeen::Withheld(why) => (why.clone(), attempt.since),
+            // The same attempt may have been called again at any time until it was withheld.
+            CallSeen::Withheld(why) => match self.seen.withheld_since {
+                Some(at) => (why.clone(), attempt.since.max(at)),
+                None => return stay(Phase::Asking, Because::Unproved { why: why.clone() }),
+            },
             CallSeen::Refused { why, at } => (why.clone(), attempt.since.max(*at)),
         };
         if self.absent_since(since) {
@@ -240,13 +244,21 @@ impl<'a> View<'a> {
         }
     }
 
-    /// It had a node.
+    /// It had a node. That it is missing is a suspicion: whoever deletes the claim for it asks the API
+    /// server first, and pods that are bound to it by name speak against it.
     fn without_its_node(self, phase: Phase) -> ClaimStep {
         match &self.seen.nodes {
             NodesSeen::None { missing_since: Some(since) }
                 if self.now >= after(*since, NODE_LOST_AFTER) =>
             {
-                condemn(Because::NodeDeleted)
+                match self.seen.pods_left {
+                    _ if self.seen.machine == MachineSeen::Unknown => {
+                        unknown(phase, About::Machine)
+                    }
+                    Some(0) => condemn(Because::NodeMissing),
+                    Some(pods) => wait(phase, Wait::PodsToLeave { pods }),
+                    None => unknown(phase, About::Pods),
+                }
             }
             NodesSeen::Several(nodes) => {
                 let nodes = nodes.iter().map(|it| it.name.clone()).collect();
@@ -309,11 +321,6 @@ impl<'a> View<'a> {
         }
         let terminate = ask(Phase::Ending, Command::Terminate { machine });
         if elapsed {
-            return terminate;
-        }
-        if let NodesSeen::None { missing_since: Some(missing) } = self.seen.nodes
-            && self.now >= after(missing, NODE_LOST_AFTER)
-        {
             return terminate;
         }
         // A successor that nobody needs is empty: its own Replacement, if it gets one, need not hold this up.

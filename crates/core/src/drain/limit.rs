@@ -3,7 +3,8 @@
 //! `sum of the grace periods that are left, and at least five minutes, since the last pod left`
 //!
 //! Seed 3's sum is for the worst case: one pod at a time, each as slowly as it may. The clock starts
-//! anew with each pod that leaves, else every budget with slow pods would time out. Where there is a
+//! anew with each pod that leaves, else every budget with slow pods would time out; and when pods may leave
+//! again after a break, for nothing could leave meanwhile. Where there is a
 //! `terminationGracePeriod` that one rules, and there is no limit.
 
 use jiff::{SignedDuration, Timestamp};

@@ -124,15 +124,16 @@ fn of_because(because: &Because) -> Named {
         | Because::SuccessorGone { claim }
         | Because::SuccessorLost { claim } => Named::cluster("NodeClaim", claim),
         Because::SuccessorDied { node, .. } => Named::cluster("Node", node),
-        Because::NoPlaceAnyMore { pod, .. } | Because::DrainLimit { pod } => {
-            let (namespace, name) = pod.split_once('/').unwrap_or(("", pod));
-            Named::in_namespace("Pod", namespace, name)
-        }
+        Because::NoPlaceAnyMore { pod, .. }
+        | Because::DrainLimit { pod }
+        | Because::HeldBack { pod: Some(pod), .. } => of_pod(pod),
         Because::WaitsFor(wait) => of_wait(wait).map_or_else(Named::nothing, |(_, it)| it),
         Because::Begun
         | Because::SuccessorsLaunched
         | Because::SuccessorsReady
         | Because::PlacementHolds
+        | Because::DecideAgain
+        | Because::HeldBack { pod: None, .. }
         | Because::Drained
         | Because::OldGone
         | Because::OldDeleted
@@ -145,7 +146,14 @@ fn of_because(because: &Because) -> Named {
 pub(super) fn of_step(because: &Because) -> Option<Cause> {
     let Because::WaitsFor(wait) = because else { return None };
     let (reason, named) = of_wait(wait)?;
-    Some(Cause { reason, named, text: wait.to_string(), ends_at: None })
+    let ends_at = if let Wait::Person(it) = wait { it.ends_at() } else { None };
+    Some(Cause { reason, named, text: wait.to_string(), ends_at })
+}
+
+/// By its namespace and name, as records have it.
+fn of_pod(pod: &str) -> Named {
+    let (namespace, name) = pod.split_once('/').unwrap_or(("", pod));
+    Named::in_namespace("Pod", namespace, name)
 }
 
 fn of_wait(wait: &Wait) -> Option<(&'static str, Named)> {
@@ -155,10 +163,21 @@ fn of_wait(wait: &Wait) -> Option<(&'static str, Named)> {
         Wait::Readiness { claim } => Some(("Readiness", Named::cluster("NodeClaim", claim))),
         Wait::Steadiness { claim } => Some(("Steadiness", Named::cluster("NodeClaim", claim))),
         Wait::Pause => Some(("Halted", Named::cluster("DisruptionLedger", "cluster"))),
+        Wait::Place { pod, .. } => Some(("NoPlace", of_pod(pod))),
+        Wait::Person(reason) => {
+            let budget = if let WaitFor::Pdb { pod, refused } = reason.as_ref() {
+                refusing(refused, pod).into_iter().next()
+            } else {
+                None
+            };
+            Some((reason.reason(), budget.unwrap_or_else(|| named(reason, None))))
+        }
+        Wait::Cordon { node } => Some(("Cordon", Named::cluster("Node", node))),
+        Wait::Uncordon { node } => Some(("Uncordon", Named::cluster("Node", node))),
+        Wait::Removal { claim } => Some(("Removal", Named::cluster("NodeClaim", claim))),
         Wait::Placement
         | Wait::PodsToLeave { .. }
         | Wait::Termination
-        | Wait::CleanUp
         | Wait::Answer { .. }
         | Wait::Nothing => None,
     }

@@ -1,7 +1,7 @@
 //! Who is asked first?
 //!
-//! Who goes anyway; then whom a person asked for; then pools whose replacements have not failed; then the oldest wish; then
-//! where fewest are under way, by zone; then who is easiest to empty; then the name. Zones fill as nodes
+//! Who goes anyway; then whom a person asked for; then pools of which no replacement has failed lately; then
+//! the oldest wish; then where fewest are under way, by zone; then who is easiest to empty; then the name. Zones fill as nodes
 //! start, so the order is found while the plan is made.
 
 use std::collections::BTreeMap;

@@ -5,7 +5,10 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use nodemolt_fit::pack::{Miss, Obstacle, Place, Why};
+use nodemolt_fit::pod::PodId as Packed;
 
+use super::Node;
 use crate::budget::{BudgetId, Shortage, Unit, UsedBy};
 use crate::drain::{PodId, Protection, Refused};
 use crate::replace::Because;
@@ -100,7 +103,8 @@ pub enum WaitFor {
     Budget(Box<Shortage>),
     // Room lifts these.
     Limit {
-        pod: PodId,
+        /// Whom the new node would be for. `None`: for none; it follows the old one.
+        pod: Option<PodId>,
         pool: String,
         resource: String,
     },
@@ -250,7 +254,9 @@ impl WaitFor {
             }
             Self::Budget(shortage) => budget(shortage, time),
             Self::Limit { pod, pool, resource } => {
-                format!("room in the limits of NodePool `{pool}` ({resource}) for pod {pod}")
+                let whom =
+                    pod.as_ref().map_or("its successor".to_owned(), |it| format!("pod {it}"));
+                format!("room in the limits of NodePool `{pool}` ({resource}) for {whom}")
             }
             Self::Place { pod, because } => format!("a place for pod {pod}: {because}"),
             Self::Consideration => "a look at where its pods would go".to_owned(),
@@ -300,3 +306,44 @@ fn budget(shortage: &Shortage, time: &dyn Fn(Timestamp) -> String) -> String {
     }
     text
 }
+
+/// The limit of a pool and missing capacity have names of their own; the rest is a place.
+pub(super) fn no_place(node: &Node, pod: &Packed, why: &Why) -> WaitFor {
+    let known = node.pods.iter().map(|it| &it.id);
+    let pod = known
+        .into_iter()
+        .find(|it| it.namespace == *pod.namespace && it.name == *pod.name)
+        .cloned()
+        .unwrap_or_else(|| PodId {
+            namespace: pod.namespace.to_string(),
+            name: pod.name.to_string(),
+            uid: String::new(),
+        });
+    let because = why.to_string();
+    if let Why::NoPlace { nearest: Some(Miss { place, obstacles }) } = why {
+        for obstacle in obstacles {
+            match (obstacle, place) {
+                (Obstacle::PoolLimit { resource, .. }, Place::Pool(pool)) => {
+                    let (pod, pool) = (Some(pod), pool.clone());
+                    return WaitFor::Limit { pod, pool, resource: resource.clone() };
+                }
+                (Obstacle::NoCapacity, Place::Pool(pool)) => {
+                    return WaitFor::Capacity { pool: pool.clone(), until: None, because };
+                }
+                _ => {}
+            }
+        }
+    }
+    WaitFor::Place { pod, because }
+}
+
+/// It needs one of its own kind, and its pool cannot launch one.
+pub(super) fn no_kin(pool: &str, limit: Option<&String>) -> WaitFor {
+    let pool = pool.to_owned();
+    match limit {
+        Some(resource) => WaitFor::Limit { pod: None, pool, resource: resource.clone() },
+        None => WaitFor::Capacity { pool, until: None, because: NOTHING_OFFERED.to_owned() },
+    }
+}
+
+const NOTHING_OFFERED: &str = "nothing that it asks for is offered and has an image";

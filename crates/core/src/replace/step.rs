@@ -6,10 +6,10 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Because, OldSeen, Order, Phase, PlacementSeen, Replacement, Seen, Step, Successor,
-    SuccessorSeen, Wait,
+    Because, OldSeen, Phase, PlacementSeen, Replacement, Seen, Step, Successor, SuccessorSeen, Wait,
 };
 use crate::drain::AtLimit;
+use crate::plan::WaitFor;
 
 /// A request for a fleet is answered in seconds; attempts with fewer and fewer choices take minutes.
 pub const LAUNCH_DEADLINE: SignedDuration = SignedDuration::from_mins(15);
@@ -43,6 +43,15 @@ pub fn next(replacement: &Replacement, seen: &Seen, now: Timestamp) -> Step {
             view.stay(Wait::Nothing)
         }
     }
+}
+
+/// Whether pods may be asked to leave now: from a node that is cordoned, while nothing is halted and every
+/// successor is ready. Whoever goes anyway does not wait for successors.
+pub fn evicts(replacement: &Replacement, seen: &Seen, now: Timestamp) -> bool {
+    let view = View { replacement, seen, now };
+    let cordoned = matches!(seen.old, OldSeen::Present { cordoned: true, .. });
+    let free = || !seen.halted && (replacement.deletes_first() || view.unready().is_none());
+    replacement.phase == Phase::Draining && cordoned && (view.leaving() || free())
 }
 
 #[derive(Clone, Copy)]
@@ -81,8 +90,7 @@ impl<'a> View<'a> {
 
     /// It goes without us: there is no retreat.
     fn leaving(self) -> bool {
-        !self.replacement.cause.voluntary()
-            || matches!(self.seen.old, OldSeen::Present { deleting: true, .. })
+        self.replacement.leaves_anyway(&self.seen.old)
     }
 
     fn unready(self) -> Option<&'a str> {
@@ -103,7 +111,7 @@ impl<'a> View<'a> {
         self.successors().find_map(|(claim, it)| {
             let claim = claim.to_owned();
             match it {
-                SuccessorSeen::Gone | SuccessorSeen::Deleting => {
+                SuccessorSeen::Gone | SuccessorSeen::Deleting { .. } => {
                     Some(retreat(Because::SuccessorGone { claim }))
                 }
                 SuccessorSeen::Died { node } => {
@@ -115,7 +123,7 @@ impl<'a> View<'a> {
                 SuccessorSeen::Unknown
                 | SuccessorSeen::Unasked
                 | SuccessorSeen::Launching { gave_up: None }
-                | SuccessorSeen::Launched
+                | SuccessorSeen::Launched { .. }
                 | SuccessorSeen::Registered { .. }
                 | SuccessorSeen::Ready { .. }
                 | SuccessorSeen::NotReady { .. } => None,
@@ -137,12 +145,12 @@ impl<'a> View<'a> {
                     }
                     return self.stay(Wait::Launch { claim });
                 }
-                SuccessorSeen::Launched
+                SuccessorSeen::Launched { .. }
                 | SuccessorSeen::Registered { .. }
                 | SuccessorSeen::Ready { .. }
                 | SuccessorSeen::NotReady { .. }
                 | SuccessorSeen::Died { .. }
-                | SuccessorSeen::Deleting
+                | SuccessorSeen::Deleting { .. }
                 | SuccessorSeen::Gone => {}
             }
         }
@@ -161,18 +169,18 @@ impl<'a> View<'a> {
             match it {
                 SuccessorSeen::Ready { .. }
                 | SuccessorSeen::Died { .. }
-                | SuccessorSeen::Deleting
+                | SuccessorSeen::Deleting { .. }
                 | SuccessorSeen::Gone => {}
                 SuccessorSeen::Unknown => return self.stay(Wait::Answer { about: claim }),
                 SuccessorSeen::Unasked
                 | SuccessorSeen::Launching { .. }
-                | SuccessorSeen::Launched => {
+                | SuccessorSeen::Launched { .. } => {
                     if self.waited(JOIN_DEADLINE) {
                         return retreat(Because::NeverRegistered { claim });
                     }
                     return self.stay(Wait::Registration { claim });
                 }
-                SuccessorSeen::Registered { since } | SuccessorSeen::NotReady { since, .. } => {
+                SuccessorSeen::Registered { since, .. } | SuccessorSeen::NotReady { since, .. } => {
                     if late(*since) {
                         return retreat(Because::NeverReady { claim });
                     }
@@ -196,56 +204,73 @@ impl<'a> View<'a> {
         if self.seen.halted {
             return self.stay(Wait::Pause);
         }
-        for (claim, it) in self.successors() {
-            let claim = claim.to_owned();
-            let steady = |since: Timestamp| self.now.duration_since(since) >= STEADY_FOR;
-            match it {
-                SuccessorSeen::Unknown => return self.stay(Wait::Answer { about: claim }),
-                SuccessorSeen::Ready { since, .. } if steady(*since) => {}
-                SuccessorSeen::Ready { .. }
-                | SuccessorSeen::NotReady { .. }
-                | SuccessorSeen::Registered { .. }
-                | SuccessorSeen::Launched
-                | SuccessorSeen::Launching { .. }
-                | SuccessorSeen::Unasked
-                | SuccessorSeen::Died { .. }
-                | SuccessorSeen::Deleting
-                | SuccessorSeen::Gone => {
-                    if self.waited(SETTLE_DEADLINE) {
-                        return retreat(Because::Flapping { claim });
-                    }
-                    return self.stay(Wait::Steadiness { claim });
-                }
-            }
-        }
-        match &self.seen.placement {
-            PlacementSeen::Holds => go(Phase::Draining, Because::PlacementHolds),
-            PlacementSeen::Lost { pod, because } if self.waited(SETTLE_DEADLINE) => {
-                retreat(Because::NoPlaceAnyMore { pod: pod.clone(), because: because.clone() })
-            }
-            PlacementSeen::NotDecided | PlacementSeen::Lost { .. } => self.stay(Wait::Placement),
+        match self.lacking() {
+            None if self.replacement.deletes_first() => go(Phase::Draining, Because::Begun),
+            None => go(Phase::Draining, Because::PlacementHolds),
+            Some((_, Some(given_up))) if self.waited(SETTLE_DEADLINE) => retreat(given_up),
+            Some((wait, _)) => self.stay(wait),
         }
     }
 
+    /// What is missing before the old node may be cordoned; and why that is given up, if it does not come.
+    /// What could not be found out is never given up.
+    fn lacking(self) -> Option<(Wait, Option<Because>)> {
+        let deletes_first = self.replacement.deletes_first();
+        if !deletes_first && let Some(unsteady) = self.unsteady() {
+            return Some(unsteady);
+        }
+        if let Some(reason) = &self.seen.people {
+            let pod = of_pod(reason);
+            let given_up = Because::HeldBack { pod, why: reason.to_string() };
+            return Some((Wait::Person(Box::new(reason.clone())), Some(given_up)));
+        }
+        match &self.seen.placement {
+            _ if deletes_first => None,
+            PlacementSeen::Holds => None,
+            PlacementSeen::NotDecided => Some((Wait::Placement, None)),
+            PlacementSeen::Lost { pod, because } => {
+                let (pod, because) = (pod.clone(), because.clone());
+                let wait = Wait::Place { pod: pod.clone(), because: because.clone() };
+                Some((wait, Some(Because::NoPlaceAnyMore { pod, because })))
+            }
+        }
+    }
+
+    /// A successor that is not ready, or not for long enough.
+    fn unsteady(self) -> Option<(Wait, Option<Because>)> {
+        let steady = |since: Timestamp| self.now.duration_since(since) >= STEADY_FOR;
+        self.successors().find_map(|(claim, it)| {
+            let claim = claim.to_owned();
+            match it {
+                SuccessorSeen::Unknown => Some((Wait::Answer { about: claim }, None)),
+                SuccessorSeen::Ready { since, .. } if steady(*since) => None,
+                SuccessorSeen::Ready { .. }
+                | SuccessorSeen::NotReady { .. }
+                | SuccessorSeen::Registered { .. }
+                | SuccessorSeen::Launched { .. }
+                | SuccessorSeen::Launching { .. }
+                | SuccessorSeen::Unasked
+                | SuccessorSeen::Died { .. }
+                | SuccessorSeen::Deleting { .. }
+                | SuccessorSeen::Gone => {
+                    let given_up = Because::Flapping { claim: claim.clone() };
+                    Some((Wait::Steadiness { claim }, Some(given_up)))
+                }
+            }
+        })
+    }
+
     fn draining(self) -> Step {
-        let pods = match self.seen.old {
+        let (pods, cordoned) = match self.seen.old {
             OldSeen::Unknown => {
                 return self.stay(Wait::Answer { about: "the old node".to_owned() });
             }
             OldSeen::Gone => return self.after_gone(),
-            OldSeen::Present { pods, .. } => pods,
+            OldSeen::Present { pods, cordoned, .. } => (pods, cordoned),
         };
         let leaving = self.leaving();
-        if !leaving && self.seen.halted {
-            return self.stay(Wait::Pause);
-        }
-        if !leaving && self.replacement.order == Order::SuccessorFirst {
-            if let Some(lost) = self.lost_successor() {
-                return retreat(lost);
-            }
-            if let (0, Some(claim)) = (pods, self.unready()) {
-                return self.stay(Wait::Readiness { claim: claim.to_owned() });
-            }
+        if !leaving && let Some(step) = self.not_now(cordoned) {
+            return step;
         }
         if pods == 0 {
             return go(Phase::Terminating, Because::Drained);
@@ -260,24 +285,46 @@ impl<'a> View<'a> {
         self.stay(Wait::PodsToLeave { pods })
     }
 
+    /// Why a node that could stay is not emptied now, if it is not.
+    fn not_now(self, cordoned: bool) -> Option<Step> {
+        if self.seen.halted {
+            return Some(self.stay(Wait::Pause));
+        }
+        let successor_first = !self.replacement.deletes_first();
+        if successor_first && let Some(lost) = self.lost_successor() {
+            return Some(retreat(lost));
+        }
+        if !cordoned {
+            // Nothing has left yet, or somebody took the taint away and pods come back: whether it may be
+            // cordoned is decided in this same moment, and not by what was true when the phase began.
+            if self.seen.wanted == Some(false) || self.lacking().is_some() {
+                return Some(go(Phase::Settling, Because::DecideAgain));
+            }
+            let node = self.replacement.old.node.clone();
+            return Some(self.stay(Wait::Cordon { node }));
+        }
+        let unready = self.unready().filter(|_| successor_first);
+        unready.map(|claim| self.stay(Wait::Readiness { claim: claim.to_owned() }))
+    }
+
     fn lost_successor(self) -> Option<Because> {
         self.successors().find_map(|(claim, it)| {
             let claim = claim.to_owned();
             match it {
-                SuccessorSeen::Gone | SuccessorSeen::Deleting => {
+                SuccessorSeen::Gone | SuccessorSeen::Deleting { .. } => {
                     Some(Because::SuccessorGone { claim })
                 }
                 SuccessorSeen::Died { node } => {
                     Some(Because::SuccessorDied { claim, node: node.clone() })
                 }
-                SuccessorSeen::NotReady { since, .. } | SuccessorSeen::Registered { since } => {
+                SuccessorSeen::NotReady { since, .. } | SuccessorSeen::Registered { since, .. } => {
                     let lost = self.now.duration_since(*since) > LOST_DEADLINE;
                     lost.then_some(Because::SuccessorLost { claim })
                 }
                 // It was there when the drain began, so its claim was made anew behind our back.
                 SuccessorSeen::Unasked
                 | SuccessorSeen::Launching { .. }
-                | SuccessorSeen::Launched => {
+                | SuccessorSeen::Launched { .. } => {
                     self.waited(LOST_DEADLINE).then_some(Because::SuccessorLost { claim })
                 }
                 SuccessorSeen::Ready { .. } | SuccessorSeen::Unknown => None,
@@ -286,10 +333,15 @@ impl<'a> View<'a> {
     }
 
     fn terminating(self) -> Step {
+        let successor_first = !self.leaving() && !self.replacement.deletes_first();
         match self.seen.old {
             OldSeen::Gone => self.after_gone(),
             OldSeen::Present { pods, .. } if pods > 0 => {
                 go(Phase::Draining, Because::PodsCameBack { pods })
+            }
+            // Somebody took the taint away: pods may come at any moment.
+            OldSeen::Present { cordoned: false, .. } if successor_first => {
+                go(Phase::Draining, Because::DecideAgain)
             }
             OldSeen::Unknown | OldSeen::Present { .. } => self.stay(Wait::Termination),
         }
@@ -308,43 +360,46 @@ impl<'a> View<'a> {
     }
 
     fn retreating(self) -> Step {
-        let undone = match self.seen.old {
-            OldSeen::Unknown => false,
-            OldSeen::Gone | OldSeen::Present { deleting: true, .. } => true,
-            OldSeen::Present { cordoned, .. } => !cordoned,
-        };
+        match self.seen.old {
+            OldSeen::Unknown => {
+                return self.stay(Wait::Answer { about: "the old node".to_owned() });
+            }
+            OldSeen::Present { deleting: false, cordoned: true, .. } => {
+                return self.stay(Wait::Uncordon { node: self.replacement.old.node.clone() });
+            }
+            OldSeen::Gone | OldSeen::Present { .. } => {}
+        }
         let mut kept = false;
-        let mut removed = true;
-        for (_, it) in self.successors() {
+        for (claim, it) in self.successors() {
+            let claim = claim.to_owned();
             match it {
                 SuccessorSeen::Gone | SuccessorSeen::Unasked => {}
-                SuccessorSeen::Ready { pods, .. } | SuccessorSeen::NotReady { pods, .. }
-                    if *pods > 0 =>
-                {
-                    kept = true;
-                }
-                SuccessorSeen::Unknown
-                | SuccessorSeen::Launching { .. }
-                | SuccessorSeen::Launched
+                SuccessorSeen::Unknown => return self.stay(Wait::Answer { about: claim }),
+                // Whoever deleted it empties it; that has a record of its own and need not hold this one.
+                SuccessorSeen::Deleting { pods: 1.. } => {}
+                SuccessorSeen::Ready { pods: 1.., .. }
+                | SuccessorSeen::NotReady { pods: 1.., .. }
+                | SuccessorSeen::Registered { pods: 1.., .. }
+                | SuccessorSeen::Launched { pods: 1.. } => kept = true,
+                SuccessorSeen::Launching { .. }
+                | SuccessorSeen::Launched { .. }
                 | SuccessorSeen::Registered { .. }
                 | SuccessorSeen::Ready { .. }
                 | SuccessorSeen::NotReady { .. }
                 | SuccessorSeen::Died { .. }
-                | SuccessorSeen::Deleting => removed = false,
+                | SuccessorSeen::Deleting { .. } => return self.stay(Wait::Removal { claim }),
             }
-        }
-        if !undone || !removed {
-            return self.stay(Wait::CleanUp);
         }
         let phase = match &self.replacement.because {
             _ if kept => Phase::Kept,
-            Because::DrainLimit { .. } => Phase::Skipped,
+            Because::DrainLimit { .. } | Because::HeldBack { .. } => Phase::Skipped,
             Because::NoLongerWanted => Phase::Cancelled,
             Because::Begun
             | Because::WaitsFor(_)
             | Because::SuccessorsLaunched
             | Because::SuccessorsReady
             | Because::PlacementHolds
+            | Because::DecideAgain
             | Because::Drained
             | Because::OldGone
             | Because::OldDeleted
@@ -368,4 +423,30 @@ impl<'a> View<'a> {
 /// there.
 fn not_listed(successor: &Successor) -> &'static SuccessorSeen {
     if successor.uid.is_some() { &SuccessorSeen::Unknown } else { &SuccessorSeen::Unasked }
+}
+
+/// The pod that a reason is about, if it is about one.
+fn of_pod(reason: &WaitFor) -> Option<String> {
+    match reason {
+        WaitFor::ProtectedPod { pod, .. }
+        | WaitFor::BarePod { pod }
+        | WaitFor::Pdb { pod, .. }
+        | WaitFor::HomelessPod { pod, .. }
+        | WaitFor::SharedBudget { pod, .. }
+        | WaitFor::Place { pod, .. } => Some(pod.to_string()),
+        WaitFor::Limit { pod, .. } => pod.as_ref().map(ToString::to_string),
+        WaitFor::Unlock { .. }
+        | WaitFor::Resume { .. }
+        | WaitFor::OtherHand { .. }
+        | WaitFor::Image(_)
+        | WaitFor::ProtectedNode { .. }
+        | WaitFor::NextTry { .. }
+        | WaitFor::Capacity { .. }
+        | WaitFor::Lifetime { .. }
+        | WaitFor::Window { .. }
+        | WaitFor::Reach { .. }
+        | WaitFor::SharedWorkload { .. }
+        | WaitFor::Budget(_)
+        | WaitFor::Consideration => None,
+    }
 }

@@ -39,6 +39,8 @@ pub struct Pods {
     all: BTreeMap<PodKey, Pod>,
     on: BTreeMap<String, OnNode>,
     nowhere: BTreeSet<PodKey>,
+    /// Those that do not run yet, on a node or not.
+    pending: BTreeSet<PodKey>,
     changed: Mark,
 }
 
@@ -76,12 +78,16 @@ impl Pods {
                 self.nowhere.insert(key.clone());
             }
         }
+        if pod.drain.phase == drain::PodPhase::Pending {
+            self.pending.insert(key.clone());
+        }
         self.changed = Mark::default();
         self.all.insert(key, pod);
     }
 
     pub fn remove(&mut self, key: &PodKey) -> Option<Pod> {
         let pod = self.all.remove(key)?;
+        self.pending.remove(key);
         self.changed = Mark::default();
         match &pod.node {
             Some(node) => {
@@ -130,6 +136,11 @@ impl Pods {
     /// Of all pods.
     pub fn mark_of_all(&self) -> &Mark {
         &self.changed
+    }
+
+    /// Those that do not run yet, on a node or not.
+    pub fn pending(&self) -> impl Iterator<Item = &Pod> {
+        self.pending.iter().filter_map(|it| self.all.get(it))
     }
 
     /// Those that no node has.

@@ -46,6 +46,7 @@ pub(crate) fn member(pool: &str) -> Member {
         labels: labels(&format!("karpenter.sh/nodepool={pool}")),
         cpu_millis: 4000,
         standing: Standing::Available,
+        taken_from: std::collections::BTreeSet::new(),
     }
 }
 
@@ -98,6 +99,7 @@ pub(crate) fn drain(node: &str, pods: Vec<Pod>) -> Drain {
         limit: None,
         at_limit: AtLimit::Skip,
         deadline: None,
+        machine_goes: false,
         bare_pods: BarePods::Wait,
     }
 }
@@ -108,6 +110,7 @@ pub(crate) fn drifted() -> Wish {
         cause: Cause::Drift,
         since: ago(SignedDuration::from_hours(48)),
         no_image: None,
+        by_name: true,
         to_candidate: false,
     }
 }

@@ -55,6 +55,8 @@ pub enum Deed {
     },
     DeleteClaim {
         because: String,
+        /// It is deleted because this node is missing, by name: whether it is so is asked right before.
+        missing: Option<String>,
     },
     DeleteNode {
         name: String,

@@ -80,9 +80,12 @@ impl<'a> Eyes<'a> {
 
     pub(super) fn seen(&self, claim: &Claim, now: Timestamp) -> Seen<'a> {
         let nodes = self.nodes(claim);
-        let pods_left = match claim.deleting_since {
-            Some(since) => self.pods_left(claim, &nodes, since, now),
-            None => None,
+        let pods_left = match (claim.deleting_since, &nodes) {
+            (Some(since), _) => self.pods_left(claim, &nodes, later(since, DRAIN_AT_LEAST), now),
+            (None, NodesSeen::None { missing_since: Some(since) }) => {
+                self.pods_left(claim, &nodes, *since, now)
+            }
+            (None, _) => None,
         };
         let number = claim.attempt.as_ref().map_or(0, |it| it.number);
         let call = match self.known.memory.refused(&claim.uid, number) {
@@ -91,7 +94,9 @@ impl<'a> Eyes<'a> {
         };
         let successor =
             claim.successor_of.as_ref().is_some_and(|it| self.known.open.contains_key(it));
-        Seen { machine: self.machine_of(claim), nodes, call, pods_left, successor }
+        let withheld_since = self.known.memory.withheld_since(&claim.uid, number);
+        let machine = self.machine_of(claim);
+        Seen { machine, nodes, call, withheld_since, pods_left, successor }
     }
 
     fn machine_of(&self, claim: &Claim) -> MachineSeen {
@@ -157,16 +162,16 @@ impl<'a> Eyes<'a> {
         }
     }
 
-    /// By a list of pods that is younger than the deletion.
+    /// By what watches have told since. Whoever ends the machine asks the API server once more.
     fn pods_left(
         &self,
         claim: &Claim,
         nodes: &NodesSeen<'a>,
-        deleted: Timestamp,
+        since: Timestamp,
         now: Timestamp,
     ) -> Option<usize> {
         let fresh = self.view.fresh.get(&Kind::Pod)?;
-        if *fresh < later(deleted, DRAIN_AT_LEAST) || !self.pods_readable {
+        if *fresh < since || !self.pods_readable {
             return None;
         }
         let mut names: Vec<&str> = match nodes {
@@ -175,7 +180,7 @@ impl<'a> Eyes<'a> {
             NodesSeen::One(node) => vec![&node.name],
             NodesSeen::Several(nodes) => nodes.iter().map(|it| it.name.as_str()).collect(),
         };
-        names.extend(claim.node.as_deref());
+        names.extend(own_name(self.view, claim));
         names.sort_unstable();
         names.dedup();
         Some(names.into_iter().map(|it| pods_left(self.view, it, now)).sum())
@@ -202,9 +207,12 @@ impl<'a> Eyes<'a> {
                     .filter(|it| *it > now)
                     .collect();
             }
-            Because::Unproved { .. } => {
-                claim.attempt.as_ref().map(|it| later(it.since, SHOWN_AFTER + LISTS_APART))
-            }
+            Because::Unproved { .. } => claim.attempt.as_ref().map(|it| {
+                let refused = self.known.memory.refused(&claim.uid, it.number).map(|it| it.1);
+                let withheld = self.known.memory.withheld_since(&claim.uid, it.number);
+                let last = [refused, withheld].into_iter().flatten().max().unwrap_or(now);
+                later(it.since.max(last), SHOWN_AFTER + LISTS_APART)
+            }),
             Because::WaitsFor(Wait::Start { .. } | Wait::Termination | Wait::Nothing)
             | Because::Next
             | Because::AtRest
@@ -213,6 +221,7 @@ impl<'a> Eyes<'a> {
             | Because::GaveUp { .. }
             | Because::NeverJoined
             | Because::NodeDeleted
+            | Because::NodeMissing
             | Because::MachineGone => None,
         };
         at.into_iter().filter(|it| *it > now).collect()
@@ -233,9 +242,27 @@ fn state(machine: &Machine) -> MachineSeen {
     }
 }
 
+/// The node that a claim has become, by name, unless another machine has the name by now.
+pub(super) fn own_name<'a>(view: &View, claim: &'a Claim) -> Option<&'a str> {
+    let name = claim.node.as_deref()?;
+    let another = |it: &Node| it.machine.is_some() && it.machine != claim.machine;
+    (!view.nodes.get(name).is_some_and(another)).then_some(name)
+}
+
 /// How many pods on a node must leave before it may go.
 fn pods_left(view: &View, node: &str, now: Timestamp) -> usize {
     view.pods.on(node).filter(|it| drain::stays(&it.drain, now).is_none()).count()
+}
+
+/// The same for all nodes that a claim has become, before it was settled which of them is its own, too.
+pub fn pods_of(view: &View, claim: &Claim, now: Timestamp) -> usize {
+    let machine = |it: &&Node| it.machine.is_some() && it.machine == claim.machine;
+    let mut names: Vec<&str> =
+        view.nodes.values().filter(machine).map(|it| it.name.as_str()).collect();
+    names.push(claim.node.as_deref().unwrap_or(&claim.name));
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().map(|it| pods_left(view, it, now)).sum()
 }
 
 /// What a Replacement sees of its old node. Its claim goes last, so a claim that is not there any more
@@ -254,14 +281,15 @@ pub fn old_seen(view: &View, old: &Old, replacement: &str, now: Timestamp) -> Ol
     if unreadable(Kind::Node, &old.node) || view.unreadable.keys().any(|it| it.kind == Kind::Pod) {
         return OldSeen::Unknown;
     }
-    let node = view.nodes.get(&old.node);
-    // A node of that name with another machine is another node.
-    let node = node.filter(|it| it.machine.is_none() || it.machine == claim.machine);
+    let named = view.nodes.get(&old.node);
+    // A node of that name with another machine is another node, and so are the pods on it.
+    let node = named.filter(|it| it.machine.is_none() || it.machine == claim.machine);
+    let another = named.is_some() && node.is_none();
     OldSeen::Present {
         deleting: claim.deleting_since.is_some()
             || node.is_some_and(|it| it.deleting_since.is_some()),
-        cordoned: node.is_some_and(|it| it.cordoned_by.as_deref() == Some(replacement)),
-        pods: pods_left(view, &old.node, now),
+        cordoned: node.is_some_and(|it| it.cordoned_for(replacement)),
+        pods: if another { 0 } else { pods_left(view, &old.node, now) },
     }
 }
 
@@ -269,7 +297,7 @@ pub fn old_seen(view: &View, old: &Old, replacement: &str, now: Timestamp) -> Ol
 /// made or is gone is told by its record.
 pub fn successor_seen(view: &View, claim: &Claim, now: Timestamp) -> SuccessorSeen {
     if claim.deleting_since.is_some() {
-        return SuccessorSeen::Deleting;
+        return SuccessorSeen::Deleting { pods: pods_of(view, claim, now) };
     }
     if claim.machine.is_none() {
         let gave_up = gave_up(claim).map(str::to_owned);
@@ -278,8 +306,11 @@ pub fn successor_seen(view: &View, claim: &Claim, now: Timestamp) -> SuccessorSe
     let (registered, initialised) =
         (claim.stages.get(&Stage::Registered), claim.stages.get(&Stage::Initialized));
     let (registered, initialised) = match (registered, initialised) {
-        (None, _) => return SuccessorSeen::Launched,
-        (Some(since), None) => return SuccessorSeen::Registered { since: *since },
+        (None, _) => return SuccessorSeen::Launched { pods: pods_of(view, claim, now) },
+        (Some(since), None) => {
+            let (since, pods) = (*since, pods_of(view, claim, now));
+            return SuccessorSeen::Registered { since, pods };
+        }
         (Some(registered), Some(initialised)) => (*registered, *initialised),
     };
     let node = claim.node.as_ref().and_then(|it| view.nodes.get(it));

@@ -39,6 +39,9 @@ pub struct Memory {
     marks: BTreeMap<Mark, Timestamp>,
     /// By the claim's UID: the attempt that was refused, why and when.
     refused: BTreeMap<String, (u32, String, Timestamp)>,
+    /// By the claim's UID: the attempt whose call is withheld, and since when. Who has just begun knows of no
+    /// time before.
+    withheld: BTreeMap<String, (u32, Timestamp)>,
     /// By the claim's UID: since when its node is missing.
     missing: BTreeMap<String, Timestamp>,
     /// By the claim's UID: what was last told about it.
@@ -80,6 +83,23 @@ impl Memory {
             missing.insert(claim.uid.clone(), since);
         }
         self.missing = missing;
+    }
+
+    /// After deciding: whose call is withheld now. What is not withheld any more is forgotten, for it may
+    /// be called.
+    pub fn withhold(&mut self, now_withheld: &BTreeMap<String, u32>, now: Timestamp) {
+        let known = std::mem::take(&mut self.withheld);
+        let since = |uid: &String, number: u32| {
+            let same = known.get(uid).filter(|it| it.0 == number);
+            same.map_or(now, |it| it.1)
+        };
+        let all = now_withheld.iter();
+        self.withheld =
+            all.map(|(uid, number)| (uid.clone(), (*number, since(uid, *number)))).collect();
+    }
+
+    pub(super) fn withheld_since(&self, uid: &str, attempt: u32) -> Option<Timestamp> {
+        self.withheld.get(uid).filter(|it| it.0 == attempt).map(|it| it.1)
     }
 
     /// What came of an act is one more observation.

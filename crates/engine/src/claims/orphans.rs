@@ -4,14 +4,16 @@
 //!
 //! A machine that our claims do not know may be one that nobody wants, or the claims may be wrong: a list
 //! that is late, an object that could not be read, a cluster that was restored from yesterday. So it has
-//! to be old enough, in two complete lists, against claims that are current; and if they are many, a
-//! person looks first.
+//! to be old enough, in two complete lists, against claims that are current. One whose node is ready, or
+//! has pods, does somebody's work, and a person looks at it; so they do where there is more than one, or
+//! where nothing else is left.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::claim::LISTS_APART;
+use nodemolt_core::drain;
 use nodemolt_core::seen::{Claim, Kind, Node, ObjectName, Readiness, View};
 
 use super::Known;
@@ -26,15 +28,18 @@ pub const ORPHAN_AGE: SignedDuration = SignedDuration::from_mins(5);
 /// Answers that are older say nothing about now.
 const CURRENT_FOR: SignedDuration = SignedDuration::from_mins(2);
 
-/// So many are removed without asking; of a large fleet, this share.
-const AT_ONCE: usize = 2;
-const AT_ONCE_PERCENT: usize = 5;
+/// So many are removed without asking: a second one at the same time is no accident any more.
+const AT_ONCE: usize = 1;
+
+/// Of claims whose node is missing this share is believed at once, in a large fleet.
+pub(super) const AT_ONCE_PERCENT: usize = 5;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Orphans {
     pub acts: Vec<ClaimAct>,
-    /// More than may be removed at once: by machine, and why each is one. A person has to look.
-    pub too_many: BTreeMap<String, String>,
+    /// Not removed: there are more than may be at once, or somebody works there. By machine, and why each
+    /// is one. A person has to look.
+    pub kept: BTreeMap<String, String>,
 }
 
 pub(super) fn find(view: &View, known: &Known<'_>, eyes: &Eyes<'_>, now: Timestamp) -> Orphans {
@@ -61,15 +66,14 @@ pub(super) fn find(view: &View, known: &Known<'_>, eyes: &Eyes<'_>, now: Timesta
             found.push((*machine, why));
         }
     }
-    let share = live.len().saturating_mul(AT_ONCE_PERCENT) / 100;
-    if found.len() > share.max(AT_ONCE) {
-        let told = found.into_iter().map(|(machine, why)| (machine.id.0.clone(), why));
-        orphans.too_many = told.collect();
-        return orphans;
-    }
+    let too_many = found.len() > AT_ONCE || found.len() == live.len();
     for (machine, because) in found {
-        let deed = Deed::RemoveOrphan { machine: machine.id.clone(), because };
-        orphans.add(&machine.id.0, deed, known, now);
+        if too_many || works(view, machine, now) {
+            orphans.kept.insert(machine.id.0.clone(), because);
+        } else {
+            let deed = Deed::RemoveOrphan { machine: machine.id.clone(), because };
+            orphans.add(&machine.id.0, deed, known, now);
+        }
     }
     for node in left_behind(view, known, eyes) {
         let deed = Deed::ReleaseNode { node: state::node_object(node) };
@@ -84,6 +88,15 @@ impl Orphans {
             self.acts.push(ClaimAct { key: key.to_owned(), claim: None, deed });
         }
     }
+}
+
+/// Whether its node is ready, or anybody is on it who would have to leave first.
+fn works(view: &View, machine: &Machine, now: Timestamp) -> bool {
+    let mut nodes = view.nodes.values().filter(|it| it.machine.as_ref() == Some(&machine.id));
+    nodes.any(|it| {
+        let mut pods = view.pods.on(&it.name);
+        it.ready == Readiness::Ready || pods.any(|pod| drain::stays(&pod.drain, now).is_none())
+    })
 }
 
 /// Why it does, if it does.

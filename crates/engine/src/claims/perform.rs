@@ -2,29 +2,36 @@
 //!
 //! Record first, then call, then write what came. Each step can be the last one: whoever comes after finds
 //! the record and asks again. Right before a call everything is looked at once more that may have changed
-//! while others were awaited.
+//! while others were awaited; and before one that takes a machine away, or makes one, the API server is
+//! asked: whether the same leader leads, and who is on the node. What watches tell may be old.
 
-use nodemolt_core::seen::{Claim, Kind, MachineId, View};
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use nodemolt_core::drain;
+use nodemolt_core::seen::{Claim, MachineId, Node, Readiness, View};
 
 use super::act::{ClaimAct, ClaimDone, Deed, Launch, token};
+use super::look::own_name;
 use super::state::{self, CLAIM_UID_TAG};
 use crate::port::{
     Cloud, CloudError, Cluster, ClusterError, LaunchError, LaunchRequest, Launched, Object,
 };
-use jiff::Timestamp;
 
-/// Performs one act, if nothing speaks against it any more. `now` reads the time of this process.
+/// Performs one act, if nothing speaks against it any more. `now` reads the time of this process; `stands`
+/// asks whether whoever decided it still leads, right before what cannot be taken back.
 pub async fn perform(
     act: &ClaimAct,
     cloud: &impl Cloud,
     cluster: &impl Cluster,
+    stands: impl AsyncFn() -> Result<(), String>,
     now: impl Fn() -> Timestamp,
 ) -> ClaimDone {
-    if let Err(why) = still(act, &cluster.view()) {
+    if let Err(why) = still(act, &cluster.view(), now()) {
         return ClaimDone::Withheld(why);
     }
     match &act.deed {
-        Deed::Launch(launch) => launches(act, launch, cloud, cluster, now).await,
+        Deed::Launch(launch) => launches(act, launch, cloud, cluster, stands, now).await,
         Deed::EndAttempt { claim, attempt } => {
             written(cluster.record_attempt(claim, attempt).await)
         }
@@ -37,12 +44,29 @@ pub async fn perform(
                 Err(error) => ClaimDone::Cluster(error),
             }
         }
-        Deed::DeleteClaim { .. } => match &act.claim {
-            Some((name, uid)) => gone(cluster.delete_claim(name, uid).await),
-            None => ClaimDone::Withheld("it is about no claim".to_owned()),
-        },
+        Deed::DeleteClaim { missing, .. } => {
+            let Some((name, uid)) = &act.claim else {
+                return ClaimDone::Withheld("it is about no claim".to_owned());
+            };
+            if let Some(node) = missing
+                && let Err(why) = missing_now(act, node, cluster).await
+            {
+                return ClaimDone::Withheld(why);
+            }
+            gone(cluster.delete_claim(name, uid).await)
+        }
         Deed::DeleteNode { name, uid } => gone(cluster.delete_node(name, uid).await),
         Deed::Terminate { machine } | Deed::RemoveOrphan { machine, .. } => {
+            if let Err(why) = empty_now(act, machine, cluster, now()).await {
+                return ClaimDone::Withheld(why);
+            }
+            if let Err(why) = stands().await {
+                return ClaimDone::Withheld(why);
+            }
+            // Answers took their time.
+            if let Err(why) = still(act, &cluster.view(), now()) {
+                return ClaimDone::Withheld(why);
+            }
             match cloud.terminate(machine).await {
                 Ok(()) => ClaimDone::Done,
                 Err(error) => ClaimDone::Cloud(error),
@@ -68,8 +92,69 @@ fn gone(answer: Result<(), ClusterError>) -> ClaimDone {
     }
 }
 
+/// Whether a node that watches do not tell of is not there.
+async fn missing_now(act: &ClaimAct, node: &str, cluster: &impl Cluster) -> Result<(), String> {
+    let found = match cluster.node(node).await {
+        Ok(found) => found,
+        Err(error) => return Err(format!("could not ask for node {node}: {error}")),
+    };
+    let view = cluster.view();
+    let claim = act.claim.as_ref().and_then(|(name, _)| view.claims.get(name));
+    let machine = claim.and_then(|it| it.machine.as_ref());
+    match found {
+        // One of that name with another machine is another node.
+        Some(it) if it.machine.is_none() || it.machine.as_ref() == machine => {
+            Err(format!("node {node} is there, though no watch has told of it"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Whether nobody is on a machine who must leave first, by the API server's word of now: a watch may lag,
+/// and that something was heard of pods does not say that everything was.
+async fn empty_now(
+    act: &ClaimAct,
+    machine: &MachineId,
+    cluster: &impl Cluster,
+    now: Timestamp,
+) -> Result<(), String> {
+    let (names, now) = {
+        let view = cluster.view();
+        let claim = act.claim.as_ref().and_then(|(name, _)| view.claims.get(name));
+        let now = view.server_time.map_or(now, |it| it.min(now));
+        if claim.is_some_and(|it| elapsed(it, now)) {
+            return Ok(());
+        }
+        let nodes = view.nodes.values().filter(|it| it.machine.as_ref() == Some(machine));
+        let mut names: BTreeSet<String> = nodes.map(|it| it.name.clone()).collect();
+        names.extend(claim.and_then(|it| own_name(&view, it)).map(str::to_owned));
+        (names, now)
+    };
+    for name in names {
+        let pods = match cluster.pods_on(&name).await {
+            Ok(pods) => pods,
+            Err(error) => return Err(format!("could not list the pods on node {name}: {error}")),
+        };
+        let left = drain::remaining(&pods, now).count();
+        if left > 0 {
+            return Err(still_to_leave(left));
+        }
+    }
+    Ok(())
+}
+
+fn still_to_leave(pods: usize) -> String {
+    format!("{pods} pods are still to leave")
+}
+
+/// Whether the time that a deleted claim gives its pods is over.
+fn elapsed(claim: &Claim, now: Timestamp) -> bool {
+    let forced = claim.deleting_since.zip(claim.termination_grace_period);
+    forced.and_then(|(since, grace)| since.checked_add(grace).ok()).is_some_and(|it| it <= now)
+}
+
 /// Whether what an act was decided on still holds, as far as watches have told.
-fn still(act: &ClaimAct, view: &View) -> Result<(), String> {
+fn still(act: &ClaimAct, view: &View, now: Timestamp) -> Result<(), String> {
     let Some((name, uid)) = &act.claim else {
         return still_orphan(act, view);
     };
@@ -83,7 +168,7 @@ fn still(act: &ClaimAct, view: &View) -> Result<(), String> {
         Deed::EndAttempt { .. } | Deed::Tell { .. } if claim.machine.is_some() => {
             Err(format!("NodeClaim {name} has a machine"))
         }
-        Deed::Terminate { machine } => still_ends(claim, machine, view),
+        Deed::Terminate { machine } => still_ends(claim, machine, view, now),
         Deed::ReleaseClaim { .. } | Deed::ReleaseNode { .. } | Deed::DeleteNode { .. }
             if !deleting =>
         {
@@ -120,6 +205,10 @@ fn still_orphan(act: &ClaimAct, view: &View) -> Result<(), String> {
         | Deed::ReleaseClaim { .. } => None,
     };
     let Some(machine) = machine else { return Err("it is about no claim".to_owned()) };
+    let ready = |it: &&Node| it.machine.as_ref() == Some(machine) && it.ready == Readiness::Ready;
+    if let (Deed::RemoveOrphan { .. }, Some(node)) = (&act.deed, view.nodes.values().find(ready)) {
+        return Err(format!("node {} is ready", node.name));
+    }
     match view.claims.values().find(|it| it.machine.as_ref() == Some(machine)) {
         Some(claim) => Err(format!("NodeClaim {} has this machine", claim.name)),
         None => Ok(()),
@@ -146,28 +235,26 @@ fn still_launches(claim: &Claim, launch: &Launch, view: &View) -> Result<(), Str
     Ok(())
 }
 
-/// No machine ends while pods are on it that must leave, unless its time is over.
-fn still_ends(claim: &Claim, machine: &MachineId, view: &View) -> Result<(), String> {
-    let Some(since) = claim.deleting_since else {
+/// No machine ends while pods are on it that must leave, unless its time is over. The API server is asked
+/// as well: what is seen here is the cheaper half.
+fn still_ends(
+    claim: &Claim,
+    machine: &MachineId,
+    view: &View,
+    now: Timestamp,
+) -> Result<(), String> {
+    if claim.deleting_since.is_none() {
         return Err(format!("NodeClaim {} is not being deleted", claim.name));
-    };
+    }
     if claim.machine.as_ref().is_some_and(|it| it != machine) {
         return Err(format!("NodeClaim {} has another machine", claim.name));
     }
-    let Some(fresh) = view.fresh.get(&Kind::Pod) else {
-        return Err("pods were not listed".to_owned());
-    };
-    let grace = claim.termination_grace_period;
-    let forced = grace.and_then(|it| since.checked_add(it).ok()).is_some_and(|it| it <= *fresh);
-    let node = claim.node.as_deref().filter(|it| view.nodes.contains_key(*it));
-    let left = node.map_or(0, |it| {
-        view.pods
-            .on(it)
-            .filter(|it| nodemolt_core::drain::stays(&it.drain, *fresh).is_none())
-            .count()
-    });
-    if left > 0 && !forced {
-        return Err(format!("{left} pods are still to leave"));
+    // No clock of ours may be ahead where time takes something away.
+    let now = view.server_time.map_or(now, |it| it.min(now));
+    let stays = |it: &&nodemolt_core::seen::Pod| drain::stays(&it.drain, now).is_none();
+    let left = own_name(view, claim).map_or(0, |it| view.pods.on(it).filter(stays).count());
+    if left > 0 && !elapsed(claim, now) {
+        return Err(still_to_leave(left));
     }
     Ok(())
 }
@@ -177,6 +264,7 @@ async fn launches(
     launch: &Launch,
     cloud: &impl Cloud,
     cluster: &impl Cluster,
+    stands: impl AsyncFn() -> Result<(), String>,
     now: impl Fn() -> Timestamp,
 ) -> ClaimDone {
     let mut claim = launch.claim.clone();
@@ -193,8 +281,8 @@ async fn launches(
         token: token(&claim.uid, launch.attempt.number),
         request: launch.attempt.request.clone(),
     };
-    // Templates took their time: what may boot is asked for the last time.
-    if let Err(why) = still(act, &cluster.view()) {
+    // Records and templates took their time: who leads and what may boot is asked for the last time.
+    if let Err(why) = may_call(act, cluster, &stands, now()).await {
         return ClaimDone::Withheld(why);
     }
     let error = match cloud.launch(&request).await {
@@ -209,7 +297,7 @@ async fn launches(
     } else if !proves(launch, &error) {
         return unproved(launch, error);
     }
-    if let Err(why) = still(act, &cluster.view()) {
+    if let Err(why) = may_call(act, cluster, &stands, now()).await {
         return ClaimDone::Withheld(why);
     }
     // The same token again: an empty fleet stays empty, and a machine would be told here.
@@ -218,6 +306,17 @@ async fn launches(
         Err(again) if proves(launch, &again) => empty(launch, &claim, error, cloud, cluster).await,
         Err(again) => unproved(launch, again),
     }
+}
+
+/// Right before a machine is asked for.
+async fn may_call(
+    act: &ClaimAct,
+    cluster: &impl Cluster,
+    stands: &impl AsyncFn() -> Result<(), String>,
+    now: Timestamp,
+) -> Result<(), String> {
+    stands().await?;
+    still(act, &cluster.view(), now)
 }
 
 /// Makes the launch templates. Those that are there stay as they are.

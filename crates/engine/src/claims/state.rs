@@ -172,6 +172,7 @@ pub(super) fn not_launched(because: &Because, now: Timestamp) -> Option<ClaimSta
         | Because::AtRest
         | Because::NeverJoined
         | Because::NodeDeleted
+        | Because::NodeMissing
         | Because::MachineGone
         | Because::WaitsFor(_) => return None,
     };

@@ -60,7 +60,10 @@ fn a_life_from_claim_to_nothing() {
     assert_eq!(claim.labels[label::ARCH], "amd64");
     assert_eq!(claim.labels["team"], "web");
     assert!(claim.capacity.contains_key("memory"));
-    assert_eq!(successor_seen(&world.view.borrow(), &claim, at(0)), SuccessorSeen::Launched);
+    assert_eq!(
+        successor_seen(&world.view.borrow(), &claim, at(0)),
+        SuccessorSeen::Launched { pods: 0 }
+    );
 
     assert_eq!(world.turn(), [], "it waits for its node");
     world.join("n1", "i-1");
@@ -524,11 +527,39 @@ fn what_nobody_stands_for_is_removed_late_and_only_with_proof() {
     world.view.borrow_mut().unreadable.insert(name, Vec::new());
     assert_eq!(ends(&mut world), Vec::<String>::new(), "its claim cannot be read");
 
-    let mut world = with_strays(&["x", "y", "z"]);
-    world.pass(MINUTES(1));
-    world.list();
-    assert_eq!(world.decide().orphans.too_many.len(), 3);
-    assert_eq!(ends(&mut world), Vec::<String>::new(), "a person looks first");
+    // Who does somebody's work, or is not alone, or is all there is: a person looks first.
+    type Spares = fn(&mut World);
+    let spared: [(&[&str], Spares); 5] = [
+        (&["x", "y"], |_| {}),
+        (&["x"], |it| {
+            it.join("n-x", "i-stray-x");
+            it.edit_node("n-x", |it| it.ready = Readiness::Ready);
+        }),
+        (&["x"], |it| {
+            it.join("n-x", "i-stray-x");
+            it.run_pod("p1", "n-x");
+        }),
+        (&["x"], |it| {
+            it.machines.borrow_mut().remove(&MachineId("i-1".to_owned()));
+            it.list();
+            it.pass(SECONDS(40));
+            it.list();
+        }),
+        (&["x"], |it| {
+            it.join("n-x", "i-stray-x");
+            it.run_hidden_pod("p1", "n-x");
+        }),
+    ];
+    for (at, (strays, spare)) in spared.into_iter().enumerate() {
+        let mut world = with_strays(strays);
+        world.pass(MINUTES(1));
+        world.list();
+        spare(&mut world);
+        // What no watch has told of is found by the hand.
+        let kept = if at == 4 { 0 } else { strays.len() };
+        assert_eq!(world.decide().orphans.kept.len(), kept, "case {at}");
+        assert_eq!(ends(&mut world), Vec::<String>::new(), "case {at}");
+    }
 
     // A second machine of a claim that has one.
     let mut world = with_strays(&["uid-web-1"]);
@@ -541,6 +572,47 @@ fn what_nobody_stands_for_is_removed_late_and_only_with_proof() {
     world.pass(MINUTES(1));
     world.list();
     assert_eq!(ends(&mut world), ["terminate i-stray-uid-web-1"]);
+}
+
+#[test]
+fn a_machine_whose_labels_were_never_written_gets_all_of_them_before_its_node_does() {
+    let mut world = World::new();
+    world.turn();
+    world.list();
+    world.edit(|it| drop(it.labels.remove(label::FAMILY)));
+    world.join("n1", "i-1");
+    world.pass(SECONDS(10));
+    world.heard();
+    world.turn();
+    assert_eq!(world.claim().labels.get(label::FAMILY).map(String::as_str), Some("c5"));
+    assert_eq!(world.heard(), ["write"], "its node is not registered before");
+    world.pass(SECONDS(10));
+    world.turn();
+    let view = world.view.borrow();
+    assert_eq!(view.nodes["n1"].fit.labels.get(label::FAMILY).map(String::as_str), Some("c5"));
+}
+
+/// Karpenter beside us: its claims are its own, unless it was we who asked for their machine.
+#[test]
+fn whose_class_is_not_ours_is_left_alone_unless_we_asked_for_its_machine() {
+    let mut world = World::new();
+    world.edit(|it| it.class.group = "karpenter.k8s.aws".to_owned());
+    assert_eq!(world.turn(), []);
+
+    let mut world = World::new();
+    world.turn();
+    world.list();
+    world.heard();
+    let now = world.now.get();
+    // The last class of ours is gone, and a machine is to end.
+    world.view.borrow_mut().classes.clear();
+    world.edit(|it| {
+        it.class.group = "karpenter.k8s.aws".to_owned();
+        it.deleting_since = Some(now);
+    });
+    world.pass(SECONDS(10));
+    world.turn();
+    assert_eq!(world.heard(), ["terminate i-1"]);
 }
 
 #[test]
@@ -610,11 +682,41 @@ fn a_node_that_vanished_takes_its_claim_with_it_after_a_while() {
     world.heard();
     world.pass(SECONDS(10));
     assert!(world.claim().stages.contains_key(&Stage::Registered));
-    world.view.borrow_mut().nodes.clear();
+    let node = world.view.borrow_mut().nodes.remove("n1").unwrap();
+    world.run_pod("p1", "n1");
     assert_eq!(world.turn(), []);
     world.pass(SECONDS(59));
     assert_eq!(world.turn(), []);
     world.pass(SECONDS(1));
+    assert_eq!(world.turn(), [], "whether its machine runs is not known");
+    world.list();
+    assert_eq!(world.turn(), [], "a pod is bound to it");
+    let pod = world.view.borrow().pods.iter().next().map(nodemolt_core::seen::Pod::key);
+    world.view.borrow_mut().pods.remove(&pod.unwrap());
+    // A list that was not whole: the API server has it.
+    world.hidden.borrow_mut().nodes.insert("n1".to_owned(), node);
+    assert!(matches!(&world.turn()[..], [ClaimDone::Withheld(why)] if why.contains("is there")));
+    world.hidden.take();
+    world.pass(MINUTES(1));
+    // More than one at once is nothing that people do.
+    let twin = nodemolt_core::seen::Claim {
+        name: "web-2".to_owned(),
+        uid: "uid-web-2".to_owned(),
+        machine: Some(MachineId("i-2".to_owned())),
+        node: Some("n2".to_owned()),
+        ..world.claim()
+    };
+    let machine = world.machines.borrow().values().next().cloned().unwrap();
+    let machine = crate::port::Machine { id: MachineId("i-2".to_owned()), ..machine };
+    world.machines.borrow_mut().insert(machine.id.clone(), machine);
+    world.add(twin);
+    world.list();
+    world.decide();
+    world.pass(MINUTES(1));
+    let decided = world.decide();
+    assert_eq!(decided.missing, ["web-1", "web-2"]);
+    assert_eq!(world.turn(), []);
+    world.view.borrow_mut().claims.remove("web-2");
     world.turn();
     assert_eq!(world.heard(), ["delete claim web-1"]);
 }
@@ -637,11 +739,27 @@ fn the_end_of_a_machine_waits_for_pods_until_the_last_moment() {
     world.heard();
     let acts = world.decide().acts;
     assert!(matches!(acts[0].deed, Deed::Terminate { .. }), "{acts:?}");
-    // A pod came while the hand was on its way.
-    world.run_pod("p1", "n1");
-    let done = world.perform(&acts[0]);
-    assert_eq!(done, ClaimDone::Withheld("1 pods are still to leave".to_owned()));
-    assert_eq!(world.heard(), Vec::<String>::new());
+    // A pod came while the hand was on its way; whether or not a watch has told of it.
+    type Comes = fn(&World);
+    let comes: [(Comes, &str); 3] = [
+        (|it| it.run_hidden_pod("p0", "n1"), "1 pods are still to leave"),
+        (|it| it.run_pod("p1", "n1"), "1 pods are still to leave"),
+        (|it| it.deposed.set(true), "another leads"),
+    ];
+    for (comes, why) in comes {
+        comes(&world);
+        let done = world.perform(&acts[0]);
+        assert_eq!(done, ClaimDone::Withheld(why.to_owned()));
+        assert_eq!(world.heard(), Vec::<String>::new());
+        world.hidden.take();
+        if why == "another leads" {
+            world.deposed.set(false);
+        } else {
+            let pods: Vec<_> = world.view.borrow().pods.iter().map(|it| it.key()).collect();
+            pods.iter().for_each(|it| drop(world.view.borrow_mut().pods.remove(it)));
+        }
+    }
+    world.run_hidden_pod("p0", "n1");
     world.edit(|it| it.termination_grace_period = Some(SECONDS(30)));
     world.pass(SECONDS(30));
     world.turn();

@@ -107,7 +107,7 @@ pub(crate) fn resolve_all(memory: &mut Memory, sight: &Sight<'_>) -> Asked {
     let mut types = std::mem::take(&mut memory.types);
     let mut words = std::mem::take(&mut memory.words);
     words.retain(|it, _| view.classes.contains_key(it));
-    for (key, class) in &view.classes {
+    for (key, class) in sight.classes() {
         let (account, region) = (sight.config.account.as_ref(), &sight.config.region);
         let words = words.entry(key.clone()).or_default();
         let mut own =
@@ -379,7 +379,7 @@ pub(crate) fn to_remember(memory: &Memory, sight: &Sight<'_>) -> Vec<NewMemory> 
 /// What there is to tell of the images of each class: what is not known, who was not answered, and which
 /// images nobody may boot though they are newer.
 pub(crate) fn told(memory: &Memory, sight: &Sight<'_>) -> BTreeMap<String, ClassTold> {
-    let told = sight.view.classes.keys().map(|key| {
+    let told = sight.classes().map(|(key, _)| {
         let Some(resolved) = memory.classes.get(key) else {
             return (key.to_string(), ClassTold::default());
         };

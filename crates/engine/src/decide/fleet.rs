@@ -5,21 +5,23 @@
 //! A node is read again only if it, its claim, its pods, its machine or what it should be has changed:
 //! looking at ten thousand nodes that stay as they are costs ten thousand comparisons.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use nodemolt_core::budget::{Member, Standing, Unavailable};
-use nodemolt_core::drain::{PodPhase, Stays, stays};
+use nodemolt_core::drain::{Owner, PodPhase, Protection, Stays, stays};
 use nodemolt_core::drift::{Drift, drift};
 use nodemolt_core::image::ImageId;
 use nodemolt_core::node::{ImageRef, Instance, Running};
+use nodemolt_core::place::daemons;
 use nodemolt_core::plan::{Fleet, Node};
 use nodemolt_core::seen::{self, Claim, DISRUPTED_TAINT, Kind, Mark, Readiness, Revision, Stage};
 use nodemolt_core::wanted::{NoImage, Wanted};
 use nodemolt_fit::capacity::CPU;
 use nodemolt_fit::{self as fit, Operator, Quantity, label};
 
-use super::Sight;
+use super::{Sight, pools};
 use crate::memory::Memory;
 use crate::port::Machine;
 
@@ -34,6 +36,8 @@ pub(crate) struct Readings {
     pub(crate) rooms: Vec<fit::node::Node>,
     /// So many of `rooms` are nodes.
     pub(crate) nodes: usize,
+    /// One pod of every `DaemonSet`, and which reading of them this is.
+    pub(crate) daemons: (Vec<fit::pod::Pod>, u64),
 }
 
 /// What a reading was made from. Pointers: the same value is the same pointer.
@@ -47,6 +51,7 @@ struct From {
     wanted: Option<Arc<Wanted>>,
     /// Of the catalog: what an image is called.
     catalog: u64,
+    daemons: u64,
 }
 
 impl From {
@@ -65,6 +70,7 @@ impl From {
             && same(self.machine.as_ref(), other.machine)
             && same(self.wanted.as_ref(), other.wanted)
             && self.catalog == other.catalog
+            && self.daemons == other.daemons
     }
 }
 
@@ -83,11 +89,12 @@ struct Parts<'a> {
     machine: Option<&'a Arc<Machine>>,
     wanted: Option<&'a Arc<Wanted>>,
     catalog: u64,
+    daemons: u64,
 }
 
-/// Whether we are the ones that move nodes of this claim's class.
+/// Whether we are the ones that move this claim's node.
 pub(crate) fn ours(sight: &Sight<'_>, claim: &Claim) -> bool {
-    sight.ours(&claim.class)
+    sight.looks_after(claim)
 }
 
 impl Readings {
@@ -113,6 +120,11 @@ impl Readings {
         let running = Arc::make_mut(&mut self.running);
         let drifts = Arc::make_mut(&mut self.drifts);
         let machines = memory.machines.value();
+        let daemons = pools::daemons(sight);
+        if self.daemons.0 != daemons {
+            self.daemons = (daemons, self.daemons.1 + 1);
+        }
+        let (daemons, daemons_at) = &self.daemons;
         let mut rooms = Vec::with_capacity(view.nodes.len() + 16);
         let mut known = std::mem::take(&mut self.rooms).into_iter().take(self.nodes).peekable();
         for (name, node) in &view.nodes {
@@ -133,6 +145,7 @@ impl Readings {
                 machine,
                 wanted,
                 catalog: memory.images.version,
+                daemons: *daemons_at,
             };
             let room = known.next_if(|it| it.name == *name);
             if let Some(room) = room
@@ -142,7 +155,7 @@ impl Readings {
                 continue;
             }
             put_in(fleet, name, read_node(sight, node, claim));
-            rooms.push(read_room(sight, node, claim));
+            rooms.push(read_room(sight, node, claim, daemons));
             running.remove(name);
             drifts.remove(name);
             if let Some(claim) = claim.filter(|it| ours(sight, it)) {
@@ -160,6 +173,7 @@ impl Readings {
                     machine: machine.cloned(),
                     wanted: wanted.cloned(),
                     catalog: parts.catalog,
+                    daemons: parts.daemons,
                 },
             );
         }
@@ -170,7 +184,7 @@ impl Readings {
             drifts.remove(&gone.name);
         }
         self.nodes = rooms.len();
-        rooms.extend(on_their_way(sight));
+        rooms.extend(on_their_way(sight, daemons));
         self.rooms = rooms;
         self.tell_hidden(sight);
     }
@@ -218,6 +232,10 @@ fn read_node(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> Nod
     let pods = sight.view.pods.on(&node.name).map(|it| Arc::clone(&it.drain)).collect();
     let labels = &node.fit.labels;
     let cpu = node.fit.allocatable.get(CPU).copied().unwrap_or(Quantity::ZERO);
+    // Of two that protect it, whichever holds longer; without an end is longest.
+    let of_claim = claim.and_then(|it| it.protection.as_ref());
+    let length = |it: Option<&Protection>| it.map(|it| it.until.unwrap_or(Timestamp::MAX));
+    let longer = |it: Option<&Protection>| length(it) > length(node.protection.as_ref());
     Node {
         member: Member {
             pool: claim
@@ -227,14 +245,15 @@ fn read_node(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> Nod
             labels: labels.clone(),
             cpu_millis: millis(cpu),
             standing: standing(node, claim),
+            taken_from: BTreeSet::new(),
         },
         zone: labels.get(label::ZONE).cloned(),
         created_at: claim.map_or(node.created_at, |it| it.created_at),
         wish: None,
-        protection: node.protection.clone().or_else(|| claim.and_then(|it| it.protection.clone())),
         protected_by_claim: claim
-            .filter(|it| node.protection.is_none() && it.protection.is_some())
+            .filter(|it| longer(it.protection.as_ref()))
             .map(|it| it.name.clone()),
+        protection: of_claim.filter(|it| longer(Some(it))).or(node.protection.as_ref()).cloned(),
         pods,
         has_deadline: claim.is_some_and(|it| it.termination_grace_period.is_some()),
         next_try: None,
@@ -257,12 +276,13 @@ fn standing(node: &seen::Node, claim: Option<&Claim>) -> Standing {
         node.deleting_since.is_some() || claim.is_some_and(|it| it.deleting_since.is_some());
     let cordoned =
         node.fit.unschedulable || node.fit.taints.iter().any(|it| it.key == DISRUPTED_TAINT);
-    if deleting {
-        Standing::Unavailable(Unavailable::Deleting)
-    } else if cordoned {
+    // Whoever is away already is not only about to go.
+    if cordoned {
         Standing::Unavailable(Unavailable::Cordoned)
     } else if node.ready != Readiness::Ready {
         Standing::Unavailable(Unavailable::NotReady)
+    } else if deleting {
+        Standing::Unavailable(Unavailable::Deleting)
     } else {
         Standing::Available
     }
@@ -337,7 +357,12 @@ fn not_wanted(memory: &Memory, claim: &Claim) -> NoImage {
 }
 
 /// A node as a place for pods: with those that are on it, and none that are on their way out for good.
-fn read_room(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> fit::node::Node {
+fn read_room(
+    sight: &Sight<'_>,
+    node: &seen::Node,
+    claim: Option<&Claim>,
+    daemons: &[fit::pod::Pod],
+) -> fit::node::Node {
     let set_up = claim.is_none_or(|it| it.stages.contains_key(&Stage::Initialized));
     let there = sight.view.pods.on(&node.name).filter(|it| it.drain.phase != PodPhase::Finished);
     let pods = there.map(|it| {
@@ -346,11 +371,11 @@ fn read_room(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> fit
             stays(&it.drain, sight.now),
             Some(Stays::DaemonSet | Stays::Mirror | Stays::ToleratesCordon)
         );
-        fit::pod::Pod { tied: it.fit.tied || tied, ..it.fit.clone() }
+        fit::pod::Pod { tied: it.fit.tied || tied, ..daemons::judged(&it.fit, daemons) }
     });
     let going =
         node.deleting_since.is_some() || claim.is_some_and(|it| it.deleting_since.is_some());
-    fit::node::Node {
+    let mut room = fit::node::Node {
         pool: claim.and_then(|it| it.pool.clone()).or_else(|| node.fit.pool.clone()),
         initialised: set_up,
         startup_taints: claim
@@ -362,11 +387,40 @@ fn read_room(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> fit
         leaving: false,
         pods: pods.collect(),
         ..node.fit.clone()
-    }
+    };
+    let own: Vec<(&str, &str)> = sight
+        .view
+        .pods
+        .on(&node.name)
+        .filter(|it| it.drain.owner == Owner::DaemonSet && it.drain.phase != PodPhase::Finished)
+        .map(|it| (it.drain.id.namespace.as_str(), it.drain.id.name.as_str()))
+        .collect();
+    let missing = daemons.iter().filter(|it| {
+        !own.iter()
+            .any(|(namespace, name)| *namespace == &*it.namespace.name && made_by(&it.name, name))
+    });
+    let to_come: Vec<fit::pod::Pod> = missing
+        .filter(|it| daemons::runs_on(&it.demand, &room))
+        .map(|it| daemons::to_come(it, &room))
+        .collect();
+    room.pods.extend(to_come);
+    room
 }
 
+/// Names that are made from another end in a dash and five letters, and are cut to have room for those.
+fn made_by(daemon: &str, pod: &str) -> bool {
+    let Some((base, _)) = pod.rsplit_once('-') else { return false };
+    base == daemon || (base.len() >= MADE_FROM_MAX && daemon.starts_with(base))
+}
+
+/// The API server's: 63 letters, less five that are made up, less the dash.
+const MADE_FROM_MAX: usize = 57;
+
 /// Claims that are no nodes yet. One whose machine is not known has room for what it was made for.
-fn on_their_way<'a>(sight: &'a Sight<'_>) -> impl Iterator<Item = fit::node::Node> + 'a {
+fn on_their_way<'a>(
+    sight: &'a Sight<'_>,
+    daemons: &'a [fit::pod::Pod],
+) -> impl Iterator<Item = fit::node::Node> + 'a {
     let unseen = sight.view.claims.values().filter(|it| {
         it.deleting_since.is_none()
             && it.node.as_ref().is_none_or(|node| !sight.view.nodes.contains_key(node))
@@ -379,6 +433,9 @@ fn on_their_way<'a>(sight: &'a Sight<'_>) -> impl Iterator<Item = fit::node::Nod
                 labels.entry(it.key.clone()).or_insert_with(|| only.clone());
             }
         }
+        // It will have a name of its own. Which one nobody knows; that nobody else has it is known.
+        labels.insert(label::HOSTNAME.to_owned(), claim.name.clone());
+        let known = !claim.allocatable.is_empty();
         let mut allocatable = claim.allocatable.clone();
         if allocatable.is_empty() {
             allocatable.clone_from(&claim.requests);
@@ -386,7 +443,7 @@ fn on_their_way<'a>(sight: &'a Sight<'_>) -> impl Iterator<Item = fit::node::Nod
                 .entry(fit::capacity::PODS.to_owned())
                 .or_insert(Quantity::from_units(PODS_ASSUMED));
         }
-        fit::node::Node {
+        let mut room = fit::node::Node {
             name: claim.name.clone(),
             pool: claim.pool.clone(),
             labels,
@@ -395,7 +452,12 @@ fn on_their_way<'a>(sight: &'a Sight<'_>) -> impl Iterator<Item = fit::node::Nod
             initialised: false,
             allocatable,
             ..fit::node::Node::default()
-        }
+        };
+        // What it was made for has its daemons taken off already.
+        let come = daemons.iter().filter(|it| known && daemons::runs_on(&it.demand, &room));
+        let come: Vec<fit::pod::Pod> = come.map(|it| daemons::to_come(it, &room)).collect();
+        room.pods = come;
+        room
     })
 }
 

@@ -5,39 +5,38 @@
 //! Drains are looked at together: budgets of pods know no replacements. What a phase asks for is asked for
 //! as long as it lasts, and only after the phase stands in the record.
 
+mod draft;
+mod emptying;
+mod leftovers;
+
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Limits;
-use nodemolt_core::drain::{
-    BarePods, Drain, Evict, Forced, Held, Hold, How, evictions, limit_ends_at, remaining,
-};
+use nodemolt_core::drain::{Drain, Evict, Held, evictions};
+use nodemolt_core::plan::{WaitFor, held_by_people};
 use nodemolt_core::replace::{
-    Because, Cause, Command, JOIN_DEADLINE, OldSeen, Phase, PlacementSeen, Replacement, STEADY_FOR,
-    Seen, Step, Successor, SuccessorSeen, asks, next,
+    Because, Command, JOIN_DEADLINE, OldSeen, Phase, PlacementSeen, Replacement, STEADY_FOR, Seen,
+    Step, Successor, SuccessorSeen, asks, next,
 };
-use nodemolt_core::seen::{self, Claim, Kind, Stage};
+use nodemolt_core::seen::{Claim, Kind};
+
+pub(crate) use draft::Draft;
+pub(crate) use leftovers::{abandoned, stray_cordons};
 
 use super::placing::Table;
-use super::successors;
 use super::{Sight, Wake};
 use crate::act::{Errand, Intent};
 use crate::claims::{old_seen, successor_seen};
 use crate::memory::{Memory, after};
-use crate::port::{MachineState, NewClaim, Object};
-use crate::record::{DrainRecord, Recorded};
-
-/// EC2's notice before it takes a spot machine away.
-const INTERRUPTION_NOTICE: SignedDuration = SignedDuration::from_mins(2);
+use crate::port::MachineState;
+use crate::record::Recorded;
+use draft::draft;
+use emptying::{drain, drain_record, empty, limit};
+use leftovers::{leftovers, object, removable, remove};
 
 /// A claim that we have made may not be seen for as long as a watch may lag.
 const UNSEEN_FOR: SignedDuration = SignedDuration::from_mins(1);
-
-/// So many pods that hold a drain are named in the record.
-const HELD_MAX: usize = 10;
-
-/// So many owners of pods that leave are recorded: more than a node has pods.
-const MOVED_MAX: usize = 500;
 
 /// One that is under way.
 pub(crate) struct Going {
@@ -47,11 +46,14 @@ pub(crate) struct Going {
     pub(crate) step: Step,
     pub(crate) drain: Option<Drain>,
     pub(crate) errands: Vec<(Intent, Errand)>,
+    /// It goes, whatever becomes of us.
+    leaves_anyway: bool,
 }
 
 impl Going {
+    /// A pause or a lock holds it. Not if somebody has deleted the node, whatever it was replaced for.
     pub(crate) fn voluntary(&self) -> bool {
-        self.recorded.replacement.cause.voluntary()
+        !self.leaves_anyway
     }
 }
 
@@ -83,6 +85,7 @@ pub(crate) fn go_on(
     }
     let mut going = Vec::new();
     for it in &mut looked {
+        wake.at(it.seen.people.as_ref().and_then(WaitFor::ends_at));
         limit(it, &held, sight.now, wake);
         let step = next(&it.replacement, &it.seen, sight.now);
         going.push(record(memory, sight, it, step, &held, wake));
@@ -125,12 +128,40 @@ fn look<'a>(
         old,
         successors,
         placement: PlacementSeen::NotDecided,
+        people: None,
         drain_limit: None,
         wanted,
         halted: ledger.pause.is_some() || ledger.locked().is_some(),
     };
     let drain = drain(sight, table, limits, record, &seen);
-    Looked { record, replacement, seen, drain }
+    let mut looked = Looked { record, replacement, seen, drain };
+    if looked.before_cordon() {
+        let node = &looked.replacement.old.node;
+        looked.seen.people = held_by_people(table.readings.fleet(), limits, node, now);
+    }
+    looked
+}
+
+impl Looked<'_> {
+    /// It may be cordoned now, if everything speaks for it: what people say and where its pods would go
+    /// is asked again.
+    fn before_cordon(&self) -> bool {
+        let uncordoned = matches!(self.seen.old, OldSeen::Present { cordoned: false, .. });
+        let phase = match self.replacement.phase {
+            Phase::Settling => true,
+            Phase::Draining => uncordoned,
+            Phase::Launching
+            | Phase::Joining
+            | Phase::Terminating
+            | Phase::Retreating
+            | Phase::Done
+            | Phase::Failed
+            | Phase::Skipped
+            | Phase::Kept
+            | Phase::Cancelled => false,
+        };
+        phase && !self.replacement.leaves_anyway(&self.seen.old)
+    }
 }
 
 fn look_at_successor(
@@ -197,43 +228,6 @@ fn still_wanted(table: &Table<'_>, replacement: &Replacement) -> Option<bool> {
     }
 }
 
-fn drain(
-    sight: &Sight<'_>,
-    table: &Table<'_>,
-    limits: &Limits,
-    record: &Recorded,
-    seen: &Seen,
-) -> Option<Drain> {
-    let replacement = &record.replacement;
-    // Before the cordon a pod that leaves would come right back.
-    let (Phase::Draining, OldSeen::Present { cordoned: true, .. }) = (replacement.phase, &seen.old)
-    else {
-        return None;
-    };
-    let node = table.readings.fleet().nodes.get(&replacement.old.node)?;
-    let claim = sight.claim(&replacement.old.claim, &replacement.old.claim_uid);
-    let rule = node.member.class.as_ref().and_then(|it| limits.classes.get(it));
-    let known = record.drain.as_ref();
-    let since = known.and_then(|it| it.cordoned_at).unwrap_or(sight.now);
-    let grace = claim.and_then(|it| it.termination_grace_period);
-    let from = claim.and_then(|it| it.deleting_since).map_or(since, |it| it.min(since));
-    let mut deadline = grace.map(|it| after(from, it));
-    if replacement.cause == Cause::Interrupted {
-        let taken_at = after(replacement.since, INTERRUPTION_NOTICE);
-        deadline = Some(deadline.map_or(taken_at, |it| it.min(taken_at)));
-    }
-    Some(Drain {
-        node: replacement.old.node.clone(),
-        since,
-        last_left_at: known.and_then(|it| it.last_left_at),
-        pods: node.pods.clone(),
-        limit: rule.and_then(|it| it.drain_limit),
-        at_limit: replacement.at_limit,
-        deadline,
-        bare_pods: rule.map_or(BarePods::Wait, |it| it.bare_pods),
-    })
-}
-
 /// Placement is decided again for those that could be cordoned now.
 fn decide_places(
     memory: &mut Memory,
@@ -246,15 +240,17 @@ fn decide_places(
         SuccessorSeen::Unknown
         | SuccessorSeen::Unasked
         | SuccessorSeen::Launching { .. }
-        | SuccessorSeen::Launched
+        | SuccessorSeen::Launched { .. }
         | SuccessorSeen::Registered { .. }
         | SuccessorSeen::NotReady { .. }
         | SuccessorSeen::Died { .. }
-        | SuccessorSeen::Deleting
+        | SuccessorSeen::Deleting { .. }
         | SuccessorSeen::Gone => false,
     };
     let about_to = |it: &Looked<'_>| {
-        it.replacement.phase == Phase::Settling
+        it.before_cordon()
+            && !it.replacement.deletes_first()
+            && it.seen.people.is_none()
             && !it.seen.halted
             && it.seen.wanted != Some(false)
             && it.seen.successors.values().all(steady)
@@ -269,29 +265,6 @@ fn decide_places(
         if let Some(place) = places.get(&it.replacement.old.node) {
             it.seen.placement = place.clone();
         }
-    }
-}
-
-fn limit(looked: &mut Looked<'_>, held: &[Held], now: Timestamp, wake: &mut Wake) {
-    let Some(drain) = &looked.drain else { return };
-    let Some(ends_at) = limit_ends_at(drain, now) else {
-        wake.at(drain.deadline);
-        return;
-    };
-    wake.at(Some(ends_at));
-    let first = held.iter().find(|it| it.node == drain.node && holds(&it.why).is_some());
-    let pod = first.map(|it| it.pod.to_string());
-    let pod = pod.or_else(|| remaining(&drain.pods, now).next().map(|it| it.id.to_string()));
-    looked.seen.drain_limit = pod.map(|it| (ends_at, it));
-}
-
-/// What a person should know of a pod that may not leave.
-fn holds(why: &Hold) -> Option<String> {
-    match why {
-        Hold::Protected(protection) => Some(format!("it says `{}`", protection.annotation)),
-        Hold::Bare => Some("it has no controller and would be lost".to_owned()),
-        Hold::Refused(refused) => Some(refused.to_string()),
-        Hold::Stays(_) | Hold::Terminating | Hold::UnderWay { .. } | Hold::AfterOthers => None,
     }
 }
 
@@ -331,7 +304,9 @@ fn record(
         ..(*record).clone()
     };
     let changed = recorded != **record;
-    Going { recorded, changed, step, drain: drain.clone(), errands: Vec::new() }
+    let leaves_anyway = recorded.replacement.leaves_anyway(&seen.old);
+    let (drain, errands) = (drain.clone(), Vec::new());
+    Going { recorded, changed, step, drain, errands, leaves_anyway }
 }
 
 /// When time alone may move it on.
@@ -341,63 +316,21 @@ fn due(replacement: &Replacement, seen: &Seen) -> Vec<Timestamp> {
         .values()
         .filter_map(|it| match it {
             SuccessorSeen::Ready { since, .. } => Some(after(*since, STEADY_FOR)),
-            SuccessorSeen::NotReady { since, .. } | SuccessorSeen::Registered { since } => {
+            SuccessorSeen::NotReady { since, .. } | SuccessorSeen::Registered { since, .. } => {
                 Some(after(*since, JOIN_DEADLINE))
             }
             SuccessorSeen::Unknown
             | SuccessorSeen::Unasked
             | SuccessorSeen::Launching { .. }
-            | SuccessorSeen::Launched
+            | SuccessorSeen::Launched { .. }
             | SuccessorSeen::Died { .. }
-            | SuccessorSeen::Deleting
+            | SuccessorSeen::Deleting { .. }
             | SuccessorSeen::Gone => None,
         })
         .collect();
     // All deadlines of phases are equal, and fire when they are over.
     due.push(after(replacement.since, JOIN_DEADLINE + SignedDuration::from_secs(1)));
     due
-}
-
-fn drain_record(
-    sight: &Sight<'_>,
-    record: &Recorded,
-    replacement: &Replacement,
-    seen: &Seen,
-    drain: Option<&Drain>,
-    held: &[Held],
-) -> Option<DrainRecord> {
-    let begun = replacement.phase == Phase::Draining || record.drain.is_some();
-    if !begun {
-        return None;
-    }
-    let mut known = record.drain.clone().unwrap_or_default();
-    let OldSeen::Present { cordoned, pods, .. } = seen.old else { return Some(known) };
-    if !matches!(replacement.phase, Phase::Draining | Phase::Terminating) {
-        return Some(known);
-    }
-    if cordoned && known.cordoned_at.is_none() {
-        known.cordoned_at = Some(sight.now);
-        known.pods = pods;
-    } else if cordoned && pods < known.pods_left {
-        known.last_left_at = Some(sight.now);
-    }
-    known.pods = known.pods.max(pods);
-    known.pods_left = pods;
-    let node = drain.map(|it| it.node.as_str());
-    let named = held.iter().filter(|it| Some(it.node.as_str()) == node);
-    for owner in sight.view.pods.on(&replacement.old.node).filter_map(|it| leaves(it, sight.now)) {
-        if known.moved.len() < MOVED_MAX {
-            known.moved.entry(owner.to_owned()).or_insert(sight.now);
-        }
-    }
-    known.held =
-        named.filter_map(|it| Some((it.pod.clone(), holds(&it.why)?))).take(HELD_MAX).collect();
-    Some(known)
-}
-
-/// Of a pod that must leave: the UID of who starts it again.
-fn leaves(pod: &seen::Pod, now: Timestamp) -> Option<&str> {
-    pod.owner_uid.as_deref().filter(|_| nodemolt_core::drain::stays(&pod.drain, now).is_none())
 }
 
 /// What its phase wants done. Pods that are deleted by force stand in the record first.
@@ -413,14 +346,12 @@ fn command(
     let halted = ledger.pause.is_some() || ledger.locked().is_some();
     let replacement = going.recorded.replacement.clone();
     let name = going.recorded.name.clone();
-    let may_disturb = !(halted && replacement.cause.voluntary());
+    let may_disturb = !(halted && going.voluntary());
     let node = sight.view.nodes.get(&replacement.old.node);
-    let object = node.map(|it| Object {
-        name: it.name.clone(),
-        uid: it.uid.clone(),
-        revision: it.revision.clone(),
-    });
-    let cordoned = node.is_some_and(|it| it.cordoned_by.as_deref() == Some(name.as_str()));
+    let object = node.map(object);
+    let cordoned = node.is_some_and(|it| it.cordoned_for(&name));
+    // With the taint or without: our name goes, too.
+    let named = node.is_some_and(|it| it.cordoned_by.as_ref() == Some(&name));
     for command in asks(replacement.phase, &replacement) {
         match command {
             Command::Launch { claim } => {
@@ -451,7 +382,7 @@ fn command(
                 }
             }
             Command::Uncordon { node } => {
-                if let Some(object) = object.clone().filter(|_| cordoned) {
+                if let Some(object) = object.clone().filter(|_| named) {
                     let errand = Errand::Uncordon { replacement: name.clone(), node: object };
                     going.errands.push((Intent::Node(node), errand));
                 }
@@ -466,119 +397,4 @@ fn command(
             }
         }
     }
-}
-
-/// Nobody runs there whom we would have to move a second time.
-fn removable(sight: &Sight<'_>, claim: &Claim) -> bool {
-    let node = claim.node.as_deref().unwrap_or(&claim.name);
-    let mut pods = sight.view.pods.on(node);
-    claim.deleting_since.is_none()
-        && !pods.any(|it| nodemolt_core::drain::stays(&it.drain, sight.now).is_none())
-}
-
-fn remove(replacement: &str, claim: &Claim) -> (Intent, Errand) {
-    let errand = Errand::DeleteSuccessor {
-        replacement: replacement.to_owned(),
-        claim: claim.name.clone(),
-        uid: claim.uid.clone(),
-    };
-    (Intent::Claim(claim.name.clone()), errand)
-}
-
-fn empty(memory: &Memory, sight: &Sight<'_>, going: &mut Going, evict: &[&Evict], wake: &mut Wake) {
-    let name = going.recorded.name.clone();
-    for Evict { pod, how, node: _ } in evict.iter().copied() {
-        if let Some((until, _)) =
-            memory.evicted.get(&pod.uid).filter(|(until, _)| sight.now < *until)
-        {
-            wake.at(Some(*until));
-            // By force nobody waits for what was asked kindly.
-            if *how == How::Evict {
-                continue;
-            }
-        }
-        let replacement = name.clone();
-        let errand = match how {
-            How::Evict => Errand::Evict { replacement, pod: pod.clone() },
-            How::Delete { grace_seconds, because } => {
-                let why = match because {
-                    Forced::Deadline => "its node's deadline",
-                    Forced::DrainLimit => "the drain limit, by the policy's choice",
-                };
-                let record = going.recorded.drain.get_or_insert_with(DrainRecord::default);
-                if !record.forced.iter().any(|(it, _)| it == pod) {
-                    record.forced.push((pod.clone(), why.to_owned()));
-                    going.changed = true;
-                }
-                Errand::DeletePod { replacement, pod: pod.clone(), grace_seconds: *grace_seconds }
-            }
-        };
-        going.errands.push((Intent::Pod(pod.uid.clone()), errand));
-    }
-}
-
-/// The claim of a successor as it was decided; decided again if that was forgotten.
-fn draft(
-    memory: &mut Memory,
-    sight: &Sight<'_>,
-    table: &mut Table<'_>,
-    recorded: &Recorded,
-    name: &str,
-) -> Option<NewClaim> {
-    if let Some(known) = memory.drafts.get(name) {
-        return Some(known.clone());
-    }
-    let replacement = &recorded.replacement;
-    let at = replacement.successors.iter().position(|it| it.claim == name)?;
-    let old = &replacement.old;
-    let placements = table.place_one(memory, sight, &old.node);
-    let claim = sight.claim(&old.claim, &old.claim_uid);
-    let pool = recorded.pool.as_ref().and_then(|it| sight.view.pools.get(it));
-    let mut found = Vec::new();
-    if let Some(claim) = claim {
-        let old =
-            successors::Old { pool, claim, node: sight.view.nodes.get(&old.node), has_pods: true };
-        let placement = placements.of.get(&replacement.old.node);
-        let mut taken = std::collections::BTreeSet::new();
-        found = successors::of_placement(sight, placement, &placements, &mut taken, &old);
-        if found.len() <= at {
-            found.extend(old.same_kind(sight));
-        }
-    } else if let Some(pool) = pool {
-        // The old one is gone: what its pods need is seen by those that are pending.
-        found = successors::for_pending(sight, &placements, pool);
-    }
-    let mut draft = found.into_iter().nth(at)?;
-    name.clone_into(&mut draft.name);
-    draft.successor_of = Some(recorded.name.clone());
-    memory.drafts.insert(name.to_owned(), draft.clone());
-    Some(draft)
-}
-
-/// Claims that were made for a replacement and came too late: it has ended, or has others by now.
-fn leftovers(sight: &Sight<'_>, going: &mut [Going]) {
-    for claim in sight.view.claims.values() {
-        let Some(name) = &claim.successor_of else { continue };
-        if claim.stages.contains_key(&Stage::Initialized) || !removable(sight, claim) {
-            continue;
-        }
-        let open = going.iter_mut().find(|it| it.recorded.name == *name);
-        let Some(open) = open else { continue };
-        let listed = open.recorded.replacement.successors.iter().any(|it| it.claim == claim.name);
-        if !listed {
-            open.errands.push(remove(name, claim));
-        }
-    }
-}
-
-/// Claims whose replacement has ended without them. They belong to nobody's phase, so they are told apart.
-pub(crate) fn abandoned(sight: &Sight<'_>) -> Vec<(Intent, Errand)> {
-    let late = sight.view.claims.values().filter(|claim| {
-        let ended = claim.successor_of.as_ref().and_then(|it| sight.records.replacements.get(it));
-        let failed = ended.is_some_and(|it| {
-            matches!(it.replacement.phase, Phase::Failed | Phase::Skipped | Phase::Cancelled)
-        });
-        failed && !claim.stages.contains_key(&Stage::Initialized) && removable(sight, claim)
-    });
-    late.map(|it| remove(it.successor_of.as_deref().unwrap_or_default(), it)).collect()
 }

@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::drain::{Moved, PodPhase};
+use nodemolt_core::plan::Pending;
+use nodemolt_core::replace::Replacement;
+use nodemolt_core::seen::{Pod, PodKey};
 use nodemolt_fit::pack::Home;
 
 use super::placing::Table;
@@ -19,8 +22,8 @@ use super::{Sight, Wake};
 use crate::act::{Errand, Intent};
 use crate::memory::{Memory, after};
 
-/// Whose pods left lately is looked for among the pending for this long.
-const LOOKED_FOR: SignedDuration = SignedDuration::from_hours(6);
+/// Pods that come so long after a replacement has ended did not come because of it.
+const COMES_WITHIN: SignedDuration = SignedDuration::from_hours(6);
 
 /// The scheduler has its chance first, also while a pod that leaves still holds its room.
 const ROOM_AFTER: SignedDuration = SignedDuration::from_mins(1);
@@ -28,35 +31,52 @@ const ROOM_AFTER: SignedDuration = SignedDuration::from_mins(1);
 /// A claim that we have made may not be seen for as long as a watch may lag.
 const UNSEEN_FOR: SignedDuration = SignedDuration::from_mins(1);
 
-/// Pods that took the place of those that we evicted, and wait for a place.
+/// Pods that took the place of those that we evicted and do not run yet, on a node or not. One that came
+/// in time counts for as long as it is pending.
 pub(crate) fn moved(sight: &Sight<'_>) -> Vec<Moved> {
-    let mut since: BTreeMap<&str, (&str, Timestamp)> = BTreeMap::new();
-    for record in sight.records.replacements.values() {
+    let waits = sight.view.pods.pending().filter(|it| it.drain.ends_at.is_none());
+    let mut pending: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+    for pod in waits {
+        if let Some(owner) = &pod.owner_uid {
+            pending.entry(owner).or_default().push(pod);
+        }
+    }
+    // By the pod's UID: since when its like are asked to leave, and of which pool.
+    let mut moved: BTreeMap<&str, (Timestamp, &str, &Pod)> = BTreeMap::new();
+    for record in sight.records.replacements.values().filter(|_| !pending.is_empty()) {
         let (Some(drain), Some(pool)) = (&record.drain, &record.pool) else { continue };
-        for (owner, at) in &drain.moved {
-            if sight.now < after(*at, LOOKED_FOR) {
-                // The first of them: whoever came since may be one that we moved.
-                let known = since.entry(owner).or_insert((pool, *at));
-                if *at < known.1 {
-                    *known = (pool, *at);
+        let Replacement { phase, since, .. } = &record.replacement;
+        let until = if phase.ended() { after(*since, COMES_WITHIN) } else { Timestamp::MAX };
+        for (owner, from) in &drain.moved {
+            let pods = pending.get(owner.as_str()).into_iter().flatten().copied();
+            // It came after we began to move its like.
+            for pod in pods.filter(|it| (*from..until).contains(&it.created_at)) {
+                let known = moved.entry(&pod.drain.id.uid).or_insert((*from, pool, pod));
+                if *from < known.0 {
+                    *known = (*from, pool, pod);
                 }
             }
         }
     }
-    if since.is_empty() {
-        return Vec::new();
-    }
-    let pending = sight.view.pods.nowhere().filter_map(|pod| {
-        let (pool, since) = since.get(pod.owner_uid.as_deref()?)?;
-        // It came after we began to move its like.
-        let waits = pod.drain.phase == PodPhase::Pending && pod.drain.ends_at.is_none();
-        (waits && pod.created_at >= *since).then(|| Moved {
-            pool: (*pool).to_owned(),
-            pod: pod.drain.id.clone(),
-            pending_since: Some(pod.created_at),
-        })
+    let told = moved.into_values().map(|(_, pool, pod)| Moved {
+        pool: pool.to_owned(),
+        pod: pod.drain.id.clone(),
+        pending_since: Some(pod.created_at),
     });
-    pending.collect()
+    told.collect()
+}
+
+/// Every pod that no node has, for whoever asks about it.
+pub(crate) fn pending(sight: &Sight<'_>, moved: &[Moved]) -> Vec<Pending> {
+    let from: BTreeMap<&str, &str> =
+        moved.iter().map(|it| (it.pod.uid.as_str(), it.pool.as_str())).collect();
+    let nowhere = sight.view.pods.nowhere().filter(|it| it.drain.phase == PodPhase::Pending);
+    let told = nowhere.map(|it| Pending {
+        pod: it.drain.id.clone(),
+        since: it.created_at,
+        moved_from: from.get(it.drain.id.uid.as_str()).map(|it| (*it).to_owned()),
+    });
+    told.collect()
 }
 
 /// Claims for those who have waited long enough, where no node that is there or on its way has room.
@@ -68,7 +88,13 @@ pub(crate) fn make_room(
     wake: &mut Wake,
 ) -> Vec<(Intent, Errand)> {
     let mut waiting: BTreeMap<(&str, &str), &Moved> = BTreeMap::new();
-    for it in moved {
+    // Whoever has a node already needs no other.
+    let nowhere = |it: &&Moved| {
+        let (namespace, name) = (it.pod.namespace.as_str().into(), it.pod.name.as_str().into());
+        let pod = sight.view.pods.get(&PodKey { namespace, name });
+        pod.is_some_and(|it| it.node.is_none())
+    };
+    for it in moved.iter().filter(nowhere) {
         let Some(since) = it.pending_since else { continue };
         let due = after(since, ROOM_AFTER);
         if sight.now < due {

@@ -9,32 +9,42 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{Act, Grants, Limits, Measured, measure};
 use nodemolt_core::drain::PodPhase;
-use nodemolt_core::place::{Placement, Placements, place_leaving};
-use nodemolt_core::plan::{Plan, Reach, plan};
+use nodemolt_core::place::{Launchable, Placement, Placements, daemons, place_leaving};
+use nodemolt_core::plan::{Fleet, Plan, Reach, WaitFor, plan};
 use nodemolt_core::replace::{Phase, PlacementSeen};
 use nodemolt_fit::pod::Pod;
-use nodemolt_fit::pool::Pool;
 
 use super::Sight;
 use super::fleet::Readings;
-use super::pools;
+use super::pools::{self, Launching};
 use crate::memory::{Memory, after};
 
 /// So often one turn looks for somebody who can start. The next turn goes on from there.
 const ROUNDS_MAX: usize = 6;
 
+/// When the next turn goes on: at once, where a pool has not had its chance yet; else before long.
+const NEXT_POOL_AFTER: SignedDuration = SignedDuration::from_secs(1);
+const NEXT_NODE_AFTER: SignedDuration = SignedDuration::from_secs(10);
+
 /// A pod that has no place gets none within seconds, unless a node comes; then it is looked at again.
 const BELIEVED_FOR: SignedDuration = SignedDuration::from_mins(1);
 
-/// Nodes whose pods had no place, and until when that is believed.
+/// Nodes that had no place to go to, and until when that is believed: at least until all others of their
+/// pool were looked at, else the first few would be looked at again and again.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Verdicts(BTreeMap<String, (Placement, Timestamp)>);
+pub(crate) struct Verdicts {
+    of: BTreeMap<String, (Placement, Timestamp)>,
+    /// Pools that a verdict was found for, while others have not had their chance.
+    passed: BTreeSet<String>,
+    /// Pools with nodes that nobody has looked at.
+    unseen: BTreeSet<String>,
+}
 
 /// What there is to place pods on.
 pub(crate) struct Table<'r> {
     pub(crate) readings: &'r mut Readings,
     /// Made when first needed.
-    pools: Option<Vec<Pool>>,
+    pools: Option<Launching>,
     pending: Vec<Pod>,
 }
 
@@ -52,7 +62,8 @@ impl<'r> Table<'r> {
         let pending = sight.view.pods.nowhere().filter(|it| {
             it.drain.phase == PodPhase::Pending && it.drain.ends_at.is_none() && !it.fit.tied
         });
-        let pending = pending.map(|it| it.fit.clone()).collect();
+        let daemons = &readings.daemons.0;
+        let pending = pending.map(|it| daemons::judged(&it.fit, daemons)).collect();
         Self { readings, pools: None, pending }
     }
 
@@ -75,11 +86,15 @@ impl<'r> Table<'r> {
                 closed.push(at);
             }
         }
-        let launched = match places {
-            Places::All => self.pools.as_deref().unwrap_or_default(),
-            Places::Ready => &[],
+        let nothing = Launching::default();
+        let launching = match places {
+            Places::All => self.pools.as_ref().unwrap_or(&nothing),
+            Places::Ready => &nothing,
         };
-        let placements = place_leaving(rooms, launched, &self.pending);
+        let followed = followed(sight);
+        let launchable =
+            Launchable { pools: &launching.for_pods, kept: &launching.kept, followed: &followed };
+        let placements = place_leaving(rooms, launchable, &self.pending);
         for room in rooms.iter_mut() {
             room.leaving = false;
         }
@@ -125,6 +140,8 @@ impl<'r> Table<'r> {
         let mut leaving: BTreeSet<String> =
             emptied.map(|it| it.replacement.old.node.clone()).collect();
         leaving.extend(nodes.keys().cloned());
+        // Those of one that has given up go, however ready they are.
+        leaving.extend(given_up(sight));
         let placements = self.place(memory, sight, &leaving, Places::Ready);
         let answer = |(node, has_successors): (&String, &bool)| {
             let seen = match placements.of.get(node) {
@@ -140,6 +157,8 @@ impl<'r> Table<'r> {
                 Some(Placement::Unplaced { pod, why }) => {
                     PlacementSeen::Lost { pod: pod.to_string(), because: why.to_string() }
                 }
+                // Nothing is launched here, so that nothing can be lacking.
+                Some(Placement::NoKin { .. }) => PlacementSeen::NotDecided,
             };
             (node.clone(), seen)
         };
@@ -149,32 +168,38 @@ impl<'r> Table<'r> {
 
 /// Nodes that are going already: neither their room nor their pods count where they are.
 fn leaving(sight: &Sight<'_>) -> BTreeSet<String> {
-    let mut leaving = BTreeSet::new();
-    for it in sight.records.replacements.values() {
-        let replacement = &it.replacement;
-        match replacement.phase {
-            Phase::Launching
-            | Phase::Joining
-            | Phase::Settling
-            | Phase::Draining
-            | Phase::Terminating => {
-                leaving.insert(replacement.old.node.clone());
-            }
-            // Its successors go, unless pods run there.
-            Phase::Retreating => {
-                for successor in &replacement.successors {
-                    let claim = sight.view.claims.get(&successor.claim);
-                    let node = claim.and_then(|it| it.node.as_ref());
-                    let name = node.unwrap_or(&successor.claim);
-                    if !sight.view.pods.on(name).any(|it| !it.fit.tied) {
-                        leaving.insert(name.clone());
-                    }
-                }
-            }
-            Phase::Done | Phase::Failed | Phase::Skipped | Phase::Kept | Phase::Cancelled => {}
-        }
-    }
-    leaving
+    followed(sight).into_iter().chain(given_up(sight)).collect()
+}
+
+/// Old nodes whose successors were asked for, and that have not gone.
+fn followed(sight: &Sight<'_>) -> BTreeSet<String> {
+    let all = sight.records.replacements.values().map(|it| &it.replacement);
+    let going = all.filter(|it| match it.phase {
+        Phase::Launching
+        | Phase::Joining
+        | Phase::Settling
+        | Phase::Draining
+        | Phase::Terminating => true,
+        Phase::Retreating
+        | Phase::Done
+        | Phase::Failed
+        | Phase::Skipped
+        | Phase::Kept
+        | Phase::Cancelled => false,
+    });
+    going.map(|it| it.old.node.clone()).collect()
+}
+
+/// Successors of replacements that have given up: they go, unless pods run there.
+fn given_up(sight: &Sight<'_>) -> BTreeSet<String> {
+    let all = sight.records.replacements.values().map(|it| &it.replacement);
+    let retreating = all.filter(|it| it.phase == Phase::Retreating);
+    let names = retreating.flat_map(|it| &it.successors).map(|successor| {
+        let claim = sight.view.claims.get(&successor.claim);
+        claim.and_then(|it| it.node.as_ref()).unwrap_or(&successor.claim)
+    });
+    let empty = names.filter(|it| !sight.view.pods.on(it).any(|it| !it.fit.tied));
+    empty.cloned().collect()
 }
 
 /// Who starts, who waits, and where the pods of those who start would go.
@@ -182,8 +207,12 @@ pub(crate) struct Planned {
     pub(crate) plan: Plan,
     pub(crate) rooms: Measured,
     pub(crate) placements: Placements,
+    /// When to go on looking, if not everybody was looked at.
+    pub(crate) look_on_at: Option<Timestamp>,
 }
 
+/// Those who may go by everything else are looked at, a few at a time. Once one of a pool has no place to
+/// go to, the other pools have their chance before the rest of that one.
 pub(crate) fn plan_all(
     memory: &mut Memory,
     sight: &Sight<'_>,
@@ -192,33 +221,110 @@ pub(crate) fn plan_all(
     limits: &Limits,
 ) -> Planned {
     let now = sight.now;
-    memory.verdicts.0.retain(|_, (_, until)| now < *until);
-    let believed = |verdicts: &Verdicts| -> BTreeMap<String, Placement> {
-        verdicts.0.iter().map(|(node, (it, _))| (node.clone(), it.clone())).collect()
+    let mut verdicts = std::mem::take(&mut memory.verdicts);
+    verdicts.forget(table.readings.fleet(), now);
+    let decide = |table: &Table<'_>, placements: &Placements| {
+        plan(table.readings.fleet(), placements, &Reach::default(), grants, limits, now)
     };
-    let mut placements = Placements { of: believed(&memory.verdicts), ..Placements::default() };
+    let mut placements = Placements::default();
+    verdicts.into_placements(&mut placements);
     let gone = leaving(sight);
     let mut considered: BTreeSet<String> = BTreeSet::new();
-    let mut decided =
-        plan(table.readings.fleet(), &placements, &Reach::default(), grants, limits, now);
+    let mut decided = decide(table, &placements);
+    let mut all_had_a_chance = false;
     for _ in 0..ROUNDS_MAX {
+        if decided.consider.is_empty() && !verdicts.passed.is_empty() {
+            // Every pool had its chance: now the others of those whose first ones had no place.
+            all_had_a_chance = true;
+            verdicts.passed.clear();
+            placements.passed.clear();
+            decided = decide(table, &placements);
+        }
         if decided.consider.is_empty() {
             break;
         }
         considered.extend(decided.consider.iter().cloned());
         let all: BTreeSet<String> = gone.union(&considered).cloned().collect();
         placements = table.place(memory, sight, &all, Places::All);
-        for node in &considered {
-            if let Some(it @ Placement::Unplaced { .. }) = placements.of.get(node) {
-                memory.verdicts.0.insert(node.clone(), (it.clone(), after(now, BELIEVED_FOR)));
-            }
-        }
+        verdicts.learn(&considered, &placements, table.readings.fleet(), now);
         // Who cannot go stays, and takes nobody's place in the next round.
-        considered.retain(|it| !memory.verdicts.0.contains_key(it));
-        placements.of.extend(believed(&memory.verdicts));
-        decided = plan(table.readings.fleet(), &placements, &Reach::default(), grants, limits, now);
+        considered.retain(|it| !verdicts.of.contains_key(it));
+        verdicts.into_placements(&mut placements);
+        decided = decide(table, &placements);
     }
+    let look_on_at = if all_had_a_chance || decided.consider.is_empty() {
+        verdicts.passed.clear();
+        NEXT_NODE_AFTER
+    } else {
+        NEXT_POOL_AFTER
+    };
+    let unseen = verdicts.look_back(&decided, table.readings.fleet(), now);
+    let look_on_at = unseen.then(|| after(now, look_on_at));
+    memory.verdicts = verdicts;
     let members = table.readings.fleet().members();
     let rooms = measure(members, limits, grants, Act::Replace, now);
-    Planned { plan: decided, rooms, placements }
+    Planned { plan: decided, rooms, placements, look_on_at }
+}
+
+impl Verdicts {
+    /// What is not believed any more. Who goes anyway is always looked at: its pods have to be somewhere.
+    fn forget(&mut self, fleet: &Fleet, now: Timestamp) {
+        let unseen = &self.unseen;
+        self.of.retain(|name, (_, until)| {
+            let Some(node) = fleet.nodes.get(name) else { return false };
+            let pool = node.member.pool.as_ref();
+            voluntary(node) && (now < *until || pool.is_some_and(|it| unseen.contains(it)))
+        });
+    }
+
+    fn into_placements(&self, placements: &mut Placements) {
+        placements.of.extend(self.of.iter().map(|(node, (it, _))| (node.clone(), it.clone())));
+        placements.passed.clone_from(&self.passed);
+    }
+
+    fn learn(
+        &mut self,
+        considered: &BTreeSet<String>,
+        placements: &Placements,
+        fleet: &Fleet,
+        now: Timestamp,
+    ) {
+        for name in considered {
+            let Some(it) = placements.of.get(name).filter(|it| no_way(it)) else { continue };
+            let Some(node) = fleet.nodes.get(name).filter(|it| voluntary(it)) else { continue };
+            self.of.insert(name.clone(), (it.clone(), after(now, BELIEVED_FOR)));
+            self.passed.extend(node.member.pool.clone());
+        }
+    }
+
+    /// Whether somebody was not looked at.
+    fn look_back(&mut self, plan: &Plan, fleet: &Fleet, now: Timestamp) -> bool {
+        let passed_over = plan.waiting.iter().filter(|(_, it)| it.first == WaitFor::Consideration);
+        let pools = passed_over.filter_map(|(name, _)| fleet.nodes.get(name)?.member.pool.clone());
+        let before = std::mem::replace(&mut self.unseen, pools.collect());
+        if before.iter().any(|it| !self.unseen.contains(it)) {
+            // All of a pool were looked at: the first of them long ago, perhaps.
+            for (name, (_, until)) in &mut self.of {
+                let pool = fleet.nodes.get(name).and_then(|it| it.member.pool.as_ref());
+                if pool.is_some_and(|it| before.contains(it) && !self.unseen.contains(it)) {
+                    *until = after(now, BELIEVED_FOR);
+                }
+            }
+        }
+        !plan.consider.is_empty() || !self.unseen.is_empty()
+    }
+}
+
+fn voluntary(node: &nodemolt_core::plan::Node) -> bool {
+    node.wish.as_ref().is_some_and(|it| it.cause.voluntary())
+}
+
+/// Whether a node cannot go.
+fn no_way(placement: &Placement) -> bool {
+    match placement {
+        Placement::Unplaced { .. } | Placement::NoKin { .. } => true,
+        Placement::Spare { .. } | Placement::Successors { .. } | Placement::Unmodelled { .. } => {
+            false
+        }
+    }
 }

@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::budget::Limits;
 use nodemolt_core::plan::{Hand, PoolState};
-use nodemolt_core::replace::{Because, Phase};
+use nodemolt_core::replace::{Because, Order, Phase};
 use nodemolt_core::seen::{Class, Pool};
 use nodemolt_core::wanted::Wanted;
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::pod::{Demand, Namespace, Pod};
 use nodemolt_fit::pool::{self, Machine, NODES, Offering, machines};
-use nodemolt_fit::{Quantity, label};
+use nodemolt_fit::{Key, Quantity, Requirements, Vocabulary, label};
 
 use super::Sight;
 use super::limits::foreign_pools;
@@ -48,31 +49,91 @@ struct From {
 }
 
 /// The pools that can launch a node now, complete.
-pub(crate) fn launching(memory: &mut Memory, sight: &Sight<'_>) -> Vec<pool::Pool> {
+#[derive(Debug, Default)]
+pub(crate) struct Launching {
+    /// For whichever pods.
+    pub(crate) for_pods: Vec<pool::Pool>,
+    /// Kept at a number: only in the place of those that go.
+    pub(crate) kept: Vec<pool::Pool>,
+}
+
+pub(crate) fn launching(memory: &mut Memory, sight: &Sight<'_>) -> Launching {
     let used = used(sight);
     let daemons = daemons(sight);
-    let mut pools = Vec::new();
-    for it in sight.view.pools.values() {
-        // A pool that is kept at a number launches none for pods.
-        if it.deleting || it.replicas.is_some() {
-            continue;
-        }
-        let Some(class) = sight.view.classes.get(&it.class).filter(|it| !it.deleting) else {
-            continue;
-        };
-        let Some(machines) = shelf(memory, sight, it, class) else { continue };
-        pools.push(pool::Pool {
+    let mut pools = Launching::default();
+    for it in sight.view.pools.values().filter(|it| !it.deleting) {
+        let Some(machines) = could_launch(memory, sight, it) else { continue };
+        let pool = pool::Pool {
             used: used.get(it.name.as_str()).cloned().unwrap_or_default(),
             daemons: daemons.clone(),
             machines,
             ..it.fit.clone()
-        });
+        };
+        if it.replicas.is_some() {
+            pools.kept.push(pool);
+        } else {
+            pools.for_pods.push(pool);
+        }
     }
     pools
 }
 
+/// The machines that a pool asks for, that are offered where it has subnets, and that have an image. `None`:
+/// nobody knows.
+pub(crate) fn could_launch(
+    memory: &mut Memory,
+    sight: &Sight<'_>,
+    pool: &Pool,
+) -> Option<Arc<Vec<Machine>>> {
+    let class = sight.view.classes.get(&pool.class).filter(|it| !it.deleting)?;
+    shelf(memory, sight, pool, class)
+}
+
+/// Whether a machine can be what is asked for, by what its type decides and by some way to buy it. What
+/// neither of them decides is written on whatever comes.
+pub(crate) fn can_be(machine: &Machine, asked: &Requirements, vocabulary: &Vocabulary) -> bool {
+    let text = |key: Key| vocabulary.key_text(key);
+    let value = |it: &String| vocabulary.value(it);
+    let is =
+        asked.iter().filter(|(key, _)| label::by_type(&text(*key))).all(
+            |(key, asked)| match machine.labels.get(text(key).as_ref()) {
+                Some(values) => values.iter().any(|it| asked.admits(value(it))),
+                None => asked.admits_absent(),
+            },
+        );
+    let bought = |offering: &Offering| {
+        asked.iter().filter(|(key, _)| label::by_offering(&text(*key))).all(|(key, asked)| {
+            let has = offering.labels.get(text(key).as_ref());
+            has.is_none_or(|it| asked.admits(value(it)))
+        })
+    };
+    is && machine.offerings.iter().any(bought)
+}
+
+/// Pools whose old nodes go first and that nothing could follow.
+pub(crate) fn tell_unable(
+    memory: &mut Memory,
+    sight: &Sight<'_>,
+    limits: &Limits,
+    states: &mut BTreeMap<String, PoolState>,
+) {
+    for pool in sight.view.pools.values() {
+        let rule = limits.classes.get(&pool.class.to_string());
+        if rule.is_none_or(|it| it.order != Order::DeleteFirst) {
+            continue;
+        }
+        let Some(state) = states.get_mut(&pool.name) else { continue };
+        let machines = could_launch(memory, sight, pool);
+        let vocabulary = Vocabulary::new();
+        let asked = Requirements::read(&pool.requirements, &vocabulary);
+        let some = |it: &Vec<Machine>| it.iter().any(|it| can_be(it, &asked, &vocabulary));
+        // What is not known is no reason to let one go.
+        state.launches_nothing = !machines.is_some_and(|it| some(&it));
+    }
+}
+
 /// One pod of every `DaemonSet`, as each node gets it.
-fn daemons(sight: &Sight<'_>) -> Vec<Pod> {
+pub(crate) fn daemons(sight: &Sight<'_>) -> Vec<Pod> {
     let of = |((namespace, name), demand): (&(String, String), &Arc<Demand>)| {
         let known = sight.view.namespaces.get(namespace).cloned();
         let namespace = known.unwrap_or_else(|| Arc::new(Namespace::named(namespace)));
@@ -192,19 +253,25 @@ pub(crate) fn states(sight: &Sight<'_>) -> BTreeMap<String, PoolState> {
     let ended = sight.records.replacements.values().filter(|it| it.replacement.phase.ended());
     let mut ended: Vec<_> = ended.collect();
     ended.sort_by_key(|it| (it.replacement.since, &it.name));
+    let mut in_a_row: BTreeMap<&str, u32> = BTreeMap::new();
     for it in ended {
-        let state = it.pool.as_ref().and_then(|it| states.get_mut(it));
-        let Some(state) = state else { continue };
+        let Some(pool) = it.pool.as_deref() else { continue };
+        let Some(state) = states.get_mut(pool) else { continue };
+        let in_a_row = in_a_row.entry(pool).or_default();
         let replacement = &it.replacement;
         if replacement.phase == Phase::Done {
-            state.failures = 0;
+            (state.failures, *in_a_row) = (0, 0);
             state.back_off = None;
         } else if replacement.phase.failed() {
             if let Because::LaunchGaveUp { why, .. } = &replacement.because {
-                let wait = wait_after(state.failures, BACK_OFF_FIRST, BACK_OFF_MAX);
+                let wait = wait_after(*in_a_row, BACK_OFF_FIRST, BACK_OFF_MAX);
                 state.back_off = Some((after(replacement.since, wait), why.clone()));
             }
-            state.failures = state.failures.saturating_add(1);
+            *in_a_row = in_a_row.saturating_add(1);
+            // Whoever is to be tried again is no reason to pass over the others of its pool any more.
+            if replacement.next_try_at().is_some_and(|it| sight.now < it) {
+                state.failures = state.failures.saturating_add(1);
+            }
         }
     }
     states

@@ -47,7 +47,7 @@ pub(crate) fn due(
         let at = memory.images.due_at(query, IMAGES_EVERY);
         ask(Question::Images(query.clone()), at);
     }
-    let networks: BTreeSet<_> = sight.view.classes.values().map(|it| &it.network).collect();
+    let networks: BTreeSet<_> = sight.classes().map(|(_, it)| &it.network).collect();
     memory.networks.retain(|it, _| networks.contains(it));
     for network in networks {
         let at = memory
@@ -56,11 +56,11 @@ pub(crate) fn due(
             .map_or(jiff::Timestamp::MIN, |it| it.due_at(NETWORK_EVERY));
         ask(Question::Network(network.clone()), at);
     }
-    if !sight.view.classes.is_empty() {
+    if sight.classes().next().is_some() {
         ask(Question::Offered, memory.offered.due_at(OFFERED_EVERY));
     }
     // A cluster that has none of our classes has none of our machines either, but it may have had.
-    if !sight.view.classes.is_empty() || !sight.view.claims.is_empty() {
+    if sight.classes().next().is_some() || !sight.view.claims.is_empty() {
         let every = if busy(sight) { MACHINES_BUSY_EVERY } else { MACHINES_CALM_EVERY };
         ask(Question::Machines, memory.machines.due_at(every));
     }

@@ -6,13 +6,14 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use nodemolt_core::budget::GrantKind;
+use nodemolt_core::budget::{BudgetId, GrantKind};
 use nodemolt_core::drain::{AtLimit, remaining};
 use nodemolt_core::drift::{Divergence, Drift};
 use nodemolt_core::plan::Start;
 use nodemolt_core::replace::{Cause, Old, Order, Phase, Replacement};
 
 use super::Sight;
+use super::going::Draft;
 use super::placing::{Planned, Table};
 use super::successors::{self, named, of_placement};
 use crate::memory::{Memory, after};
@@ -40,14 +41,15 @@ pub(crate) fn begin(
     let mut taken = BTreeSet::new();
     let starts = planned.plan.start.iter();
     let begun: Vec<Begun> =
-        starts.filter_map(|it| begin_one(sight, table, planned, it, &mut taken)).collect();
+        starts.filter_map(|it| begin_one(memory, sight, table, planned, it, &mut taken)).collect();
     for it in begun.iter().flat_map(|it| &it.claims) {
-        memory.drafts.insert(it.name.clone(), it.clone());
+        memory.drafts.insert(it.name.clone(), Draft::of(sight, it.clone()));
     }
     begun
 }
 
 fn begin_one(
+    memory: &mut Memory,
     sight: &Sight<'_>,
     table: &Table<'_>,
     planned: &Planned,
@@ -61,12 +63,10 @@ fn begin_one(
         return None;
     }
     let node = table.readings.fleet().nodes.get(&start.node)?;
-    let old = successors::Old {
-        pool: claim.pool.as_ref().and_then(|it| sight.view.pools.get(it)),
-        claim,
-        node: sight.view.nodes.get(&start.node),
-        has_pods: remaining(&node.pods, now).next().is_some(),
-    };
+    let pool = claim.pool.as_ref().and_then(|it| sight.view.pools.get(it));
+    let has_pods = remaining(&node.pods, now).next().is_some();
+    let seen = sight.view.nodes.get(&start.node);
+    let old = successors::Old::new(memory, sight, pool, claim, seen, has_pods);
     let claims = of_placement(sight, start.placement.as_ref(), &planned.placements, taken, &old);
     let known = sight.records.replacements.get(&claim.uid);
     let try_number = known.map_or(1, |it| it.replacement.tries.saturating_add(1));
@@ -98,6 +98,12 @@ fn begin_one(
         node: start.node.clone(),
         pool: claim.pool.clone(),
         cpu_millis: Some(node.member.cpu_millis),
+        taken_from: start
+            .takes
+            .iter()
+            .filter_map(BudgetId::disruption)
+            .map(str::to_owned)
+            .collect(),
         kind: match start.cause {
             Cause::Deleted => GrantKind::Deleted,
             Cause::Interrupted => GrantKind::Interrupted,

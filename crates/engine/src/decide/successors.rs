@@ -3,18 +3,21 @@
 //! A claim for each new node that placing found; or, where its pods are not modelled or the old node goes
 //! first, one of the same kind. Names are made from what they are for, so that a second one is a conflict.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use nodemolt_core::place::{Placement, Placements};
 use nodemolt_core::seen::{Claim, Node, Pool};
-use nodemolt_core::wanted::PoolTemplate;
+use nodemolt_core::wanted::{PoolTemplate, pinned};
 use nodemolt_fit::capacity::Amounts;
-use nodemolt_fit::pack::NewNode;
-use nodemolt_fit::{Operator, Quantity, Written, label};
+use nodemolt_fit::pack::{Home, NewNode};
+use nodemolt_fit::pool::Machine;
+use nodemolt_fit::{Operator, Quantity, Requirements, Vocabulary, Written, label};
 use sha2::{Digest, Sha256};
 
-use super::Sight;
+use super::{Sight, pools};
+use crate::memory::Memory;
 use crate::port::NewClaim;
 
 /// So much of a pool's name stands in a claim's: nodes may be called after it, and names are short.
@@ -31,29 +34,67 @@ pub(crate) fn name_of(pool: &str, replacement: &str, try_number: u32, at: usize)
     format!("{}-{short}", pool.trim_end_matches(['-', '.']))
 }
 
-/// The successors of one node, without their names. `None` if its pool or class is not known.
+/// The successors of one node, without their names. None if its pool or class is not known.
 pub(crate) fn of_placement(
     sight: &Sight<'_>,
     placement: Option<&Placement>,
     placements: &Placements,
-    taken: &mut std::collections::BTreeSet<usize>,
+    taken: &mut BTreeSet<usize>,
     old: &Old<'_>,
 ) -> Vec<NewClaim> {
-    let fixed = old.pool.is_some_and(|it| it.replicas.is_some());
+    // The pool is kept at its number, whatever pods need.
+    if let Some(pool) = old.pool.filter(|it| it.replicas.is_some()) {
+        return in_its_place(sight, pool, placement, placements, taken, old);
+    }
     match placement {
-        // The pool is kept at its number, whatever pods need.
-        _ if fixed => old.same_kind(sight).into_iter().collect(),
-        Some(Placement::Successors { new }) => new
-            .iter()
-            // One that serves two nodes is made for the first.
-            .filter(|it| taken.insert(**it))
-            .filter_map(|it| of_new_node(sight, placements.new_nodes.get(*it)?))
-            .collect(),
+        // One that serves two nodes is made for the first.
+        Some(Placement::Successors { new }) => untaken(sight, new, placements, taken),
+        // It goes all the same: those of its pods that can have a place get one.
+        Some(Placement::Unplaced { .. }) => {
+            untaken(sight, &old.new_homes(sight, placements), placements, taken)
+        }
         Some(Placement::Unmodelled { .. }) => old.same_kind(sight).into_iter().collect(),
         // It goes first; whoever has pods needs a place for them afterwards.
         None if old.has_pods => old.same_kind(sight).into_iter().collect(),
-        Some(Placement::Spare { .. } | Placement::Unplaced { .. }) | None => Vec::new(),
+        Some(Placement::Spare { .. } | Placement::NoKin { .. }) | None => Vec::new(),
     }
+}
+
+fn untaken(
+    sight: &Sight<'_>,
+    new: &BTreeSet<usize>,
+    placements: &Placements,
+    taken: &mut BTreeSet<usize>,
+) -> Vec<NewClaim> {
+    let new = new.iter().filter(|it| taken.insert(**it));
+    new.filter_map(|it| of_new_node(sight, placements.new_nodes.get(*it)?)).collect()
+}
+
+/// One of a pool that is kept at a number: what packing made of it, if pods are to go there. And whatever
+/// other pools launch for its pods.
+fn in_its_place(
+    sight: &Sight<'_>,
+    pool: &Pool,
+    placement: Option<&Placement>,
+    placements: &Placements,
+    taken: &mut BTreeSet<usize>,
+    old: &Old<'_>,
+) -> Vec<NewClaim> {
+    let new = match placement {
+        Some(Placement::Successors { new }) => new.clone(),
+        Some(Placement::Unplaced { .. }) => old.new_homes(sight, placements),
+        Some(Placement::Spare { .. } | Placement::Unmodelled { .. } | Placement::NoKin { .. })
+        | None => BTreeSet::new(),
+    };
+    let of_pool = |it: &usize| placements.new_nodes.get(*it).is_some_and(|it| it.pool == pool.name);
+    // Each of them was opened for one that leaves, and they are all the same to those.
+    let all = new.iter().copied().chain(0..placements.new_nodes.len());
+    let own = all.filter(of_pool).find(|it| taken.insert(*it));
+    let own = own.and_then(|it| of_new_node(sight, placements.new_nodes.get(it)?));
+    let mut claims: Vec<NewClaim> = own.or_else(|| old.same_kind(sight)).into_iter().collect();
+    let others: BTreeSet<usize> = new.into_iter().filter(|it| !of_pool(it)).collect();
+    claims.extend(untaken(sight, &others, placements, taken));
+    claims
 }
 
 /// For pods that are pending now, in this pool; or whatever the pool gives, if none are.
@@ -75,38 +116,95 @@ pub(crate) fn of_new_node(sight: &Sight<'_>, new: &NewNode) -> Option<NewClaim> 
 
 /// The node that goes.
 pub(crate) struct Old<'a> {
-    pub(crate) pool: Option<&'a Pool>,
-    pub(crate) claim: &'a Claim,
-    pub(crate) node: Option<&'a Node>,
+    pool: Option<&'a Pool>,
+    claim: &'a Claim,
+    node: Option<&'a Node>,
     /// That must move.
-    pub(crate) has_pods: bool,
+    has_pods: bool,
+    /// What its pool could launch now. `None`: nobody knows.
+    machines: Option<Arc<Vec<Machine>>>,
 }
 
-impl Old<'_> {
-    /// One more of the same instance type, zone, capacity type and labels.
+/// What is given up of its kind, in this order, until there is such a machine: nothing; its type and size;
+/// its processor; and where and how it was bought.
+const KEPT: [fn(&str) -> bool; 4] = [
+    |_| true,
+    |key| !label::by_type(key) || key == label::ARCH || key == label::OS,
+    |key| !label::by_type(key),
+    |key| !label::by_type(key) && !label::by_offering(key),
+];
+
+impl<'a> Old<'a> {
+    pub(crate) fn new(
+        memory: &mut Memory,
+        sight: &Sight<'_>,
+        pool: Option<&'a Pool>,
+        claim: &'a Claim,
+        node: Option<&'a Node>,
+        has_pods: bool,
+    ) -> Self {
+        let machines = pool.and_then(|it| pools::could_launch(memory, sight, it));
+        Self { pool, claim, node, has_pods, machines }
+    }
+
+    /// One more of the same instance type, zone, capacity type and labels, as far as its pool still asks for
+    /// such a one: what has drifted is not copied.
     pub(crate) fn same_kind(&self, sight: &Sight<'_>) -> Option<NewClaim> {
         let pool = self.pool?;
-        let labels = self.node.map_or(&self.claim.labels, |it| &it.fit.labels);
-        let mut requirements: BTreeMap<String, Written> = BTreeMap::new();
-        let asked = pool.requirements.iter().map(|it| it.key.as_str());
-        let own = [label::INSTANCE_TYPE, label::ZONE, label::CAPACITY_TYPE, label::ARCH, label::OS];
-        for key in own.into_iter().chain(asked) {
-            let key = label::normalise(key);
-            if let Some(value) = labels.get(key) {
-                let values = vec![value.clone()];
-                let operator = Operator::In;
-                let written = Written { key: key.to_owned(), operator, values, min_values: None };
-                requirements.insert(key.to_owned(), written);
+        let vocabulary = Vocabulary::new();
+        let asked = Requirements::read(&pool.requirements, &vocabulary);
+        let own = self.own(pool, &asked, &vocabulary);
+        let mut all = Vec::new();
+        for keeps in KEPT {
+            let kept = own.iter().filter(|(key, _)| keeps(key));
+            all = kept.clone().map(|(_, it)| it.clone()).collect();
+            // What the old node does not have, or not as the pool asks, is asked as the pool asks it.
+            let kept: BTreeSet<&String> = kept.map(|(key, _)| key).collect();
+            let open = pool.requirements.iter();
+            let open = open.filter(|it| !kept.iter().any(|key| *key == label::normalise(&it.key)));
+            all.extend(open.cloned());
+            let needed = Requirements::read(&all, &vocabulary);
+            let can_be = |it: &Machine| pools::can_be(it, &needed, &vocabulary);
+            if self.machines.as_ref().is_none_or(|it| it.iter().any(can_be)) {
+                break;
             }
         }
-        // What the old node does not have is asked as the pool asks it.
-        let mut all: Vec<Written> = requirements.values().cloned().collect();
-        let open = pool
-            .requirements
-            .iter()
-            .filter(|it| !requirements.contains_key(label::normalise(&it.key)));
-        all.extend(open.cloned());
         claim(sight, pool, all, self.requests(sight))
+    }
+
+    /// By which it is told from others, where its pool admits that.
+    fn own(
+        &self,
+        pool: &Pool,
+        asked: &Requirements,
+        vocabulary: &Vocabulary,
+    ) -> BTreeMap<String, Written> {
+        let labels = self.node.map_or(&self.claim.labels, |it| &it.fit.labels);
+        let of_pool = pool.requirements.iter().map(|it| it.key.as_str());
+        let own = [label::INSTANCE_TYPE, label::ZONE, label::CAPACITY_TYPE, label::ARCH, label::OS];
+        let mut all = BTreeMap::new();
+        for key in own.into_iter().chain(of_pool).map(label::normalise) {
+            let Some(value) = labels.get(key) else { continue };
+            let asked = asked.get(vocabulary.key(key));
+            if asked.is_none_or(|it| it.admits(vocabulary.value(value))) {
+                let (operator, values) = (Operator::In, vec![value.clone()]);
+                let written = Written { key: key.to_owned(), operator, values, min_values: None };
+                all.insert(key.to_owned(), written);
+            }
+        }
+        all
+    }
+
+    /// New nodes that some of its pods are to go to, whatever becomes of the others.
+    fn new_homes(&self, sight: &Sight<'_>, placements: &Placements) -> BTreeSet<usize> {
+        let Some(node) = self.node else { return BTreeSet::new() };
+        let homes =
+            sight.view.pods.on(&node.name).filter_map(|it| placements.homes.get(&it.fit.id()));
+        let new = homes.filter_map(|it| match it {
+            Home::New(at) => Some(*at),
+            Home::Node(_) => None,
+        });
+        new.collect()
     }
 
     fn requests(&self, sight: &Sight<'_>) -> Amounts {
@@ -132,11 +230,8 @@ fn claim(
     let PoolTemplate { labels, annotations, termination_grace_period, expire_after, .. } =
         &pool.template;
     let mut labels = labels.clone();
-    // What has one value already is known of the node before there is one.
-    for it in &requirements {
-        if let (Operator::In, [only]) = (it.operator, it.values.as_slice()) {
-            labels.entry(it.key.clone()).or_insert_with(|| only.clone());
-        }
+    for (key, value) in pinned(&requirements) {
+        labels.entry(key).or_insert(value);
     }
     labels.insert(label::NODEPOOL.to_owned(), pool.name.clone());
     labels.insert(class.boot.label.clone(), class.boot.name.clone());

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use nodemolt_core::drift::Drift;
+use nodemolt_core::node::ImageRef;
 use nodemolt_core::plan::{NextTry, UnderWay, Wish};
 use nodemolt_core::replace::Cause;
-use nodemolt_core::seen::{Claim, Node, Stage};
+use nodemolt_core::seen::{Claim, Kind, Node, Stage};
 use nodemolt_core::wanted::{NoImage, Replacing, Wanted};
 
 use super::Sight;
@@ -62,6 +63,9 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
         let drift = drifts.get(name);
         if drift.is_some_and(Drift::drifted) {
             memory.drifted_since.entry(claim.uid.clone()).or_insert(sight.now);
+        }
+        // What is not known just now has not come back into line by that.
+        if drift.is_some_and(|it| matches!(it, Drift::Drifted { .. } | Drift::Unknown(_))) {
             drifted.insert(claim.uid.as_str());
         }
         node.wish = of_node(memory, sight, seen, claim, drift);
@@ -69,6 +73,16 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
             && let Some(hidden) = sight.hidden(claim)
         {
             *why = hidden;
+        }
+        // A record that cannot be read holds what it held: nobody begins beside it, and nobody else waits
+        // for a slot that it would never use.
+        if let Some(wish) = &mut node.wish
+            && wish.cause.voluntary()
+            && let Some(why) = sight.records.unreadable.get(&claim.uid)
+        {
+            let because = format!("Replacement `{}` cannot be read: {why}", claim.uid);
+            let object = Some((Kind::Replacement.as_str(), claim.uid.clone()));
+            wish.no_image = Some(NoImage { because, object, until: None });
         }
     }
     memory.drifted_since.retain(|uid, _| drifted.contains(uid.as_str()));
@@ -86,7 +100,8 @@ fn of_node(
     claim: &Claim,
     drift: Option<&Drift>,
 ) -> Option<Wish> {
-    let plain = |cause, since| Wish { cause, since, no_image: None, to_candidate: false };
+    let plain =
+        |cause, since| Wish { cause, since, by_name: false, no_image: None, to_candidate: false };
     // Whoever is deleted has to be emptied, a successor that nobody needs any more included.
     if let Some(since) = claim.deleting_since.or(node.deleting_since) {
         return Some(plain(Cause::Deleted, since));
@@ -105,9 +120,11 @@ fn of_node(
     }
     let pool = claim.pool.as_ref().and_then(|it| sight.view.pools.get(it));
     let of_pool = pool.and_then(|it| it.upgrade_asked_at);
-    let asked = [claim.upgrade_asked_at, node.upgrade_asked_at, of_pool].into_iter().flatten();
     // Whoever came after the asking is what was asked for.
-    let asked = asked.filter(|it| *it > claim.created_at).min();
+    let counts = |it: &Timestamp| *it > claim.created_at;
+    let by_name = claim.upgrade_asked_at.max(node.upgrade_asked_at).filter(counts);
+    // The last one counts: who asks again after a failure means it.
+    let asked = by_name.max(of_pool.filter(counts));
     let expired = expires_at(claim).filter(|it| *it <= sight.now);
     let drifted = drift.is_some_and(Drift::drifted);
     let (cause, since) = match (asked, drifted, expired) {
@@ -119,7 +136,8 @@ fn of_node(
         (None, false, Some(at)) => (Cause::Expiry, at),
         (None, false, None) => return None,
     };
-    Some(Wish { no_image: no_image(memory, sight, claim, node), ..plain(cause, since) })
+    let no_image = no_image(memory, sight, claim, node);
+    Some(Wish { by_name: by_name.is_some(), no_image, ..plain(cause, since) })
 }
 
 /// Why its successor would have no image now. One that is not remembered yet is about to be.
@@ -140,7 +158,15 @@ fn no_image(memory: &Memory, sight: &Sight<'_>, claim: &Claim, node: &Node) -> O
     };
     let labels = &node.fit.labels;
     let instance_type = labels.get(nodemolt_fit::label::INSTANCE_TYPE)?;
-    image_of(wanted, pool.map(String::as_str), instance_type, sight).err()
+    let pool = pool.map(String::as_str);
+    // The pool asks for other machines by now: one of those takes over.
+    let remembered = |it: &ImageRef| sight.view.images.contains_key(&it.id);
+    if wanted.replacing(pool, instance_type) == Replacing::NotResolved
+        && wanted.bootable(pool).any(remembered)
+    {
+        return None;
+    }
+    image_of(wanted, pool, instance_type, sight).err()
 }
 
 /// The image that a machine of this type would boot, if it may be used already.
@@ -154,8 +180,11 @@ pub(crate) fn image_of(
         Replacing::Image(image) if sight.view.images.contains_key(&image.id) => {
             Ok(image.id.clone())
         }
+        // An object of its name that cannot be read remembers nothing, and no other can be made.
         Replacing::Image(image) => {
-            Err(NoImage::because(format!("{} is about to be remembered", image.id)))
+            Err(sight.unread(Kind::Image, image.id.as_str()).unwrap_or_else(|| {
+                NoImage::because(format!("{} is about to be remembered", image.id))
+            }))
         }
         Replacing::HeldBack(why) => Err(why.clone()),
         Replacing::NoImageFits => Err(NoImage::because(format!("no image fits {instance_type}"))),

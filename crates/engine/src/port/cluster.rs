@@ -6,11 +6,11 @@ use std::ops::Deref;
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget;
 use nodemolt_core::catalog::{Appeared, Withdrawn};
-use nodemolt_core::drain::PodId;
+use nodemolt_core::drain::{self, PodId};
 use nodemolt_core::image::{AccountId, ImageId};
 use nodemolt_core::node::Stamp;
 use nodemolt_core::seen::{
-    Attempt, ClassKey, MachineId, Remembered, Revision, Stage, Subject, View,
+    Attempt, ClassKey, MachineId, Node, Remembered, Revision, Stage, Subject, View,
 };
 use nodemolt_fit::Written;
 use nodemolt_fit::capacity::Amounts;
@@ -35,6 +35,18 @@ pub trait Cluster {
     ///
     /// Guarantee: at least as new as every write that was answered before the call.
     async fn records(&self) -> Result<Records, ClusterError>;
+
+    /// The pods that are bound to a node of this name, read from the API server now: right before something
+    /// is taken away that they would go with. Whether there is such a node does not matter.
+    ///
+    /// Guarantee: the whole list, at least as new as every write that was answered before the call. One
+    /// pod that cannot be read is [`ClusterError::Unreadable`], and never one less.
+    async fn pods_on(&self, node: &str) -> Result<Vec<drain::Pod>, ClusterError>;
+
+    /// The node of this name, read from the API server now. `None`: there is none.
+    ///
+    /// Guarantee: as for [`Cluster::pods_on`].
+    async fn node(&self, name: &str) -> Result<Option<Node>, ClusterError>;
 
     /// Writes the ledger's status: creates it where `revision` is `None`, else replaces exactly that
     /// revision. `pause` and `released_lock` are people's words and are never written.
@@ -107,6 +119,9 @@ pub trait Cluster {
     async fn write_status(&self, status: &Status) -> Result<(), ClusterError>;
 
     /// Takes or renews the lease, by compare-and-swap. `me` tells replicas apart.
+    ///
+    /// Expected flow: every five seconds. One who follows takes a lease that it has seen unchanged for its
+    /// duration, of which no look counts for more than that.
     async fn lead(&self, me: &str, now: Timestamp) -> Result<Leadership, ClusterError>;
 }
 

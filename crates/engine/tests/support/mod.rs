@@ -30,7 +30,7 @@ use nodemolt_engine::port::{
     NewClaim, NewMemory, NewNodeState, Object, Offered, Records, Status, Subnet,
 };
 use nodemolt_engine::record::{DrainRecord, Ledger, Recorded, Told};
-use nodemolt_engine::{Act, Config, Done, Errand, Memory, Question, Turn, turn};
+use nodemolt_engine::{Act, Clock, Config, Done, Errand, Memory, Question, Turn, turn};
 use nodemolt_fit::capacity::{Amounts, NodeSettings};
 use nodemolt_fit::pod::{Demand, Namespace};
 use nodemolt_fit::{self as fit, Family, Quantity, Types, label};
@@ -38,6 +38,7 @@ use nodemolt_fit::{self as fit, Family, Quantity, Types, label};
 pub(crate) const POOL: &str = "general";
 pub(crate) const ZONE: &str = "eu-central-1a";
 pub(crate) const TYPE: &str = "m7g.xlarge";
+pub(crate) const OTHER_TYPE: &str = "m7g.2xlarge";
 pub(crate) const OLD_IMAGE: &str = "ami-00000000000000001";
 pub(crate) const NEW_IMAGE: &str = "ami-00000000000000002";
 
@@ -74,6 +75,7 @@ pub(crate) fn config() -> Config {
         },
         region: "eu-central-1".to_owned(),
         account: Some(account()),
+        groups: BTreeSet::new(),
     }
 }
 
@@ -88,6 +90,8 @@ pub(crate) struct Fake {
     pub(crate) told: RefCell<Vec<Status>>,
     /// The next write of a grant loses.
     pub(crate) conflict: RefCell<bool>,
+    /// Every image has an object already, which no watch tells of.
+    pub(crate) forgets: RefCell<bool>,
     revisions: RefCell<u64>,
 }
 
@@ -111,11 +115,27 @@ impl Cluster for Fake {
         Ok(self.records.borrow().clone())
     }
 
+    async fn pods_on(&self, node: &str) -> Result<Vec<drain::Pod>, ClusterError> {
+        Ok(self.view.borrow().pods.on(node).map(|it| (*it.drain).clone()).collect())
+    }
+
+    async fn node(&self, name: &str) -> Result<Option<Node>, ClusterError> {
+        Ok(self.view.borrow().nodes.get(name).cloned())
+    }
+
     async fn write_ledger(&self, ledger: &Ledger) -> Result<Revision, ClusterError> {
         let mut records = self.records.borrow_mut();
         let loses = !ledger.grants.is_empty() && self.conflict.take();
         if loses || ledger.revision != records.ledger.revision {
             return Err(ClusterError::Conflict("ledger".to_owned()));
+        }
+        // As the schema has it.
+        let held = records.ledger.locked().map(|it| &it.id);
+        if ledger.grants.len() > 2000
+            || held.is_some_and(|it| ledger.lock.as_ref().map(|it| &it.id) != Some(it))
+        {
+            let object = "ledger".to_owned();
+            return Err(ClusterError::Invalid { object, message: "422".to_owned() });
         }
         self.note(format!("ledger of epoch {} with {}", ledger.epoch, ledger.grants.len()));
         let revision = self.revision();
@@ -198,6 +218,9 @@ impl Cluster for Fake {
 
     async fn remember(&self, image: &NewMemory) -> Result<(), ClusterError> {
         self.note(format!("remember {}", image.image));
+        if *self.forgets.borrow() {
+            return Err(ClusterError::Exists(image.image.to_string()));
+        }
         let remembered = Remembered {
             image: image.image.clone(),
             revision: self.revision(),
@@ -227,6 +250,15 @@ impl Cluster for Fake {
     }
 }
 
+/// A clock that stands still.
+pub(crate) struct Still(pub(crate) Timestamp);
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+}
+
 /// A fleet of one pool, all on the old image, and what EC2 says.
 pub(crate) struct World {
     pub(crate) cluster: Fake,
@@ -234,6 +266,8 @@ pub(crate) struct World {
     pub(crate) now: Timestamp,
     pub(crate) images: Vec<Image>,
     pub(crate) machines: Vec<Machine>,
+    /// What EC2 offers.
+    pub(crate) offered: Vec<&'static str>,
 }
 
 fn amounts(cpu: i64, gibibytes: i64) -> Amounts {
@@ -347,6 +381,7 @@ impl World {
             now,
             images: vec![image(OLD_IMAGE, "golden-1", 60), image(NEW_IMAGE, "golden-2", 30)],
             machines: Vec::new(),
+            offered: vec![TYPE],
         };
         let namespace = Arc::new(Namespace::named("shop"));
         let demand = Arc::new(Demand {
@@ -502,7 +537,13 @@ impl World {
     /// What it asks is not answered yet.
     pub(crate) fn turn_alone(&mut self) -> Turn {
         let config = config();
-        let done = now_or_never(turn(&mut self.memory, &config, &self.cluster, self.now));
+        let done = now_or_never(turn(
+            &mut self.memory,
+            &config,
+            &self.cluster,
+            &Still(self.now),
+            self.now,
+        ));
         done.unwrap_or_else(|it| panic!("{it}"))
     }
 
@@ -542,12 +583,20 @@ impl World {
     fn answer(&self, question: &Question) -> Done {
         match question {
             Question::Images(query) => Done::Observed(Box::new(self.observed(query))),
-            Question::Offered => Done::Offered(Ok(Box::new(Offered {
-                types: [Types::shipped().find(TYPE).unwrap().clone()].into_iter().collect(),
-                zones: [(TYPE.to_owned(), BTreeSet::from([ZONE.to_owned()]))].into(),
-                on_demand: [(TYPE.to_owned(), fit::pool::Price(163_200_000))].into(),
-                spot: BTreeMap::new(),
-            }))),
+            Question::Offered => {
+                let names = self.offered.iter().map(|it| (*it).to_owned());
+                let types =
+                    self.offered.iter().map(|it| Types::shipped().find(it).unwrap().clone());
+                Done::Offered(Ok(Box::new(Offered {
+                    types: types.collect(),
+                    zones: names
+                        .clone()
+                        .map(|it| (it, BTreeSet::from([ZONE.to_owned()])))
+                        .collect(),
+                    on_demand: names.map(|it| (it, fit::pool::Price(163_200_000))).collect(),
+                    spot: BTreeMap::new(),
+                })))
+            }
             Question::Network(_) => Done::Network(Ok(Network {
                 subnets: vec![Subnet {
                     id: "subnet-1".to_owned(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use nodemolt_fit::Quantity;
 use nodemolt_fit::label;
-use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm, Spread, Weighted};
+use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm, Spread, Volume, Weighted};
 use nodemolt_fit::pool::{Machine, Offering, Pool, Price};
 use nodemolt_fit::requirement::{Operator, Written};
 use nodemolt_fit::selector::{Labels, NodeTerm, Selector};
@@ -172,4 +172,36 @@ pub(crate) fn preferring(count: usize) -> Vec<Pod> {
         ..Demand::default()
     });
     (0..count).map(|at| Pod::new(&namespace, &format!("pod-{at:06}"), &demand)).collect()
+}
+
+/// Pods of one `StatefulSet`: each has its own name in a label, and a claim that is made for it alone. Karpenter's
+/// benchmark has none of them; clusters do.
+#[allow(dead_code, reason = "the half that runs beside Karpenter has no such pods")]
+pub(crate) fn numbered(count: usize) -> Vec<Pod> {
+    let namespace = Arc::new(Namespace::named("default"));
+    let requests = Dice(42).requests();
+    let pod = |at: usize| {
+        let name = format!("db-{at}");
+        let mut labels = labels("app", "db");
+        labels.insert("statefulset.kubernetes.io/pod-name".to_owned(), name.clone());
+        let volume = Volume {
+            handle: "data".to_owned(),
+            driver: Some("ebs.csi.aws.com".to_owned()),
+            reach: None,
+            own: true,
+        };
+        let demand = Demand {
+            labels,
+            requests: requests.clone(),
+            spread: vec![Spread {
+                topology_key: label::ZONE.to_owned(),
+                selector: Selector::labels([("app", "db")]),
+                ..Spread::default()
+            }],
+            volumes: vec![volume],
+            ..Demand::default()
+        };
+        Pod::new(&namespace, &name, &Arc::new(demand))
+    };
+    (0..count).map(pod).collect()
 }

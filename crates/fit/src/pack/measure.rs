@@ -105,12 +105,22 @@ impl Scale {
         room
     }
 
-    /// What a pod needs, itself included. Its volumes depend on those that are attached already.
+    /// What a pod needs, itself and the volumes of its own included. The others depend on those that are attached
+    /// already.
     pub(super) fn needs(&self, demand: &Demand) -> Needs {
         let mut needs = self.more_than_nothing(&demand.requests);
         match needs.iter_mut().find(|(place, _)| *place == PODS_AT) {
             Some((_, count)) => *count = 1,
             None => needs.push((PODS_AT, 1)),
+        }
+        for volume in demand.volumes.iter().filter(|it| it.own) {
+            let Some(place) = volume.driver.as_deref().and_then(|it| self.driver(it)) else {
+                continue;
+            };
+            match needs.iter_mut().find(|(it, _)| *it == place) {
+                Some((_, count)) => *count += 1,
+                None => needs.push((place, 1)),
+            }
         }
         needs.sort_unstable();
         needs

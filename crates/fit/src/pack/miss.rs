@@ -7,8 +7,8 @@
 use super::{
     answer::{Account, Miss, Obstacle, Opened, Place},
     bits::Bits,
-    measure::Scale,
-    narrow::No,
+    measure::{Room, Scale},
+    narrow::{No, apart_from},
     search::Sought,
     state::{Domain, Stage, State},
     template::{Fit, Template},
@@ -132,9 +132,10 @@ fn taints(taints: &[Taint], demand: &crate::pod::Demand) -> Vec<Obstacle> {
     taints.iter().filter(stands).cloned().map(Obstacle::Taint).collect()
 }
 
-/// Of the term that lacks least, what it lacks.
+/// Of the term that lacks least, what it lacks. One that asks nothing admits no node, whatever that node has.
 fn of_terms(terms: &[NodeTerm], lacks: impl Fn(&NodeTerm) -> Vec<Written>) -> Vec<Obstacle> {
-    let lacking = terms.iter().map(lacks).min_by_key(Vec::len).unwrap_or_default();
+    let asking = terms.iter().filter(|it| !it.labels.is_empty() || !it.fields.is_empty());
+    let lacking = asking.map(lacks).min_by_key(Vec::len).unwrap_or_default();
     lacking.into_iter().map(Obstacle::Label).collect()
 }
 
@@ -211,68 +212,88 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
     if !obstacles.is_empty() {
         return obstacles;
     }
-    obstacles = limits(state, kind, pool);
+    let (fits, open) = fits(state, kind, pool);
+    if fits.is_empty() {
+        return vec![if open { Obstacle::NoSuchMachine } else { Obstacle::NoCapacity }];
+    }
+    let clear: Vec<Fit> =
+        fits.iter().flat_map(|it| without_daemons(state, kind, pool, it)).collect();
+    if clear.is_empty() {
+        return vec![daemon_in_the_way(state, kind, pool)];
+    }
+    obstacles = limits(state, pool, &clear);
     if !obstacles.is_empty() {
         return obstacles;
     }
     let sought = Sought { kind, wishes: &[], stage: Stage::Real, beside: false };
-    let Err(no) = state.one_more(pool, &sought) else { return Vec::new() };
-    let fit = state.fresh(pool);
-    match no {
-        No::Never | No::Full if fit.machines.empty() => obstacles.push(Obstacle::NoCapacity),
-        No::Never | No::Full => obstacles.extend(daemon_in_the_way(state, kind, pool)),
-        No::NotNow => {
-            for key in &what.decides {
-                obstacles.extend(everywhere(state, &what.musts, *key, pool, &fit));
-            }
-            let would_do = with_room(state, kind, pool);
-            obstacles.extend(template.min_values.iter().filter_map(|it| {
-                let have = template.different(it, &would_do, &fit.slots);
-                let obstacle = Obstacle::MinValues { key: it.key.clone(), have, need: it.need };
-                (have < it.need).then_some(obstacle)
-            }));
-        }
+    if state.one_more(pool, &sought).is_ok() {
+        return Vec::new();
     }
-    if obstacles.is_empty() {
-        obstacles.push(Obstacle::NoSuchMachine);
-    }
-    obstacles
+    let of_fit = |fit: &Fit| {
+        let keys = what.decides.iter();
+        let mut obstacles: Vec<Obstacle> =
+            keys.flat_map(|key| everywhere(state, &what.musts, *key, pool, fit)).collect();
+        obstacles.extend(template.min_values.iter().filter_map(|it| {
+            let have = template.different(it, &fit.machines, &fit.slots);
+            let obstacle = Obstacle::MinValues { key: it.key.clone(), have, need: it.need };
+            (have < it.need).then_some(obstacle)
+        }));
+        obstacles
+    };
+    let told = clear.iter().map(of_fit).filter(|it| !it.is_empty());
+    told.min_by_key(|it| (weight(it), it.len())).unwrap_or_else(|| vec![Obstacle::NoSuchMachine])
 }
 
-/// The machines of the pool that the pod selects and that have the room.
-fn with_room(state: &State<'_, '_>, kind: usize, pool: usize) -> Bits {
+/// What a new node for the pod could be, in each of its ways: machines that have the room, bought where the pod may go.
+/// And whether it could be anything, were there room.
+fn fits(state: &State<'_, '_>, kind: usize, pool: usize) -> (Vec<Fit>, bool) {
     let world = state.world;
-    let mut selected = Bits::default();
-    for way in &world.required[world.kinds[kind].required].pools[pool] {
-        selected.or(&way.machines);
-    }
-    let mut machines = state.fresh(pool).machines;
-    machines.and(&selected);
-    for (place, need) in state.needs(kind, None) {
-        match world.pools[pool].at_least(place, need) {
-            Some(roomy) => machines.and(roomy),
-            None => return Bits::default(),
+    let template = &world.pools[pool];
+    let (mut fits, mut open) = (Vec::new(), false);
+    for way in world.ways(kind, pool) {
+        let mut fit = state.fresh(pool);
+        if !state.intersect(&mut fit, way, template) {
+            continue;
+        }
+        open = true;
+        for (place, need) in state.needs(kind, None) {
+            match template.at_least(place, need) {
+                Some(roomy) => fit.machines.and(roomy),
+                None => fit.machines.clear(),
+            }
+        }
+        if template.tidy_slots(&mut fit.machines, &mut fit.slots) {
+            fits.push(fit);
         }
     }
-    machines
+    (fits, open)
 }
 
-/// What the pod and a daemon cannot share, if every machine that would do otherwise has that daemon.
-fn daemon_in_the_way(state: &State<'_, '_>, kind: usize, pool: usize) -> Option<Obstacle> {
+/// The same without nodes that would get a daemon that does not go together with the pod.
+fn without_daemons(state: &State<'_, '_>, kind: usize, pool: usize, fit: &Fit) -> Vec<Fit> {
+    let Some(barred) = state.world.kinds[kind].barred.get(pool) else { return vec![fit.clone()] };
+    let machines: Bits = fit.machines.iter().filter(|it| !barred.machines.has(*it)).collect();
+    let parts = apart_from(&barred.somewhere, &machines, &fit.slots).into_iter();
+    let fits = parts.map(|(machines, slots)| Fit { machines, slots, custom: fit.custom.clone() });
+    let template = &state.world.pools[pool];
+    fits.filter_map(|mut it| template.tidy_slots(&mut it.machines, &mut it.slots).then_some(it))
+        .collect()
+}
+
+/// What the pod and a daemon cannot share, where every machine that would do otherwise has that daemon.
+fn daemon_in_the_way(state: &State<'_, '_>, kind: usize, pool: usize) -> Obstacle {
     let world = state.world;
     let (template, what) = (&world.pools[pool], &world.kinds[kind]);
-    let barred = what.barred.get(pool)?;
-    let would_do = with_room(state, kind, pool);
-    if would_do.empty() || !would_do.inside(barred) {
-        return None;
+    let hosted =
+        |it: &&crate::pod::Pod| !template.ways_to_host(&it.demand, &world.vocabulary).is_empty();
+    let mut daemons = template.pool.daemons.iter().filter(hosted);
+    let port = daemons.clone().find_map(|it| same_port(what.demand, it));
+    let mut near = || daemons.any(|it| apart(what.namespace, what.demand, it));
+    match port {
+        Some(port) => Obstacle::HostPortTaken(port.clone()),
+        None if near() => Obstacle::TooNear { key: label::HOSTNAME.to_owned() },
+        None => Obstacle::NoSuchMachine,
     }
-    let port = template.pool.daemons.iter().find_map(|it| same_port(what.demand, it));
-    let port = port.cloned().map(Obstacle::HostPortTaken);
-    port.or_else(|| {
-        let mut daemons = template.pool.daemons.iter();
-        let near = daemons.any(|it| apart(what.namespace, what.demand, it));
-        near.then(|| Obstacle::TooNear { key: label::HOSTNAME.to_owned() })
-    })
 }
 
 /// Every domain that a new node could be in has something in the way: what, in the first.
@@ -321,7 +342,8 @@ fn asked_in_vain(state: &State<'_, '_>, kind: usize, template: &Template<'_>) ->
     obstacles
 }
 
-fn limits(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
+/// How much higher the pool's limits would have to be, so that one of these could be launched.
+fn limits(state: &State<'_, '_>, pool: usize, fits: &[Fit]) -> Vec<Obstacle> {
     let template = &state.world.pools[pool];
     let Some(left) = &state.left[pool] else { return Vec::new() };
     let mut obstacles = Vec::new();
@@ -329,20 +351,32 @@ fn limits(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
         let by = Quantity::from_units(1 - left.nodes.unwrap_or(0));
         obstacles.push(Obstacle::PoolLimit { resource: crate::pool::NODES.to_owned(), by });
     }
-    let needs = state.needs(kind, None);
-    let roomy = |machine: &usize| {
-        needs.iter().all(|(place, need)| {
-            template.at_least(*place, *need).is_some_and(|it| it.has(*machine))
-        })
+    let over = |takes: &Room| -> Vec<(usize, i64)> {
+        let over = takes.iter().zip(&left.room).map(|(takes, left)| takes - left);
+        over.enumerate().filter(|(_, it)| *it > 0).collect()
     };
-    let Some(least) = template.by_size.iter().find(|it| roomy(it)) else { return obstacles };
-    for (at, takes) in template.takes[*least].iter().enumerate() {
-        if *takes > left.room[at] {
-            let resource = template.limited[at].clone();
-            let place = state.world.scale.place(&resource);
-            let by = Scale::quantity(place.unwrap_or(usize::MAX), takes - left.room[at]);
-            obstacles.push(Obstacle::PoolLimit { resource, by });
-        }
+    let least = fits.iter().filter_map(|it| takes_least(template, it)).map(|it| over(&it));
+    let Some(least) = least.min_by_key(|it| (it.len(), it.clone())) else { return obstacles };
+    for (at, by) in least {
+        let resource = template.limited[at].clone();
+        let place = state.world.scale.place(&resource);
+        let by = Scale::quantity(place.unwrap_or(usize::MAX), by);
+        obstacles.push(Obstacle::PoolLimit { resource, by });
     }
     obstacles
+}
+
+/// What a node that can be this takes at least: of its smallest machine, or of as many as the pool demands.
+fn takes_least(template: &Template<'_>, fit: &Fit) -> Option<Room> {
+    let by_size = template.by_size.iter().copied().filter(|it| fit.machines.has(*it));
+    let mut smallest = Bits::default();
+    for machine in by_size {
+        smallest.insert(machine);
+        let enough = |it: &_| template.different(it, &smallest, &fit.slots) >= it.need;
+        if template.min_values.iter().all(enough) {
+            return Some(template.most_taken(&smallest));
+        }
+    }
+    // It is not the limit that keeps it from being launched.
+    None
 }

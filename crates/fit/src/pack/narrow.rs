@@ -5,7 +5,7 @@
 //! A label by which somebody is spread, gathered or kept apart has to be known once a pod is there
 //! that is counted by it: only then are the counts right whatever the cloud launches in the end.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::{
     bits::Bits,
@@ -30,6 +30,22 @@ pub(super) enum No {
 }
 
 type Decided = SmallVec<[usize; 4]>;
+
+/// Machines and slots without those that are both in one of the ways: without its slots, or without its machines.
+/// Either is more than need be, and one of them is what a person would choose.
+pub(super) fn apart_from(
+    ways: &[Fit],
+    machines: &Bits,
+    slots: &Bits,
+) -> SmallVec<[(Bits, Bits); 2]> {
+    let others = machines.iter().filter(|it| !ways.iter().any(|way| way.machines.has(*it)));
+    let elsewhere = slots.iter().filter(|it| !ways.iter().any(|way| way.slots.has(*it)));
+    let mut all = smallvec![(machines.clone(), elsewhere.collect())];
+    if !ways.is_empty() {
+        all.push((others.collect(), slots.clone()));
+    }
+    all
+}
 
 impl State<'_, '_> {
     /// What one more node of the pool would become.
@@ -78,9 +94,11 @@ impl State<'_, '_> {
         if roomy.empty() {
             return Err(No::Full);
         }
-        if let Some(barred) = kind.barred.get(node.pool).filter(|it| !it.empty()) {
+        let barred = kind.barred.get(node.pool);
+        if let Some(barred) = barred.map(|it| &it.machines).filter(|it| !it.empty()) {
             roomy = roomy.iter().filter(|it| !barred.has(*it)).collect();
         }
+        let mut no = No::Never;
         if let Some(left) = &self.left[node.pool]
             && !template.takes_most().iter().zip(&left.room).all(|(most, left)| most <= left)
         {
@@ -89,15 +107,24 @@ impl State<'_, '_> {
                 let rest = left.room.iter().zip(&node.held);
                 takes.zip(rest).all(|(it, (left, had))| *it <= left + had)
             };
-            roomy = roomy.iter().filter(affordable).collect();
+            let within_limits: Bits = roomy.iter().filter(affordable).collect();
+            if within_limits != roomy {
+                // Other nodes may turn out smaller than they could be, and give back what they held.
+                no = No::NotNow;
+            }
+            roomy = within_limits;
         }
-        let ways = match &kind.reached {
-            None => &self.world.required[kind.required].pools[node.pool],
-            Some((_, pools)) => &pools[node.pool],
+        let ways = self.world.ways(sought.kind, node.pool);
+        let parts = barred
+            .filter(|it| !it.somewhere.is_empty())
+            .map(|it| apart_from(&it.somewhere, &roomy, &node.fit.slots));
+        let from: SmallVec<[(&Bits, &Bits); 2]> = match &parts {
+            None => smallvec![(&roomy, &node.fit.slots)],
+            Some(parts) => parts.iter().map(|(machines, slots)| (machines, slots)).collect(),
         };
-        let mut no = No::Never;
-        for way in ways {
-            let Some(fit) = self.within_way(node, &roomy, way, template) else { continue };
+        let from = ways.iter().flat_map(|way| from.iter().map(move |it| (way, *it)));
+        for (way, (roomy, slots)) in from {
+            let Some(fit) = self.within_way(node, roomy, slots, way, template) else { continue };
             // From here on it may be otherwise another time.
             no = No::NotNow;
             let brings = kind.brings.get(node.pool).filter(|it| !it.is_empty());
@@ -134,19 +161,17 @@ impl State<'_, '_> {
         &self,
         node: &OpenNode,
         roomy: &Bits,
+        slots: &Bits,
         way: &Fit,
         template: &Template<'_>,
     ) -> Option<Fit> {
-        let mut fit = Fit {
-            machines: roomy.clone(),
-            slots: node.fit.slots.clone(),
-            custom: node.fit.custom.clone(),
-        };
+        let mut fit =
+            Fit { machines: roomy.clone(), slots: slots.clone(), custom: node.fit.custom.clone() };
         self.intersect(&mut fit, way, template).then_some(fit)
     }
 
     /// Narrow to what both can be. Whether anything remains.
-    fn intersect(&self, fit: &mut Fit, way: &Fit, template: &Template<'_>) -> bool {
+    pub(super) fn intersect(&self, fit: &mut Fit, way: &Fit, template: &Template<'_>) -> bool {
         fit.machines.and(&way.machines);
         fit.slots.and(&way.slots);
         if way.custom == template.base.custom || way.custom == fit.custom {

@@ -383,7 +383,8 @@ impl<'w, 'a> State<'w, 'a> {
 
     /// Nobody whom it must be near is anywhere, and it is one of them itself.
     pub(super) fn first_of_its_own(&self, checks: &Checks) -> bool {
-        checks.first_of_its_own && checks.near.iter().all(|it| self.counts[*it].total == 0)
+        let mut others = checks.near.iter().chain(&checks.mistaken);
+        checks.first_of_its_own && others.all(|it| self.counts[*it].total == 0)
     }
 
     /// Have the sets at hand that a search will look at.

@@ -263,6 +263,12 @@ impl<'a> Template<'a> {
         hosts
     }
 
+    /// Whether each of these machines can be had in these slots only.
+    pub(super) fn wherever_bought(&self, way: &Fit) -> bool {
+        let mut others = self.base.slots.iter().filter(|it| !way.slots.has(*it));
+        !others.any(|it| self.slots[it].machines.meets(&way.machines))
+    }
+
     /// In which ways a node would get the daemon.
     pub(super) fn ways_to_host(&self, daemon: &Demand, vocabulary: &Vocabulary) -> Vec<Fit> {
         let tolerated = |it: &&crate::taint::Taint| {

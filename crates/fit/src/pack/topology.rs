@@ -110,6 +110,17 @@ impl Reach {
         }
     }
 
+    /// How kube-scheduler 1.36 reads a pod's own required term: a selector of namespaces that one without labels would
+    /// meet (`NotIn`, `DoesNotExist`) means all of them to it. By the documentation, and for pods that run already, it
+    /// means those that it selects.
+    pub(super) fn as_its_own(&self) -> Self {
+        let misread = |it: &Selector| it.selects(&Labels::new());
+        if self.namespace_selector.as_ref().is_some_and(misread) {
+            return Self { namespace_selector: Some(Selector::everything()), ..self.clone() };
+        }
+        self.clone()
+    }
+
     pub(super) fn of_spread(spread: &Spread, namespace: &Namespace, own: &Labels) -> Self {
         Self {
             namespaces: vec![namespace.name.as_ref().to_owned()],

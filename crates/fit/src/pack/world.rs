@@ -10,6 +10,7 @@ use std::{
 use super::{
     answer::Preference,
     bits::Bits,
+    essence::{Essence, Mentioned},
     measure::{Needs, Scale},
     template::{Fit, Reservations, Template},
     topology::{Concerning, Counters, Filter, Reach, TopologyKey, What},
@@ -49,10 +50,11 @@ pub(super) struct World<'a> {
     pub(super) needs: usize,
 }
 
-/// Pods that differ in nothing but their names.
+/// Pods that differ in nothing but their names, and in what nobody asks for.
 #[derive(Debug)]
 pub(super) struct Kind<'a> {
     pub(super) namespace: &'a Namespace,
+    /// That of the first of them.
     pub(super) demand: &'a Demand,
     /// Places in the list of pods, in the order of their ids.
     pub(super) pods: Vec<usize>,
@@ -61,8 +63,9 @@ pub(super) struct Kind<'a> {
     pub(super) required: usize,
     pub(super) tolerance: usize,
     pub(super) ports: Vec<usize>,
-    /// Per pool, the machines on which a daemon has one of its ports, or is not to be near it.
-    pub(super) barred: Vec<Bits>,
+    /// Per pool, where a daemon has one of its ports, or is not to be near it. Empty: no pool has a daemon.
+    pub(super) barred: Vec<Barred>,
+    /// Those that others may have attached.
     pub(super) volumes: Vec<(usize, Option<usize>)>,
     /// Where its volumes can be reached, by site; and if that is not everywhere, its ways per pool.
     pub(super) reached: Option<(Bits, Vec<Vec<Fit>>)>,
@@ -78,6 +81,15 @@ pub(super) struct Kind<'a> {
     pub(super) decides: Vec<usize>,
 }
 
+/// New nodes that would get a daemon that does not go together with the pod.
+#[derive(Debug, Default)]
+pub(super) struct Barred {
+    /// These machines, wherever they are bought.
+    pub(super) machines: Bits,
+    /// Nodes that can only be this.
+    pub(super) somewhere: Vec<Fit>,
+}
+
 /// What must hold of the domains of the node that a pod is put on.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Checks {
@@ -87,6 +99,8 @@ pub(super) struct Checks {
     pub(super) near: Vec<usize>,
     /// It may be the first of its own.
     pub(super) first_of_its_own: bool,
+    /// Unless some of those counted are anywhere: kube-scheduler takes them for its own.
+    pub(super) mistaken: Vec<usize>,
     /// Somebody whom it must be near is there for sure.
     pub(super) beside: bool,
     pub(super) spreads: Vec<SpreadCheck>,
@@ -172,15 +186,19 @@ impl<'a> World<'a> {
             ports: Vec::new(),
             needs: 0,
         };
-        world.gather_kinds();
+        let mentioned = {
+            let templates: Vec<&Pool> = world.pools.iter().map(|it| it.pool).collect();
+            Mentioned::new(pods, nodes, &templates)
+        };
+        world.gather_kinds(&mentioned);
         world.gather_counters();
         world.gather_domains();
         world
     }
 
     /// Sort the pods by what they demand, and look at each demand once.
-    fn gather_kinds(&mut self) {
-        let mut by_content: BTreeMap<(&'a Namespace, &'a Demand), Vec<usize>> = BTreeMap::new();
+    fn gather_kinds(&mut self, mentioned: &Mentioned<'_>) {
+        let mut by_content: BTreeMap<Essence<'a>, Vec<usize>> = BTreeMap::new();
         let mut by_pointer: BTreeMap<(*const Namespace, *const Demand), Vec<usize>> =
             BTreeMap::new();
         for (at, pod) in self.pods.iter().enumerate() {
@@ -190,15 +208,18 @@ impl<'a> World<'a> {
         // Pointers only save comparing; the order of kinds is that of their content.
         for pods in by_pointer.into_values() {
             let Some(first) = pods.first().map(|at| &self.pods[*at]) else { continue };
-            by_content.entry((&first.namespace, &first.demand)).or_default().extend(pods);
+            by_content.entry(Essence::new(first, mentioned)).or_default().extend(pods);
         }
         let mut required: BTreeMap<Asked<'a>, usize> = BTreeMap::new();
         let mut tolerated: BTreeMap<&'a [Toleration], usize> = BTreeMap::new();
         let mut needed: BTreeMap<Needs, usize> = BTreeMap::new();
         let mut ports: BTreeMap<&'a HostPort, usize> = BTreeMap::new();
         let volumes = self.volume_numbers();
-        for ((namespace, demand), mut pods) in by_content {
+        for mut pods in by_content.into_values() {
             pods.sort_by_key(|at| (&self.pods[*at].name, *at));
+            let Some(first) = pods.first().map(|at| &self.pods[*at]) else { continue };
+            let (namespace, demand): (&'a Namespace, &'a Demand) =
+                (&first.namespace, &first.demand);
             let asked: Asked<'a> = (&demand.node_selector, demand.node_terms.as_deref());
             let required = *required.entry(asked).or_insert_with(|| {
                 self.required.push(self.look_for(asked));
@@ -247,32 +268,47 @@ impl<'a> World<'a> {
         self.needs = needed.len();
     }
 
-    fn barred(&self, namespace: &Namespace, demand: &Demand) -> Vec<Bits> {
+    fn barred(&self, namespace: &Namespace, demand: &Demand) -> Vec<Barred> {
         if self.pools.iter().all(|it| it.pool.daemons.is_empty()) {
             return Vec::new();
         }
         let conflict =
             |daemon: &Pod| same_port(demand, daemon).is_some() || apart(namespace, demand, daemon);
         let of_pool = |pool: &Template<'_>| {
-            let mut barred = Bits::default();
-            for daemon in pool.pool.daemons.iter().filter(|it| conflict(it)) {
-                barred.or(&pool.hosts(&daemon.demand, &self.vocabulary));
+            let mut barred = Barred::default();
+            let daemons = pool.pool.daemons.iter().filter(|it| conflict(it));
+            for way in daemons.flat_map(|it| pool.ways_to_host(&it.demand, &self.vocabulary)) {
+                if pool.wherever_bought(&way) {
+                    barred.machines.or(&way.machines);
+                } else {
+                    barred.somewhere.push(way);
+                }
             }
             barred
         };
         self.pools.iter().map(of_pool).collect()
     }
 
-    /// A volume is known by its driver and its handle.
+    /// A volume that pods can share is known by its driver and its handle.
     fn volume_numbers(&self) -> VolumeNumbers<'a> {
         let running = self.sites.iter().flat_map(|it| &it.pods);
         let volumes: BTreeSet<(Option<&str>, &str)> = self
             .pods
             .iter()
             .chain(running)
-            .flat_map(|it| it.demand.volumes.iter().map(|it| (it.driver.as_deref(), &*it.handle)))
+            .flat_map(|it| it.demand.volumes.iter().filter(|it| !it.own))
+            .map(|it| (it.driver.as_deref(), &*it.handle))
             .collect();
         volumes.into_iter().zip(0..).collect()
+    }
+
+    /// The ways in which a new node of the pool meets what the pod selects and reaches its volumes.
+    pub(super) fn ways(&self, kind: usize, pool: usize) -> &[Fit] {
+        let kind = &self.kinds[kind];
+        match &kind.reached {
+            None => &self.required[kind.required].pools[pool],
+            Some((_, pools)) => &pools[pool],
+        }
     }
 
     /// Each volume once, with the place where its driver's attachments are counted.
@@ -286,6 +322,7 @@ impl<'a> World<'a> {
         let mut all: Vec<(usize, Option<usize>)> = demand
             .volumes
             .iter()
+            .filter(|it| !it.own)
             .filter_map(|it| {
                 let number = numbers.get(&(it.driver.as_deref(), &*it.handle))?;
                 Some((*number, place(&it.driver)))
@@ -406,7 +443,8 @@ impl<'a> World<'a> {
             let mut musts = self.near(&demand.affinity, namespace, demand, true);
             for term in &demand.anti_affinity {
                 let key = self.key(&term.topology_key);
-                let reach = Reach::of_term(term, namespace, &demand.labels);
+                // Who is meant by the documentation is among those. Nobody knows who of the two will come first.
+                let reach = Reach::of_term(term, namespace, &demand.labels).as_its_own();
                 musts.away.push(self.counters.find(key, What::Meant(reach.clone()), true));
                 let averse = self.counters.find(key, What::Averse(reach), true);
                 self.kinds[at].counted_by.push(averse);
@@ -498,8 +536,16 @@ impl<'a> World<'a> {
         }
         near.sort_unstable();
         near.dedup();
+        let mut misread: Vec<Reach> = reaches.iter().map(Reach::as_its_own).collect();
+        misread.sort_unstable();
+        misread.dedup();
+        let mut mistaken = Vec::new();
+        for term in terms.iter().filter(|_| misread != reaches) {
+            let key = self.key(&term.topology_key);
+            mistaken.push(self.counters.find(key, What::MeantByAll(misread.clone()), hard));
+        }
         let first_of_its_own = reaches.iter().all(|it| it.means(namespace, &demand.labels));
-        Checks { near, first_of_its_own, ..Checks::default() }
+        Checks { near, first_of_its_own, mistaken, ..Checks::default() }
     }
 
     fn spread(
@@ -653,7 +699,7 @@ pub(super) fn same_port<'d>(demand: &'d Demand, daemon: &Pod) -> Option<&'d Host
 pub(super) fn apart(namespace: &Namespace, demand: &Demand, daemon: &Pod) -> bool {
     let avoids = |own: &Namespace, it: &Demand, other: &Namespace, labels: &Labels| {
         let terms = it.anti_affinity.iter();
-        let mut reaches = terms.map(|term| Reach::of_term(term, own, &it.labels));
+        let mut reaches = terms.map(|term| Reach::of_term(term, own, &it.labels).as_its_own());
         reaches.any(|it| it.means(other, labels))
     };
     avoids(namespace, demand, &daemon.namespace, &daemon.demand.labels)

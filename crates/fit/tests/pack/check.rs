@@ -264,19 +264,26 @@ fn volumes(node: &Standing<'_>, pod: &Pod, new: bool) -> Result<(), String> {
             return Err(format!("volume {} is elsewhere", it.handle));
         }
     }
+    // What is made for a pod alone is another one for each.
     let mut attached: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut own: BTreeMap<&str, usize> = BTreeMap::new();
     for it in node.pods.iter().flat_map(|it| &it.demand.volumes) {
-        if let Some(driver) = &it.driver {
-            attached.entry(driver).or_default().insert(&it.handle);
+        match &it.driver {
+            Some(driver) if it.own => *own.entry(driver).or_default() += 1,
+            Some(driver) => drop(attached.entry(driver).or_default().insert(&it.handle)),
+            None => {}
         }
     }
     // Only what it adds is judged: a node that is over its limit takes pods that add nothing.
     for (driver, limit) in &node.volume_limits {
         let there = attached.remove(driver.as_str()).unwrap_or_default();
-        let own = pod.demand.volumes.iter().filter(|it| it.driver.as_ref() == Some(driver));
+        let own_there = own.remove(driver.as_str()).unwrap_or_default();
+        let theirs = pod.demand.volumes.iter().filter(|it| it.driver.as_ref() == Some(driver));
+        let (own, shared): (Vec<_>, Vec<_>) = theirs.partition(|it| it.own);
         let more: BTreeSet<&str> =
-            own.map(|it| it.handle.as_str()).filter(|it| !there.contains(it)).collect();
-        if !more.is_empty() && there.len() + more.len() > *limit as usize {
+            shared.iter().map(|it| it.handle.as_str()).filter(|it| !there.contains(it)).collect();
+        let more = more.len() + own.len();
+        if more > 0 && there.len() + own_there + more > *limit as usize {
             return Err(format!("{driver} has too many volumes"));
         }
     }
@@ -294,9 +301,16 @@ fn near_and_away(nodes: &[Standing<'_>], at: usize, pod: &Pod) -> Result<(), Str
         }
     }
     let together = |key: &str, other: &Standing<'_>| matches!((here.labels.get(key), other.labels.get(key)), (Some(left), Some(right)) if left == right);
-    for term in &pod.demand.anti_affinity {
+    // A scheduler may read more namespaces into the pod's own terms than are meant.
+    let misread = |term: &PodTerm| match &term.namespace_selector {
+        Some(it) if chosen(it, &Labels::new()) => {
+            PodTerm { namespace_selector: Some(Selector::everything()), ..term.clone() }
+        }
+        Some(_) | None => term.clone(),
+    };
+    for term in pod.demand.anti_affinity.iter().map(misread) {
         for node in nodes.iter().filter(|it| together(&term.topology_key, it)) {
-            if node.pods.iter().any(|it| means(term, pod, it)) {
+            if node.pods.iter().any(|it| means(&term, pod, it)) {
                 return Err(format!("too near by {}", term.topology_key));
             }
         }
@@ -321,8 +335,11 @@ fn near_and_away(nodes: &[Standing<'_>], at: usize, pod: &Pod) -> Result<(), Str
     let satisfied = terms
         .iter()
         .all(|term| nodes.iter().any(|it| together(&term.topology_key, it) && friends(it)));
+    let misread: Vec<PodTerm> = terms.iter().map(misread).collect();
+    let taken_for = |other: &Pod| misread.iter().all(|it| means(it, pod, other));
     let somewhere = nodes.iter().any(|node| {
-        terms.iter().any(|it| node.labels.contains_key(&it.topology_key)) && friends(node)
+        terms.iter().any(|it| node.labels.contains_key(&it.topology_key))
+            && node.pods.iter().chain(&node.daemons).any(|it| taken_for(it))
     });
     if lacks || !(satisfied || (!somewhere && friend(pod))) {
         return Err("nobody near".to_owned());

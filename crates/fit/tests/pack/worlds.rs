@@ -440,6 +440,8 @@ fn volume(dice: &mut Dice, group: usize, at: i64) -> Volume {
         handle: if shared { format!("shared-{at}") } else { format!("vol-{group}-{at}") },
         driver: dice.percent(80).then(|| DRIVER.to_owned()),
         reach,
+        // Some are made for each pod of their group.
+        own: !shared && group % 3 == 0,
     }
 }
 

@@ -9,12 +9,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::read::{self, at, items, text};
-use super::world::{DISRUPTED_TAINT, Grant, POOL_LABEL, World, grants, has_taint, known};
+use super::world::{DISRUPTED_TAINT, Grant, Kept, POOL_LABEL, World, grants, has_taint, known};
 use super::{Found, KNOWN_AFTER, Law, Setting, calendar};
 use crate::trace::{Actor, Step};
 
 /// What a pause may take to reach a hand that is at work.
 const PAUSED_AFTER: SignedDuration = SignedDuration::from_secs(30);
+
+/// From the beginning of a turn, whose time is written down, until what it writes is stored.
+const TURN_TAKES: SignedDuration = SignedDuration::from_secs(30);
 
 /// The grants of each class since its last rest, for cooldowns.
 #[derive(Debug, Default)]
@@ -26,7 +29,8 @@ pub(super) struct Budget {
 struct Batch {
     started: u64,
     open: BTreeSet<String>,
-    last_ended: Option<Timestamp>,
+    /// And how slow a clock may have been that wrote this down.
+    last_ended: Option<(Timestamp, SignedDuration)>,
 }
 
 /// One budget: its name, who is in it, and what it allows of so many.
@@ -55,7 +59,7 @@ impl Budget {
         found: &mut Found,
     ) {
         let granted = grants(ledger);
-        self.close(world, &granted, step.at);
+        self.close(world, setting, &granted, step.at);
         if !matches!(step.by, Actor::Operator(_)) {
             return;
         }
@@ -68,15 +72,16 @@ impl Budget {
             .filter(|(holder, it)| !world.ledger.grants.contains_key(*holder) && !it.passes())
             .collect();
         for (holder, grant) in fresh {
-            found.premise(Law::Budget);
             if let Some(why) = stopped(ledger) {
                 let what = format!("node {} was granted although {why}", grant.node);
                 found.broken(Law::Budget, step.at, what);
             }
-            if !known(world.limits_changed_at, step.at) {
-                continue;
+            let rooms = rooms(world, setting, grant, step.at);
+            // Of what was written a moment ago nobody need know; of all else, everybody.
+            if !rooms.is_empty() {
+                found.premise(Law::Budget);
             }
-            for room in rooms(world, setting, grant, step.at) {
+            for room in rooms {
                 if let Some(what) = overdrawn(world, &room, grant, &granted, step.at) {
                     found.broken(Law::Budget, step.at, what);
                 }
@@ -84,7 +89,7 @@ impl Budget {
             if let Some(what) = closed_window(world, setting, grant, step.at) {
                 found.broken(Law::Budget, step.at, what);
             }
-            if let Some(what) = self.rests(world, setting, holder, grant, step.at) {
+            if let Some(what) = self.rests(world, holder, grant, step.at) {
                 found.broken(Law::Budget, step.at, what);
             }
         }
@@ -117,11 +122,17 @@ impl Budget {
         }
     }
 
-    fn close(&mut self, world: &World, granted: &BTreeMap<String, Grant>, now: Timestamp) {
+    fn close(
+        &mut self,
+        world: &World,
+        setting: &Setting,
+        granted: &BTreeMap<String, Grant>,
+        now: Timestamp,
+    ) {
         for holder in world.ledger.grants.keys().filter(|it| !granted.contains_key(*it)) {
             for batch in self.batches.values_mut() {
                 if batch.open.remove(holder) {
-                    batch.last_ended = Some(now);
+                    batch.last_ended = Some((now, setting.slowest_clock));
                 }
             }
         }
@@ -131,7 +142,6 @@ impl Budget {
     fn rests(
         &mut self,
         world: &World,
-        setting: &Setting,
         holder: &str,
         grant: &Grant,
         now: Timestamp,
@@ -143,9 +153,11 @@ impl Budget {
             return None;
         }
         let batch = self.batches.entry(class.clone()).or_default();
-        // Times in the ledger are whole seconds, and of clocks that may be slow.
-        let rested = cooldown.saturating_sub(setting.slowest_clock).saturating_sub(KNOWN_AFTER);
-        let over = batch.last_ended.is_none_or(|it| now.duration_since(it) >= rested);
+        // When a batch ended is written down by a clock that may be slow, at the beginning of a turn.
+        let over = batch.last_ended.is_none_or(|(at, slow)| {
+            let rested = cooldown.saturating_sub(slow).saturating_sub(TURN_TAKES);
+            now.duration_since(at) >= rested
+        });
         if batch.open.is_empty() && over {
             *batch = Batch::default();
         }
@@ -156,7 +168,7 @@ impl Budget {
         let full = i128::from(batch.started) >= whole;
         batch.started += 1;
         batch.open.insert(holder.to_owned());
-        full.then(|| {
+        (full && !anew(world, &class, now)).then(|| {
             format!("node {} was granted in the cooldown of its class {class}", grant.node)
         })
     }
@@ -166,8 +178,12 @@ fn stopped(ledger: &Value) -> Option<&'static str> {
     if at(ledger, &["spec", "pause"]).is_some() {
         return Some("people have paused everything");
     }
-    let lock = text(ledger, &["status", "lock", "id"])?;
-    (text(ledger, &["spec", "releasedLock"]) != Some(lock)).then_some("the ledger is locked")
+    locked(ledger).then_some("the ledger is locked")
+}
+
+pub(super) fn locked(ledger: &Value) -> bool {
+    let lock = text(ledger, &["status", "lock", "id"]);
+    lock.is_some() && text(ledger, &["spec", "releasedLock"]) != lock
 }
 
 /// Whether a node could be granted now, as far as budgets and windows go.
@@ -180,36 +196,73 @@ pub(super) fn room_for(world: &World, setting: &Setting, node: &str, now: Timest
         && closed_window(world, setting, &grant, now).is_none()
 }
 
-/// Every budget that holds for a node.
+/// Whether it was said lately how the nodes of a class are replaced, or for which classes that is.
+fn anew(world: &World, class: &str, now: Timestamp) -> bool {
+    !known(world.members_changed_at, now) || world.policies_of(class).any(|it| it.1.lately(now))
+}
+
+/// What was said lately: what was said before holds as well. `None`: it did not say anything then.
+fn before(kept: &Kept, now: Timestamp) -> Option<Option<&Value>> {
+    kept.lately(now).then_some(kept.before.as_deref())
+}
+
+/// Every budget that holds for a node and that everybody knows of. Where its own object was changed lately,
+/// what it allowed before is good enough.
 fn rooms<'a>(world: &'a World, setting: &Setting, grant: &Grant, now: Timestamp) -> Vec<Room<'a>> {
     let mut rooms = Vec::new();
     let node = grant.node.as_str();
     for (name, budget) in world.all("NodeDisruptionBudget") {
         let object = &budget.object;
         let member = move |it: &str| labels_of(world, it).is_some_and(|it| selected(object, it));
+        let old = match before(budget, now) {
+            None => None,
+            Some(Some(old))
+                if at(old, &["spec", "labelSelectors"])
+                    == at(object, &["spec", "labelSelectors"]) =>
+            {
+                Some(old)
+            }
+            // Nobody need know of it.
+            Some(_) => continue,
+        };
         if member(node) {
             rooms.push(Room {
                 name: format!("NodeDisruptionBudget {name}"),
                 unit: Unit::Nodes,
                 member: Box::new(member),
-                allows: Box::new(move |total| disruption_budget(object, total)),
+                allows: Box::new(move |total| {
+                    let allowed = old.map_or(0, |it| disruption_budget(it, total));
+                    allowed.max(disruption_budget(object, total))
+                }),
                 at_least_one: false,
             });
         }
     }
-    if grant.takes_slot() {
+    // Which of them hold is not known to all: a node may have had the cluster's slot a moment ago.
+    let settled = known(world.members_changed_at, now);
+    if grant.takes_slot() && settled {
         let class = world.class_of(node);
-        if let Some(class) = class
-            && let Some(rollout) = world.rollout_of(&class)
+        let by_class = class.and_then(|it| Some((world.rollout_of(&it)?, it)));
+        if let Some((rollout, class)) = by_class
             && at(rollout, &["concurrency"]).is_some()
         {
+            let says =
+                |it: &Kept| it.lately(now) && at(&it.object, &["spec", "rollout"]) == Some(rollout);
+            let old = world
+                .policies_of(&class)
+                .find(|it| says(it.1))
+                .and_then(|it| at(it.1.before.as_deref()?, &["spec", "rollout"]))
+                .filter(|it| unit(it) == unit(rollout));
             let unit = unit(rollout);
             let share = |key: &str| at(rollout, &[key]).is_none_or(|it| it.as_i64().is_none());
             rooms.push(Room {
                 name: format!("concurrency of class {class}"),
                 unit,
                 member: Box::new(move |it| world.class_of(it).as_deref() == Some(class.as_str())),
-                allows: Box::new(move |total| class_allows(rollout, total)),
+                allows: Box::new(move |total| {
+                    let allowed = old.map_or(0, |it| class_allows(it, total));
+                    allowed.max(class_allows(rollout, total))
+                }),
                 at_least_one: unit == Unit::Cpu && share("concurrency"),
             });
         }
@@ -231,6 +284,7 @@ fn rooms<'a>(world: &'a World, setting: &Setting, grant: &Grant, now: Timestamp)
         let late =
             now.saturating_sub(KNOWN_AFTER.saturating_add(setting.slowest_clock)).unwrap_or(now);
         let reason = if grant.takes_slot() { "Drifted" } else { "Empty" };
+        let old = kept.before.as_deref().filter(|_| kept.lately(now));
         rooms.push(Room {
             name: format!("budgets of NodePool {pool}"),
             unit: Unit::Nodes,
@@ -240,7 +294,10 @@ fn rooms<'a>(world: &'a World, setting: &Setting, grant: &Grant, now: Timestamp)
             }),
             allows: Box::new(move |total| {
                 let at_time = |it| pool_allows(&kept.object, reason, total, it);
-                at_time(now).max(at_time(late))
+                let before = old.map_or(0, |it| {
+                    pool_allows(it, reason, total, now).max(pool_allows(it, reason, total, late))
+                });
+                at_time(now).max(at_time(late)).max(before)
             }),
             at_least_one: false,
         });
@@ -319,6 +376,9 @@ fn closed_window(
 ) -> Option<String> {
     let class = world.class_of(&grant.node).filter(|_| grant.takes_slot())?;
     let windows = at(world.rollout_of(&class)?, &["windows"])?;
+    if anew(world, &class, now) {
+        return None;
+    }
     let late = now.saturating_sub(KNOWN_AFTER.saturating_add(setting.slowest_clock)).ok()?;
     let closed = !calendar::open(windows, now) && !calendar::open(windows, late);
     closed.then(|| format!("node {} was granted outside the windows of class {class}", grant.node))

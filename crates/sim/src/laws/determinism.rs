@@ -93,6 +93,10 @@ impl TraceHash {
                 self.maybe(error.as_deref());
             }
             Fact::TerminateAsked { machine } => self.words(&["terminate", machine]),
+            Fact::Answered { question, complete } => {
+                self.words(&["answered", question]);
+                self.number(*complete);
+            }
             Fact::Machine(machine) => self.machine(machine),
             Fact::Published { what } => self.words(&["published", what]),
             Fact::Image(image) => self.image(image),
@@ -108,6 +112,8 @@ impl TraceHash {
             }
             Fact::Fault { what } => self.words(&["fault", what]),
             Fact::FaultsEnd => self.words(&["faults end"]),
+            Fact::HeldUp { since } => self.words(&["held up", &since.to_string()]),
+            Fact::Refused { what, why } => self.words(&["refused", what, why]),
             Fact::Act { what } => self.words(&["act", what]),
         }
     }
@@ -143,8 +149,8 @@ impl TraceHash {
         }
         for (node, reasons) in waits {
             self.words(&["waits", node]);
-            for WaitsFor { kind, namespace, name, sentence } in reasons {
-                self.words(&[kind, sentence]);
+            for WaitsFor { reason, kind, namespace, name, sentence } in reasons {
+                self.words(&[reason, kind, sentence]);
                 self.maybe(namespace.as_deref());
                 self.maybe(name.as_deref());
             }

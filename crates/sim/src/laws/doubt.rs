@@ -1,8 +1,9 @@
 //! Did something follow from what nobody knows?
 //!
-//! A replica says after each turn of which nodes it does not know whether they match. None of them is
-//! granted in that turn, and none is disturbed while that lasts, unless its replacement had begun before or a
-//! person wants it gone.
+//! By our own view: a replica that was answered nothing in full since it began grants nothing, and none grants a
+//! node that runs what it should, whatever it could not ask. And by its own: of which nodes it does not know
+//! whether they match it says after each turn; none of them is granted in that turn, and none is
+//! disturbed while that lasts, unless its replacement had begun before or a person wants it gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +11,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::read;
+use super::wish::{self, Answers, Wanted, Wish};
 use super::world::{DISRUPTED_TAINT, World, grants, has_taint, known};
-use super::{Found, Law};
+use super::{Found, Law, Setting};
 use crate::trace::{Actor, Fact, Step, Turned};
 
 #[derive(Debug, Default)]
@@ -23,9 +25,21 @@ pub(super) struct Doubt {
 }
 
 impl Doubt {
-    pub(super) fn see(&mut self, world: &World, step: &Step, found: &mut Found) {
+    pub(super) fn see(
+        &mut self,
+        world: &World,
+        setting: &Setting,
+        answers: &Answers,
+        step: &Step,
+        found: &mut Found,
+    ) {
         match (&step.fact, step.by) {
             (Fact::Turned(turned), Actor::Operator(replica)) => {
+                // It leads, has nodes to decide about, and could not ask everything.
+                let decides = turned.writes > 0 || turned.commands > 0 || !turned.wished.is_empty();
+                if decides && answers.in_doubt(replica, step.at) {
+                    found.premise(Law::Doubt);
+                }
                 self.turned(world, replica, turned, step, found);
             }
             // The turn that went on is over, and nobody tells what it decided.
@@ -36,11 +50,18 @@ impl Doubt {
             (Fact::Stored { resource, object, .. }, Actor::Operator(replica)) => {
                 match resource.kind {
                     "DisruptionLedger" => {
+                        // After somebody deleted it, it is written anew from the records.
+                        if world.ledger.object.is_none() && !world.replacements.is_empty() {
+                            return;
+                        }
                         let news = grants(object).into_iter().filter(|(holder, it)| {
                             it.takes_slot() && !world.ledger.grants.contains_key(holder)
                         });
-                        let nodes = self.granted.entry(replica).or_default();
-                        nodes.extend(news.map(|(_, it)| it.node));
+                        let nodes: BTreeSet<String> = news.map(|(_, it)| it.node).collect();
+                        for node in &nodes {
+                            for_nothing(world, setting, answers, replica, node, step, found);
+                        }
+                        self.granted.entry(replica).or_default().extend(nodes);
                     }
                     "Node" => self.cordoned(world, replica, object, step, found),
                     _ => {}
@@ -90,6 +111,34 @@ impl Doubt {
             let what = format!("node {name} was cordoned, and nobody knows whether it matches");
             found.broken(Law::Doubt, step.at, what);
         }
+    }
+}
+
+/// Whether a node was granted that nothing speaks against, or by a replica that can know of nothing.
+fn for_nothing(
+    world: &World,
+    setting: &Setting,
+    answers: &Answers,
+    replica: u8,
+    node: &str,
+    step: &Step,
+    found: &mut Found,
+) {
+    if asked_for(world, node, step.at) {
+        return;
+    }
+    if answers.nothing(replica) {
+        let what =
+            format!("node {node} was granted, and replica {replica} was answered nothing yet");
+        found.broken(Law::Doubt, step.at, what);
+        return;
+    }
+    let wish = wish::of_node(world, setting, &mut Wanted::default(), node, step.at);
+    // What changed since it was answered it cannot know of, nor what changed a moment ago.
+    let current = answers.since(replica, step.at).is_some_and(|it| it > world.choice_changed_at);
+    if wish == Wish::None && current && known(world.choice_changed_at, step.at) {
+        let what = format!("node {node} was granted, and runs what it should");
+        found.broken(Law::Doubt, step.at, what);
     }
 }
 

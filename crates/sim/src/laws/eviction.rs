@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::read::{self, at, items, text};
 use super::world::{Pod, World, known};
-use super::{Found, Law};
+use super::{Complaint, Found, Law};
 use crate::trace::{Actor, Fact, Step};
 
 /// What a pod has that does not say.
@@ -76,6 +76,7 @@ impl Eviction {
             | Fact::PodDeleted { .. }
             | Fact::LaunchAsked { .. }
             | Fact::TerminateAsked { .. }
+            | Fact::Answered { .. }
             | Fact::Machine(_)
             | Fact::Published { .. }
             | Fact::Image(_)
@@ -83,6 +84,8 @@ impl Eviction {
             | Fact::Replica { .. }
             | Fact::Fault { .. }
             | Fact::FaultsEnd
+            | Fact::HeldUp { .. }
+            | Fact::Refused { .. }
             | Fact::Act { .. } => {}
         }
     }
@@ -149,40 +152,39 @@ impl Eviction {
     ) {
         let pod = &leaving.object;
         let called = format!("{}/{}", read::namespace(pod), read::name(pod));
-        let mut broken = |what: String| {
-            found.broken(Law::Eviction, step.at, format!("pod {called} was evicted {what}"));
-        };
+        let of = format!("pod {called} was evicted");
+        let mut said = Complaint { found, law: Law::Eviction, at: step.at, of };
         if asked.uid != Some(read::uid(pod)) {
-            broken("without its UID".to_owned());
+            said.broken("without its UID");
         }
         if let Some(grace) = asked.grace.filter(|it| *it < own_grace(pod)) {
-            broken(format!("with {grace} s of grace, and has {} s", own_grace(pod)));
+            said.broken(&format!("with {grace} s of grace, and has {} s", own_grace(pod)));
         }
         if let Some(since) = self.protected.get(read::uid(pod))
             && known(*since, step.at)
         {
-            broken("although it says that it must not be disturbed".to_owned());
+            said.broken("although it says that it must not be disturbed");
         }
         match read::controller(pod) {
             None if !bare_pods_go(world, leaving) => {
-                broken("although nothing would start it again".to_owned());
+                said.broken("although nothing would start it again");
             }
             Some(("DaemonSet" | "Node", _, _)) => {
-                broken("although it belongs to its node".to_owned());
+                said.broken("although it belongs to its node");
             }
             Some(_) | None => {}
         }
         if let Some(node) = leaving.node.as_deref().filter(|it| !cordoned(world, it, step.at)) {
-            broken(format!("from node {node}, which we had not cordoned"));
+            said.broken(&format!("from node {node}, which we had not cordoned"));
         }
         if paused(world, leaving, step.at) {
-            broken("in a pause".to_owned());
+            said.broken("in a pause");
         }
         for pdb in budgets(world, pod) {
             let left = healthy(world, pdb, pod, step.at);
             let desired = read::number(pdb, &["status", "desiredHealthy"]).unwrap_or(0);
             if leaving.healthy && left < desired {
-                broken(format!(
+                said.broken(&format!(
                     "and leaves {left} of the {desired} that PodDisruptionBudget {} wants",
                     read::name(pdb)
                 ));
@@ -211,14 +213,13 @@ fn own_grace(pod: &Value) -> i64 {
 fn deleted(world: &World, leaving: &Leaving, asked: Asked<'_>, step: &Step, found: &mut Found) {
     let pod = &leaving.object;
     let called = format!("{}/{}", read::namespace(pod), read::name(pod));
-    let mut broken = |what: &str| {
-        found.broken(Law::Eviction, step.at, format!("pod {called} was deleted {what}"));
-    };
+    let of = format!("pod {called} was deleted");
+    let mut said = Complaint { found, law: Law::Eviction, at: step.at, of };
     if asked.uid != Some(read::uid(pod)) {
-        broken("without its UID");
+        said.broken("without its UID");
     }
     if asked.grace.is_some_and(|it| it < 1) {
-        broken("at once");
+        said.broken("at once");
     }
     let claim = leaving.node.as_deref().and_then(|it| world.claim_of(it));
     let record = claim.and_then(|it| world.replacements.get(read::uid(&it.object)));
@@ -232,7 +233,7 @@ fn deleted(world: &World, leaving: &Leaving, asked: Asked<'_>, step: &Step, foun
         })
     });
     if !recorded {
-        broken("and that was not recorded before");
+        said.broken("and that was not recorded before");
     }
     // Somebody must have chosen that: a deadline on the claim, or a policy that forces.
     let deadline =
@@ -240,11 +241,11 @@ fn deleted(world: &World, leaving: &Leaving, asked: Asked<'_>, step: &Step, foun
     let interrupted = record.and_then(|it| text(it, &["status", "cause"])) == Some("Interruption");
     let class = leaving.node.as_deref().and_then(|it| world.class_of(it));
     let rollout = class.as_deref().and_then(|it| world.rollout_of(it));
-    let said = |it: Option<&str>| it == Some("Force");
-    let forces = said(rollout.and_then(|it| text(it, &["drainLimitAction"])))
-        || said(record.and_then(|it| text(it, &["status", "drainLimitAction"])));
+    let force = |it: Option<&str>| it == Some("Force");
+    let forces = force(rollout.and_then(|it| text(it, &["drainLimitAction"])))
+        || force(record.and_then(|it| text(it, &["status", "drainLimitAction"])));
     if !deadline && !interrupted && !forces {
-        broken("and nobody asked for force");
+        said.broken("and nobody asked for force");
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::read::{self, text};
 use super::world::World;
@@ -16,8 +17,16 @@ const WORKLOADS: [&str; 3] = ["Deployment", "ReplicaSet", "StatefulSet"];
 pub(super) struct Home {
     /// UIDs of the owners of pods that we asked to go.
     moved: BTreeSet<String>,
-    /// By UID of the owner: how many of its pods went otherwise, for which nobody makes room yet.
-    lost: BTreeMap<String, i64>,
+    /// By UID of the owner: how many of its pods are missing, since they went and no other was ready since.
+    missing: BTreeMap<String, Missing>,
+}
+
+#[derive(Debug, Default)]
+struct Missing {
+    /// We asked them to go.
+    moved: i64,
+    /// They went otherwise: nobody makes room for those yet.
+    lost: i64,
 }
 
 impl Home {
@@ -31,9 +40,14 @@ impl Home {
                 let pod = world.pod(read::namespace(last), read::name(last));
                 if pod.is_some_and(|it| !it.evicted)
                     && let Some((_, _, owner)) = read::controller(last)
+                    && !whole(world, last, owner, 0)
                 {
-                    *self.lost.entry(owner.to_owned()).or_default() += 1;
+                    self.missing.entry(owner.to_owned()).or_default().lost += 1;
                 }
+                None
+            }
+            Fact::Stored { resource, object, .. } if resource.kind == "Pod" => {
+                self.runs_again(world, object);
                 None
             }
             Fact::Stored { .. }
@@ -42,6 +56,7 @@ impl Home {
             | Fact::PodDeleted { .. }
             | Fact::LaunchAsked { .. }
             | Fact::TerminateAsked { .. }
+            | Fact::Answered { .. }
             | Fact::Machine(_)
             | Fact::Published { .. }
             | Fact::Image(_)
@@ -49,10 +64,34 @@ impl Home {
             | Fact::Replica { .. }
             | Fact::Fault { .. }
             | Fact::FaultsEnd
+            | Fact::HeldUp { .. }
+            | Fact::Refused { .. }
             | Fact::Act { .. } => None,
         };
         if let Some((_, _, owner)) = gone.and_then(|it| read::controller(&it.object)) {
             self.moved.insert(owner.to_owned());
+            self.missing.entry(owner.to_owned()).or_default().moved += 1;
+        }
+    }
+
+    /// A pod that is ready for the first time takes the place of one that we moved, if there is such a one, or
+    /// of one that was lost. When all are there nobody is missing.
+    fn runs_again(&mut self, world: &World, pod: &Value) {
+        let Some((_, _, owner)) = read::controller(pod) else { return };
+        let Some(missing) = self.missing.get_mut(owner) else { return };
+        let before = world.pod(read::namespace(pod), read::name(pod));
+        let first =
+            before.is_none_or(|it| !it.ever_healthy || read::uid(&it.object) != read::uid(pod));
+        if !first || !read::condition(pod, "Ready") || read::deleting(pod).is_some() {
+            return;
+        }
+        if missing.moved > 0 {
+            missing.moved -= 1;
+        } else {
+            missing.lost = (missing.lost - 1).max(0);
+        }
+        if whole(world, pod, owner, 1) {
+            *missing = Missing::default();
         }
     }
 
@@ -77,7 +116,7 @@ impl Home {
             }
             let wanted = read::number(workload, &["spec", "replicas"]).unwrap_or(1);
             let there = running.get(uid).copied().unwrap_or(0);
-            let excused = self.lost.get(uid).copied().unwrap_or(0);
+            let excused = self.missing.get(uid).map_or(0, |it| it.lost);
             if wanted - there > excused {
                 let namespace = text(workload, &["metadata", "namespace"]).unwrap_or_default();
                 let what = format!(
@@ -88,4 +127,17 @@ impl Home {
             }
         }
     }
+}
+
+/// Whether as many pods of a workload run as it wants, with some more than are told of yet.
+fn whole(world: &World, like: &Value, owner: &str, more: i64) -> bool {
+    let all = world.pods.get(read::namespace(like)).into_iter().flat_map(BTreeMap::values);
+    let theirs = all.filter(|it| {
+        it.healthy && read::controller(&it.object).is_some_and(|(_, _, it)| it == owner)
+    });
+    let there = i64::try_from(theirs.count()).unwrap_or(i64::MAX).saturating_add(more);
+    let mut workloads = WORKLOADS.iter().flat_map(|kind| world.all(kind));
+    workloads.find(|(_, it)| read::uid(&it.object) == owner).is_some_and(|(_, it)| {
+        there >= read::number(&it.object, &["spec", "replicas"]).unwrap_or(1)
+    })
 }

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::read::{self, at, items, matches, text};
+use super::said::line_of;
 use super::world::{Kept, World, class_key, known};
 use super::{Found, Law, Setting};
 use crate::trace::{Actor, Image, Machine, Step};
@@ -67,38 +68,121 @@ fn check(world: &World, setting: &Setting, machine: &Machine, now: Timestamp, fo
         world.policies_of(&class).filter(|(_, it)| known(it.since, now)).collect();
     let quarantines: Vec<(&str, &Kept)> =
         world.all("ImageQuarantine").filter(|(_, it)| known(it.since, now)).collect();
-    let own_age = kept.is_some_and(|it| at(&it.object, &["spec", "amiMinimumAge"]).is_some());
-    if own_age || !policies.is_empty() || !quarantines.is_empty() {
+    let rules = Rules {
+        class: &class,
+        kept,
+        policies: &policies,
+        quarantines: &quarantines,
+        used_is_old_enough: true,
+    };
+    let refused = |it: &Image| rules.refusal(world, setting, it, now);
+    // Another of its line could have booted, if nobody refused it.
+    let like = |it: &&Image| it.launchable && line_of(&it.name) == line_of(&image.name);
+    if world.images.values().filter(like).any(|it| refused(it).is_some()) {
         found.premise(Law::Image);
     }
-    let mut refuse = |why: String| {
+    if let Some(why) = refused(image) {
         let what = format!("machine {} boots {} ({}): {why}", machine.id, image.id, image.name);
         found.broken(Law::Image, now, what);
-    };
-    for (name, policy) in &policies {
-        if at(&policy.object, &["spec", "owners"]).is_some()
-            && !items(&policy.object, &["spec", "owners"])
-                .filter_map(Value::as_str)
-                .any(|it| owns(it, image, setting))
-        {
-            refuse(format!("ImagePolicy {name} allows other owners only"));
-        }
-        if let Some(allowed) = at(&policy.object, &["spec", "allowedImages"])
-            && !items(allowed, &["ids"]).any(|it| it.as_str() == Some(&image.id))
-            && !items(allowed, &["names"])
-                .filter_map(Value::as_str)
-                .any(|it| matches(it, &image.name))
-        {
-            refuse(format!("ImagePolicy {name} allows other images only"));
-        }
     }
-    for (name, quarantine) in &quarantines {
-        if quarantined(&quarantine.object, image, now) {
-            refuse(format!("ImageQuarantine {name} holds it"));
+}
+
+/// All that is said about what the nodes of a class may boot.
+pub(super) struct Rules<'a> {
+    pub(super) class: &'a str,
+    pub(super) kept: Option<&'a Kept>,
+    pub(super) policies: &'a [(&'a str, &'a Kept)],
+    pub(super) quarantines: &'a [(&'a str, &'a Kept)],
+    /// Age, and age only, does not hold for what nodes of the class run already.
+    pub(super) used_is_old_enough: bool,
+}
+
+impl Rules<'_> {
+    /// Why an image may not boot.
+    pub(super) fn refusal(
+        &self,
+        world: &World,
+        setting: &Setting,
+        image: &Image,
+        now: Timestamp,
+    ) -> Option<String> {
+        for (name, policy) in self.policies {
+            let policy = &policy.object;
+            if at(policy, &["spec", "owners"]).is_some()
+                && !items(policy, &["spec", "owners"])
+                    .filter_map(Value::as_str)
+                    .any(|it| owns(it, image, setting))
+            {
+                return Some(format!("ImagePolicy {name} allows other owners only"));
+            }
+            if let Some(allowed) = at(policy, &["spec", "allowedImages"])
+                && !items(allowed, &["ids"]).any(|it| it.as_str() == Some(&image.id))
+                && !items(allowed, &["names"])
+                    .filter_map(Value::as_str)
+                    .any(|it| matches(it, &image.name))
+            {
+                return Some(format!("ImagePolicy {name} allows other images only"));
+            }
         }
+        let held = self.quarantines.iter().find(|(_, it)| quarantined(&it.object, image, now));
+        if let Some((name, _)) = held {
+            return Some(format!("ImageQuarantine {name} holds it"));
+        }
+        let ripe_at = self.ripe_at(world, image, now)?;
+        Some(format!("it is too young until {ripe_at}"))
     }
-    if let Some(ripe_at) = ripe_at(world, &class, kept, &policies, image, now) {
-        refuse(format!("it is too young until {ripe_at}"));
+
+    /// When it will be old enough, if it is not.
+    fn ripe_at(&self, world: &World, image: &Image, now: Timestamp) -> Option<Timestamp> {
+        let Rules { class, kept, policies, quarantines: _, used_is_old_enough } = *self;
+        let used = world.in_use.get(&(class.to_owned(), image.id.clone()));
+        if used_is_old_enough && used.is_some_and(|it| now.duration_since(*it) < LAUNCH_LASTS) {
+            return None;
+        }
+        let excepted = |policy: &Value| {
+            items(policy, &["spec", "exceptions"]).any(|it| {
+                let until = text(it, &["until"]).and_then(moment);
+                let which = text(it, &["image"]).unwrap_or_default();
+                until.is_some_and(|it| now < it)
+                    && (which == image.id || matches(which, &image.name))
+            })
+        };
+        let says = |policies: &[(&str, &Kept)], key: &str, word: &str| {
+            policies.iter().any(|(_, it)| text(&it.object, &["spec", key]) == Some(word))
+        };
+        let pinned = kept.is_some_and(|it| {
+            items(&it.object, &["spec", "amiSelectorTerms"])
+                .any(|it| text(it, &["id"]) == Some(&image.id))
+        });
+        if pinned
+            && says(policies, "pinnedIds", "ExemptFromAge")
+            && !says(policies, "pinnedIds", "HeldByAge")
+        {
+            return None;
+        }
+        let floors =
+            policies.iter().filter(|(_, it)| !excepted(&it.object)).filter_map(|(_, it)| {
+                text(&it.object, &["spec", "minimumAge"]).and_then(read::duration)
+            });
+        let lifted = policies.iter().any(|(_, it)| excepted(&it.object));
+        let own = kept
+            .filter(|it| !lifted && known(it.since, now))
+            .and_then(|it| text(&it.object, &["spec", "amiMinimumAge"]).and_then(read::duration));
+        let age = floors.chain(own).max().filter(SignedDuration::is_positive)?;
+        let created_at = image.created_at?;
+        let from_creation = says(policies, "ageFrom", "Creation")
+            && !says(policies, "ageFrom", "CreationOrFirstSeen");
+        let from = match world.appeared.get(&image.id) {
+            Some(seen) if !from_creation => created_at.max(*seen),
+            Some(_) | None => created_at,
+        };
+        let ripe_at = from.saturating_add(age).ok()?;
+        (ripe_at > now).then_some(ripe_at)
+    }
+
+    /// Whether it is in quarantine.
+    pub(super) fn held(&self, image: &Image, now: Timestamp) -> bool {
+        self.quarantines.iter().any(|(_, it)| quarantined(&it.object, image, now))
     }
 }
 
@@ -123,70 +207,6 @@ fn quarantined(quarantine: &Value, image: &Image, now: Timestamp) -> bool {
     spec("id").is_some_and(|it| it == image.id)
         || spec("name").is_some_and(|it| matches(it, &image.name))
         || spec("version").is_some_and(version)
-}
-
-/// When it will be old enough, if it is not.
-fn ripe_at(
-    world: &World,
-    class: &str,
-    kept: Option<&Kept>,
-    policies: &[(&str, &Kept)],
-    image: &Image,
-    now: Timestamp,
-) -> Option<Timestamp> {
-    // Age, and age only, does not hold for what nodes of the class run already.
-    let used = world.in_use.get(&(class.to_owned(), image.id.clone()));
-    if used.is_some_and(|it| now.duration_since(*it) < LAUNCH_LASTS) {
-        return None;
-    }
-    let excepted = |policy: &Value| {
-        items(policy, &["spec", "exceptions"]).any(|it| {
-            let until = text(it, &["until"]).and_then(moment);
-            let which = text(it, &["image"]).unwrap_or_default();
-            until.is_some_and(|it| now < it) && (which == image.id || matches(which, &image.name))
-        })
-    };
-    let says = |policies: &[(&str, &Kept)], key: &str, word: &str| {
-        policies.iter().any(|(_, it)| text(&it.object, &["spec", key]) == Some(word))
-    };
-    let pinned = kept.is_some_and(|it| {
-        items(&it.object, &["spec", "amiSelectorTerms"])
-            .any(|it| text(it, &["id"]) == Some(&image.id))
-    });
-    if pinned
-        && says(policies, "pinnedIds", "ExemptFromAge")
-        && !says(policies, "pinnedIds", "HeldByAge")
-    {
-        return None;
-    }
-    let floors = policies
-        .iter()
-        .filter(|(_, it)| !excepted(&it.object))
-        .filter_map(|(_, it)| text(&it.object, &["spec", "minimumAge"]).and_then(read::duration));
-    let lifted = policies.iter().any(|(_, it)| excepted(&it.object));
-    let own = kept
-        .filter(|it| !lifted && known(it.since, now))
-        .and_then(|it| text(&it.object, &["spec", "amiMinimumAge"]).and_then(read::duration));
-    let age = floors.chain(own).max().filter(SignedDuration::is_positive)?;
-    let created_at = image.created_at?;
-    let from_creation =
-        says(policies, "ageFrom", "Creation") && !says(policies, "ageFrom", "CreationOrFirstSeen");
-    let from = match first_seen(world, image) {
-        Some(seen) if !from_creation => seen.max(created_at),
-        Some(_) | None => created_at,
-    };
-    let ripe_at = from.saturating_add(age).ok()?;
-    (ripe_at > now).then_some(ripe_at)
-}
-
-/// What is remembered of an image that appeared later than the others.
-fn first_seen(world: &World, image: &Image) -> Option<Timestamp> {
-    let memory = world
-        .all("AWSImage")
-        .map(|(_, it)| &it.object)
-        .find(|it| text(it, &["spec", "image", "ref", "id"]) == Some(image.id.as_str()))?;
-    let later = read::flag(memory, &["spec", "memory", "appearedLater"]);
-    read::time(memory, &["spec", "memory", "firstSeenAt"]).filter(|_| later)
 }
 
 /// A date means its first moment.

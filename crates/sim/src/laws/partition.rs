@@ -1,18 +1,138 @@
 //! Is every node that should go accounted for?
 //!
-//! It starts, it is under way, or it waits for something that has a name; and only one of these.
+//! It starts, it is under way, or it waits for something that has a name and is there; and only one of these. Who
+//! should go is found out here as well, without asking the engine: by people's words and by what EC2
+//! has.
 
 use std::collections::BTreeMap;
 
-use super::{Found, Law};
-use crate::trace::{Step, Turned};
+use jiff::{SignedDuration, Timestamp};
 
-pub(super) fn see(turned: &Turned, step: &Step, found: &mut Found) {
+use super::wish::{self, Answers, Wanted, Wish};
+use super::world::{World, known};
+use super::{Found, Law, Setting, excuse};
+use crate::trace::{Actor, Fact, ReplicaState, Step, Turned};
+
+/// A watch may lag for a minute and a half, and what images there are is looked at twice a minute.
+const HEARD_AFTER: SignedDuration = SignedDuration::from_mins(3);
+
+/// Our own look at all nodes costs more than everything else here.
+const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(30);
+
+#[derive(Debug, Default)]
+pub(super) struct Partition {
+    /// By replica that leads: when its turns were last compared with the world.
+    looked_at: BTreeMap<u8, Timestamp>,
+    /// By node: since when it should go, and why.
+    wishes: BTreeMap<String, (Wish, Timestamp)>,
+}
+
+impl Partition {
+    /// Right before the step.
+    pub(super) fn see(
+        &mut self,
+        world: &World,
+        setting: &Setting,
+        answers: &Answers,
+        step: &Step,
+        found: &mut Found,
+    ) {
+        match (&step.fact, step.by) {
+            (Fact::Replica { number, state }, _) => match state {
+                ReplicaState::Leads => {
+                    self.looked_at.insert(*number, step.at);
+                }
+                ReplicaState::Started | ReplicaState::Follows | ReplicaState::Crashed => {
+                    self.looked_at.remove(number);
+                }
+            },
+            (Fact::Turned(turned), Actor::Operator(replica)) => {
+                agree(turned, step, found);
+                let due = self
+                    .looked_at
+                    .get_mut(&replica)
+                    .filter(|it| step.at.duration_since(**it) >= LOOK_EVERY);
+                if let Some(looked_at) = due {
+                    *looked_at = step.at;
+                    self.compare(
+                        world,
+                        setting,
+                        answers.since(replica, step.at),
+                        turned,
+                        step,
+                        found,
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn compare(
+        &mut self,
+        world: &World,
+        setting: &Setting,
+        answered_since: Option<Timestamp>,
+        turned: &Turned,
+        step: &Step,
+        found: &mut Found,
+    ) {
+        let now = step.at;
+        let mut wanted = Wanted::default();
+        let before = std::mem::take(&mut self.wishes);
+        for name in world.nodes.keys() {
+            let wish = wish::of_node(world, setting, &mut wanted, name, now);
+            if matches!(wish, Wish::None | Wish::Untold) {
+                continue;
+            }
+            let since = before.get(name).filter(|it| it.0 == wish).map_or(now, |it| it.1);
+            self.wishes.insert(name.clone(), (wish, since));
+        }
+        if wanted.refused {
+            found.premise(Law::Image);
+        }
+        let heard = |since: Timestamp| now.duration_since(since) > HEARD_AFTER;
+        // What images there are it must have been told since that last changed; one answer may lead to one
+        // more question.
+        let told = answered_since.is_some_and(|it| it > world.choice_changed_at && known(it, now));
+        let said = |node: &String| {
+            turned.starts.contains(node)
+                || turned.under_way.contains(node)
+                || turned.waits.iter().any(|it| it.0 == *node)
+        };
+        for (node, (wish, since)) in &self.wishes {
+            let slow = since.saturating_add(setting.slowest_clock).unwrap_or(*since);
+            if !heard(slow) || (*wish == Wish::Image && !told) {
+                continue;
+            }
+            found.premise(Law::Partition);
+            if !said(node) {
+                let why = match wish {
+                    Wish::Person => "a person wants it gone",
+                    Wish::Expired => "it has expired",
+                    Wish::Image | Wish::None | Wish::Untold => "it runs another image",
+                };
+                let what = format!(
+                    "node {node} should go since {since}: {why}, and nothing is said of it"
+                );
+                found.broken(Law::Partition, now, what);
+            }
+        }
+        for (node, waits) in &turned.waits {
+            for it in waits.iter().filter(|it| !excuse::exists(world, it, HEARD_AFTER)) {
+                let what = format!("node {node} waits for what is not there: {}", it.sentence);
+                found.broken(Law::Partition, now, what);
+            }
+        }
+    }
+}
+
+/// Whether a turn agrees with itself.
+fn agree(turned: &Turned, step: &Step, found: &mut Found) {
     let Turned { wished, starts, under_way, waits, unknown: _, writes: _, commands: _ } = turned;
     if wished.is_empty() {
         return;
     }
-    found.premise(Law::Partition);
     let mut said: BTreeMap<&str, u32> = BTreeMap::new();
     let waiting = waits.iter().map(|(node, _)| node);
     for node in starts.iter().chain(under_way).chain(waiting) {

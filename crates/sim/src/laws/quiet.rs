@@ -100,6 +100,7 @@ impl Quiet {
             Fact::LaunchAsked { token, .. } => format!("launched with {token}"),
             Fact::TerminateAsked { machine } => format!("ended {machine}"),
             Fact::Stored { .. }
+            | Fact::Answered { .. }
             | Fact::Machine(_)
             | Fact::Published { .. }
             | Fact::Image(_)
@@ -107,6 +108,8 @@ impl Quiet {
             | Fact::Replica { .. }
             | Fact::Fault { .. }
             | Fact::FaultsEnd
+            | Fact::HeldUp { .. }
+            | Fact::Refused { .. }
             | Fact::Act { .. } => return,
         };
         self.done.entry(replica).or_default().push(what);

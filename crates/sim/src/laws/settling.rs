@@ -7,23 +7,20 @@ use serde_json::Value;
 
 use super::read::{self, text};
 use super::world::{World, class_key, must_move};
-use super::{Found, Law, Setting, budget};
-use crate::trace::{Actor, Fact, Step, WaitsFor};
+use super::{Found, Law, Setting, budget, excuse};
+use crate::trace::{Actor, Fact, ReplicaState, Step, WaitsFor};
 
 /// Every other phase is an end.
 const OPEN: [&str; 6] =
     ["Launching", "Joining", "Settling", "Draining", "Terminating", "Retreating"];
 
-/// What only people lift, or nobody. All else is lifted by time or by our own progress.
-const LASTING: [&str; 8] =
-    ["Lock", "Pause", "Controller", "Image", "Node", "Pod", "PodDisruptionBudget", "Namespace"];
-
 #[derive(Debug, Default)]
 pub(super) struct Settling {
     /// By class, the images that its nodes should run in the end.
     expected: BTreeMap<String, BTreeSet<String>>,
-    /// Of whom the last turn of anybody said that they wait, and for what kinds of things.
-    waiting: BTreeMap<String, BTreeSet<String>>,
+    /// Of whom the last turn of a leader said that they wait, and for what.
+    waiting: BTreeMap<String, Vec<WaitsFor>>,
+    leads: BTreeSet<u8>,
     replaced: bool,
     cordoned: bool,
     completed: u64,
@@ -41,11 +38,19 @@ impl Settling {
     /// Right before the step.
     pub(super) fn see(&mut self, world: &World, step: &Step) {
         match (&step.fact, step.by) {
-            (Fact::Turned(turned), Actor::Operator(_)) => {
-                let kinds = |it: &[WaitsFor]| it.iter().map(|it| it.kind.clone()).collect();
-                self.waiting =
-                    turned.waits.iter().map(|(node, it)| (node.clone(), kinds(it))).collect();
+            (Fact::Turned(turned), Actor::Operator(replica)) => {
+                if self.leads.contains(&replica) {
+                    self.waiting = turned.waits.iter().cloned().collect();
+                }
             }
+            (Fact::Replica { number, state }, _) => match state {
+                ReplicaState::Leads => {
+                    self.leads.insert(*number);
+                }
+                ReplicaState::Started | ReplicaState::Follows | ReplicaState::Crashed => {
+                    self.leads.remove(number);
+                }
+            },
             (Fact::Stored { resource, object, .. }, Actor::Operator(_)) => match resource.kind {
                 "Replacement" => {
                     self.replaced = true;
@@ -91,12 +96,12 @@ impl Settling {
                 found.broken(Law::Settling, now, what);
             }
         }
-        for (node, kinds) in &self.waiting {
-            let lasting = kinds.iter().any(|it| LASTING.contains(&it.as_str()));
+        for (node, waits) in &self.waiting {
+            let lasting = waits.iter().any(|it| excuse::lasts(world, setting, node, it, now));
             let lasting = lasting || batch_held(world, node, now);
             if !lasting && budget::room_for(world, setting, node, now) {
-                let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
-                let what = format!("node {node} still waits: {}", kinds.join(", "));
+                let said: Vec<&str> = waits.iter().map(|it| it.sentence.as_str()).collect();
+                let what = format!("node {node} still waits for {}", said.join("; "));
                 found.broken(Law::Settling, now, what);
             }
         }
@@ -108,6 +113,16 @@ impl Settling {
                 found.broken(Law::CordonUndone, now, what);
             }
         }
+    }
+
+    /// Whether every node runs what it should in the end, whatever it waits for.
+    pub(super) fn matched(&self, world: &World) -> bool {
+        world.claims.values().map(|it| &it.object).all(|claim| {
+            let class = class_key(claim, &["spec", "nodeClassRef"]);
+            let image = text(claim, &["status", "imageID"]);
+            let expected = self.expected.get(&class);
+            expected.is_none_or(|it| image.is_none_or(|image| it.contains(image)))
+        })
     }
 
     fn match_images(&self, world: &World, now: Timestamp, found: &mut Found) {
@@ -128,7 +143,7 @@ impl Settling {
     }
 }
 
-fn open(record: &Value) -> bool {
+pub(super) fn open(record: &Value) -> bool {
     text(record, &["status", "phase"]).is_none_or(|it| OPEN.contains(&it))
 }
 
@@ -144,7 +159,7 @@ fn batch_held(world: &World, node: &str, now: Timestamp) -> bool {
 }
 
 /// A drain that waits for people, as people asked: it may last.
-fn held(world: &World, record: &Value, now: Timestamp) -> bool {
+pub(super) fn held(world: &World, record: &Value, now: Timestamp) -> bool {
     let status = |key: &str| text(record, &["status", key]);
     let waits = status("drainLimitAction") == Some("Wait")
         || matches!(status("cause"), Some("Delete" | "Interruption"))

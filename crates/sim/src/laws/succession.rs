@@ -1,14 +1,16 @@
 //! Did every pod have a place before it had to go?
 //!
-//! At a cordon of ours: all successors are ready for long enough, each pod that must move fits on some node that
-//! is there, and all of them together need no more than is free. At the end of a claim or a machine:
-//! nobody who must move is left. Recorded exceptions pass.
+//! At a cordon of ours: all successors are ready for long enough, and the pods that must move fit on nodes that
+//! are there, all at once and beside those that we moved before. At the end of a claim or a machine: nobody who
+//! must move is left. Recorded exceptions pass.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::packing::{Amounts, Packed, Place, pack, says_more};
 use super::read::{self, at, items, text};
 use super::world::{
     CORDONED_BY, Claim, DISRUPTED_TAINT, Node, Pod, World, has_taint, known, must_move,
@@ -18,36 +20,6 @@ use crate::trace::{Actor, Step};
 
 /// How long a successor must have been ready. Times in objects are whole seconds, which may be earlier.
 const STEADY_FOR: SignedDuration = SignedDuration::from_secs(28);
-
-/// Processor and memory in thousandths, and pods.
-#[derive(Debug, Clone, Copy, Default)]
-struct Amounts {
-    cpu: i128,
-    memory: i128,
-    pods: i128,
-}
-
-impl Amounts {
-    fn fits(self, free: Self) -> bool {
-        self.cpu <= free.cpu && self.memory <= free.memory && self.pods <= free.pods
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self {
-            cpu: self.cpu + other.cpu,
-            memory: self.memory + other.memory,
-            pods: self.pods + other.pods,
-        }
-    }
-
-    fn minus(self, other: Self) -> Self {
-        Self {
-            cpu: (self.cpu - other.cpu).max(0),
-            memory: (self.memory - other.memory).max(0),
-            pods: (self.pods - other.pods).max(0),
-        }
-    }
-}
 
 pub(super) fn see_cordon(world: &World, node: &Value, step: &Step, found: &mut Found) {
     let name = read::name(node);
@@ -116,81 +88,111 @@ fn moving<'a>(world: &'a World, node: &str, now: Timestamp) -> impl Iterator<Ite
     world.pods_on(node).filter(move |it| must_move(&it.object, now))
 }
 
+/// Whether all pods that leave have a place at once, beside those that we moved before and that have none yet,
+/// and those that are still to leave other nodes.
 fn no_room(world: &World, name: &str, leaving: &[&Pod], step: &Step, found: &mut Found) {
-    if leaving.is_empty() {
+    let now = step.at;
+    let places = places(world, name, now);
+    let own = modelled(leaving.iter().map(|it| &*it.object), found);
+    if own.is_empty() {
         return;
     }
-    let places: Vec<(&Node, Amounts)> = world
-        .nodes
-        .iter()
-        .filter(|(it, node)| {
-            it.as_str() != name
-                && node.ever_ready
-                && node.away_since.is_none_or(|it| !known(it, step.at))
-        })
-        .map(|(it, node)| (node, free(world, it, node, step.at)))
-        .collect();
-    let whole = places.iter().fold(Amounts::default(), |sum, (_, free)| sum.plus(*free));
-    let wanted = leaving.iter().fold(Amounts::default(), |sum, it| sum.plus(requests(&it.object)));
-    if !wanted.fits(whole) {
-        let what = format!(
-            "node {name} was cordoned, and its {} pods need more than is free",
-            leaving.len()
-        );
-        found.broken(Law::Succession, step.at, what);
+    let alone = pack(&own, &places);
+    let told = match &alone {
+        Packed::Not(Some(pod)) => format!("pod {pod} fits nowhere else"),
+        Packed::Not(None) => format!("its {} pods need more than is free", own.len()),
+        Packed::Fit | Packed::Unsure => String::new(),
+    };
+    if !told.is_empty() {
+        let what = format!("node {name} was cordoned, and {told}");
+        found.broken(Law::Succession, now, what);
         return;
     }
-    for pod in leaving {
-        let asks = requests(&pod.object);
-        let room = places.iter().any(|(node, free)| asks.fits(*free) && admits(node, &pod.object));
-        if !room {
-            let (namespace, pod) = (read::namespace(&pod.object), read::name(&pod.object));
-            let what =
-                format!("node {name} was cordoned, and pod {namespace}/{pod} fits nowhere else");
-            found.broken(Law::Succession, step.at, what);
+    let before = modelled(moved_before(world, name, now), found);
+    // Where those have no place themselves this node does not take it from them.
+    if before.is_empty() || alone == Packed::Unsure || pack(&before, &places) != Packed::Fit {
+        found.undecided += u64::from(alone == Packed::Unsure);
+        return;
+    }
+    let all: Vec<&Value> = before.iter().chain(&own).copied().collect();
+    match pack(&all, &places) {
+        Packed::Fit => {}
+        Packed::Unsure => found.undecided += 1,
+        Packed::Not(_) => {
+            let what = format!(
+                "node {name} was cordoned, and its {} pods have no place beside the {} that we moved before",
+                own.len(),
+                before.len()
+            );
+            found.broken(Law::Succession, now, what);
         }
     }
 }
 
-/// What a node has left, without pods that came too lately to be known of.
-fn free(world: &World, name: &str, node: &Node, now: Timestamp) -> Amounts {
-    let has =
-        |resource: &str| read::quantity(at(&node.object, &["status", "allocatable", resource]));
-    let all = Amounts { cpu: has("cpu"), memory: has("memory"), pods: has("pods") / 1000 };
+/// Those whose words are all read here; the others are counted and nothing is said of them.
+fn modelled<'a>(pods: impl Iterator<Item = &'a Value>, found: &mut Found) -> Vec<&'a Value> {
+    let (more, plain): (Vec<&Value>, Vec<&Value>) = pods.partition(|it| says_more(it));
+    found.undecided += u64::try_from(more.len()).unwrap_or(u64::MAX);
+    plain
+}
+
+/// Pods that took the place of those that we moved and are nowhere yet, and those that are still to leave nodes
+/// that we have cordoned.
+fn moved_before<'a>(
+    world: &'a World,
+    name: &'a str,
+    now: Timestamp,
+) -> impl Iterator<Item = &'a Value> {
+    let all = world.pods.values().flat_map(BTreeMap::values).map(|it| &*it.object);
+    let pending = all.filter(move |it| {
+        let owner = read::controller(it).and_then(|(_, _, uid)| world.moved.get(uid));
+        let came = read::time(it, &["metadata", "creationTimestamp"]);
+        at(it, &["spec", "nodeName"]).is_none()
+            && read::deleting(it).is_none()
+            && must_move(it, now)
+            // Times in objects are whole seconds, which may be earlier.
+            && owner.zip(came).is_some_and(|(since, came)| {
+                came.as_second() >= since.as_second() && known(came, now)
+            })
+    });
+    let others = world.nodes.iter().filter(move |(other, node)| {
+        other.as_str() != name && node.cordoned.is_some() && !excepted(world, other, &node.object)
+    });
+    let to_leave = others
+        .flat_map(move |(other, _)| moving(world, other, now))
+        .filter(move |it| read::deleting(&it.object).is_none() && known(it.bound_at, now))
+        .map(|it| &*it.object);
+    pending.chain(to_leave)
+}
+
+/// Nodes that take pods, as far as everybody knows.
+fn places<'a>(world: &'a World, without: &str, now: Timestamp) -> Vec<Place<'a>> {
+    let open = world.nodes.iter().filter(|(it, node)| {
+        it.as_str() != without
+            && node.ever_ready
+            && node.away_since.is_none_or(|it| !known(it, now))
+    });
+    open.map(|(it, node)| {
+        let pods: Vec<&Value> = there(world, it, now).map(|it| &*it.object).collect();
+        Place { node: &node.object, free: free(&node.object, &pods), pods }
+    })
+    .collect()
+}
+
+/// Who is on a node, without pods that came too lately to be known of.
+fn there<'a>(world: &'a World, name: &str, now: Timestamp) -> impl Iterator<Item = &'a Pod> {
     let finished =
-        |it: &&Pod| matches!(text(&it.object, &["status", "phase"]), Some("Succeeded" | "Failed"));
+        |it: &Value| matches!(text(it, &["status", "phase"]), Some("Succeeded" | "Failed"));
     world
         .pods_on(name)
-        .filter(|it| !finished(it) && known(it.bound_at, now))
+        .filter(move |it| !finished(&it.object) && known(it.bound_at, now))
         .filter(|it| read::deleting(&it.object).is_none())
-        .fold(all, |left, it| left.minus(requests(&it.object)))
 }
 
-fn requests(pod: &Value) -> Amounts {
-    let of = |container: &Value, resource: &str| {
-        read::quantity(at(container, &["resources", "requests", resource]))
-    };
-    let sum = |resource: &str| {
-        items(pod, &["spec", "containers"]).map(|it| of(it, resource)).sum::<i128>()
-    };
-    Amounts { cpu: sum("cpu"), memory: sum("memory"), pods: 1 }
-}
-
-/// Taints and the plain selector; what else a pod may say is left to the scheduler.
-fn admits(node: &Node, pod: &Value) -> bool {
-    let selector = at(pod, &["spec", "nodeSelector"]).and_then(Value::as_object);
-    let labels = read::labels(&node.object);
-    let selected = selector.is_none_or(|it| {
-        it.iter().all(|(key, value)| labels.and_then(|it| it.get(key)) == Some(value))
-    });
-    selected
-        && items(&node.object, &["spec", "taints"]).all(|it| {
-            let word = |key| text(it, &[key]).unwrap_or_default();
-            // Ours may have come a moment ago; the filter before has looked at it.
-            word("key") == DISRUPTED_TAINT
-                || word("effect") == "PreferNoSchedule"
-                || read::tolerates(pod, word("key"), word("value"), word("effect"))
-        })
+fn free(node: &Value, pods: &[&Value]) -> Amounts {
+    let has = |resource: &str| read::quantity(at(node, &["status", "allocatable", resource]));
+    let all = Amounts { cpu: has("cpu"), memory: has("memory"), pods: has("pods") / 1000 };
+    pods.iter().fold(all, |left, it| left.minus(Amounts::of(it)))
 }
 
 /// We ask for the end of a claim.

@@ -1,16 +1,17 @@
 //! Did we change what people wrote?
 //!
-//! Of what people write we touch the status, our finalizer, and annotations under our own names. A node is
-//! shared: our taint and our annotations come and go, labels are added when it registers, and
-//! `spec.unschedulable` is people's.
+//! Of what people write we touch the status and our finalizer. A node is shared: our taint and our two
+//! annotations come and go, and labels are added when it registers. What else is there stays, whoever's name
+//! it bears: people write `karpenter.sh/do-not-disrupt` and `nodemolt.dev/upgrade-requested-at` as
+//! well, and `spec.unschedulable` and a taint like ours may be somebody else's.
 
 use serde_json::{Map, Value};
 
 use nodemolt_cluster::transport::Resource;
 
 use super::read::{self, at, items, text};
-use super::world::{DISRUPTED_TAINT, UNREGISTERED_TAINT, has_taint};
-use super::{Found, Law};
+use super::world::{CORDONED_BY, DISRUPTED_TAINT, UNREGISTERED_TAINT, has_taint};
+use super::{Complaint, Found, Law};
 use crate::trace::{Actor, Step};
 
 /// What people write, and nobody makes, changes or removes for them.
@@ -30,8 +31,13 @@ const PEOPLES: [&str; 13] = [
     "PersistentVolumeClaim",
 ];
 
-/// Beginnings of keys that are ours or Karpenter's, and not people's.
-const OURS: [&str; 4] = ["nodemolt.dev/", "karpenter.sh/", "karpenter.k8s.aws/", "kubernetes.io/"];
+/// The taint was there before our cordon, and stays after it.
+const CORDON_FOUND: &str = "nodemolt.dev/cordon-found";
+
+/// What we write on nodes, change, and take away again. Nothing else on anything that people write.
+const OURS: [&str; 2] = [CORDONED_BY, CORDON_FOUND];
+
+const FINALIZER: &str = "karpenter.sh/termination";
 
 pub(super) fn see_stored(
     resource: Resource,
@@ -48,30 +54,31 @@ pub(super) fn see_stored(
     if !peoples && !matches!(kind, "Node" | "Pod" | "DisruptionLedger" | "ImageQuarantine") {
         return;
     }
-    let mut broken = |what: &str| {
-        let what = format!("{kind} {}: {what}", read::name(object));
-        found.broken(Law::UsersWords, step.at, what);
-    };
+    found.premise(Law::UsersWords);
+    let of = format!("{kind} {}:", read::name(object));
+    let mut said = Complaint { found, law: Law::UsersWords, at: step.at, of };
     let Some(old) = old else {
         if peoples {
-            broken("people write these, and we made one");
+            said.broken("people write these, and we made one");
         }
         return;
     };
     if kind == "Node" {
-        node(object, old, &mut broken);
+        node(object, old, &mut said);
     } else {
         if at(object, &["spec"]) != at(old, &["spec"]) {
-            broken("its spec was changed");
+            said.broken("its spec was changed");
         }
         if changed(object, old, "labels", true) {
-            broken("its labels were changed");
+            said.broken("its labels were changed");
         }
         if changed(object, old, "annotations", true) {
-            broken("its annotations were changed");
+            said.broken("its annotations were changed");
         }
     }
-    found.premise(Law::UsersWords);
+    if others_finalizers(object) != others_finalizers(old) {
+        said.broken("finalizers that are not ours were changed");
+    }
 }
 
 pub(super) fn see_removed(resource: Resource, last: &Value, step: &Step, found: &mut Found) {
@@ -84,15 +91,22 @@ pub(super) fn see_removed(resource: Resource, last: &Value, step: &Step, found: 
     }
 }
 
-fn node(object: &Value, old: &Value, broken: &mut impl FnMut(&str)) {
+fn node(object: &Value, old: &Value, said: &mut Complaint<'_>) {
     let unschedulable = |it: &Value| read::flag(it, &["spec", "unschedulable"]);
     if unschedulable(object) != unschedulable(old) {
-        broken("spec.unschedulable was changed");
+        said.broken("spec.unschedulable was changed");
     }
     // The write that registers it brings what its pool says.
     let registers = has_taint(old, UNREGISTERED_TAINT) && !has_taint(object, UNREGISTERED_TAINT);
-    if !registers && others_taints(object) != others_taints(old) {
-        broken("taints that are not ours were changed");
+    let (before, after) = (others_taints(old), others_taints(object));
+    if before.iter().any(|it| !after.contains(it)) || (!registers && before != after) {
+        said.broken("taints that are not ours were changed");
+    }
+    let found_there = has_taint(old, DISRUPTED_TAINT)
+        && (read::annotation(old, CORDONED_BY).is_none()
+            || read::annotation(old, CORDON_FOUND).is_some());
+    if found_there && !has_taint(object, DISRUPTED_TAINT) {
+        said.broken("a taint like ours was taken away, and was somebody else's");
     }
     let taken = |field: &str| {
         fields(old, field)
@@ -100,10 +114,10 @@ fn node(object: &Value, old: &Value, broken: &mut impl FnMut(&str)) {
             .any(|(key, _)| !ours(key) && !fields(object, field).contains_key(*key))
     };
     if taken("labels") || changed(object, old, "labels", false) {
-        broken("its labels were changed");
+        said.broken("its labels were changed");
     }
     if taken("annotations") || changed(object, old, "annotations", false) {
-        broken("its annotations were changed");
+        said.broken("its annotations were changed");
     }
 }
 
@@ -113,8 +127,13 @@ fn others_taints(node: &Value) -> Vec<&Value> {
         .collect()
 }
 
+fn others_finalizers(object: &Value) -> Vec<&str> {
+    let all = items(object, &["metadata", "finalizers"]).filter_map(Value::as_str);
+    all.filter(|it| *it != FINALIZER).collect()
+}
+
 fn ours(key: &str) -> bool {
-    OURS.iter().any(|it| key.starts_with(it))
+    OURS.contains(&key)
 }
 
 fn fields<'a>(object: &'a Value, field: &str) -> std::collections::BTreeMap<&'a str, &'a Value> {

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::KNOWN_AFTER;
 use super::read::{self, at, items, text};
+use super::said::{key, line_of, other_members, same_words, says_same};
 use crate::trace::{Actor, Fact, Image, Machine, Step};
 
 pub(super) const DISRUPTED_TAINT: &str = "karpenter.sh/disrupted";
@@ -33,6 +34,8 @@ pub(super) struct World {
     /// By namespace and name.
     pub(super) pods: BTreeMap<String, BTreeMap<String, Pod>>,
     on: BTreeMap<String, BTreeSet<(String, String)>>,
+    /// By UID of the owner, since when we have asked pods of it to go.
+    pub(super) moved: BTreeMap<String, Timestamp>,
     /// Pods that others than we ended lately.
     pub(super) lost: VecDeque<Lost>,
     /// By UID.
@@ -48,7 +51,17 @@ pub(super) struct World {
     pub(super) others: BTreeMap<&'static str, BTreeMap<String, Kept>>,
     /// When something was last written that says how many nodes may go and when.
     pub(super) limits_changed_at: Timestamp,
+    /// When it last changed which nodes some limit is for.
+    pub(super) members_changed_at: Timestamp,
+    /// When something last changed by which images are chosen.
+    pub(super) choice_changed_at: Timestamp,
+    /// Some pointer names another image than the newest: only who reads pointers knows what is wanted then.
+    pub(super) pointer_moved: bool,
+    /// Of what is gone, by kind and name, when it went.
+    removed_at: BTreeMap<(&'static str, String), Timestamp>,
     pub(super) images: BTreeMap<String, Image>,
+    /// Images that came when others of their kind were known already, and when.
+    pub(super) appeared: BTreeMap<String, Timestamp>,
     /// By class and image: until when some claim ran it.
     pub(super) in_use: BTreeMap<(String, String), Timestamp>,
 }
@@ -78,6 +91,7 @@ pub(super) struct Pod {
     /// Ready, and nobody has asked it to go.
     pub(super) healthy: bool,
     pub(super) healthy_changed_at: Timestamp,
+    pub(super) ever_healthy: bool,
     /// We have asked it to go.
     pub(super) evicted: bool,
 }
@@ -131,10 +145,22 @@ pub(super) struct Kept {
     pub(super) object: Rc<Value>,
     /// Since when it says what it says.
     pub(super) since: Timestamp,
+    /// What it said before that.
+    pub(super) before: Option<Rc<Value>>,
+}
+
+impl Kept {
+    /// It says so only for a moment: whoever acts may not know yet.
+    pub(super) fn lately(&self, now: Timestamp) -> bool {
+        !known(self.since, now)
+    }
 }
 
 /// Whose changes change how many nodes may go, and when.
 const LIMITS: [&str; 4] = ["NodeDisruptionBudget", "ImagePolicy", "NodePool", "EC2NodeClass"];
+
+/// By whose words images are chosen.
+const CHOICE: [&str; 4] = ["ImagePolicy", "ImageQuarantine", "EC2NodeClass", "NodePool"];
 
 /// What nobody decides anything by.
 pub(super) const NOISE: [&str; 3] = ["Lease", "Event", "CSINode"];
@@ -148,6 +174,7 @@ impl World {
             gone: BTreeMap::new(),
             pods: BTreeMap::new(),
             on: BTreeMap::new(),
+            moved: BTreeMap::new(),
             lost: VecDeque::new(),
             claims: BTreeMap::new(),
             claim_of: BTreeMap::new(),
@@ -157,7 +184,12 @@ impl World {
             replacements: BTreeMap::new(),
             others: BTreeMap::new(),
             limits_changed_at: Timestamp::MIN,
+            members_changed_at: Timestamp::MIN,
+            choice_changed_at: Timestamp::MIN,
+            pointer_moved: false,
+            removed_at: BTreeMap::new(),
             images: BTreeMap::new(),
+            appeared: BTreeMap::new(),
             in_use: BTreeMap::new(),
         }
     }
@@ -187,17 +219,25 @@ impl World {
                 changed
             }
             Fact::Image(image) => {
-                self.images.insert(image.id.clone(), image.clone());
+                self.store_image(image, step.at);
                 true
             }
             Fact::Replica { .. } => {
                 self.begun = true;
                 true
             }
-            Fact::Published { .. } | Fact::Fault { .. } | Fact::FaultsEnd | Fact::Act { .. } => {
+            Fact::Published { what } => {
+                self.choice_changed_at = step.at;
+                self.pointer_moved |= self.points_back(what);
                 true
             }
-            Fact::LaunchAsked { .. } | Fact::TerminateAsked { .. } | Fact::Turned(_) => false,
+            Fact::Fault { .. } | Fact::FaultsEnd | Fact::Act { .. } => true,
+            Fact::LaunchAsked { .. }
+            | Fact::TerminateAsked { .. }
+            | Fact::Answered { .. }
+            | Fact::Turned(_)
+            | Fact::HeldUp { .. }
+            | Fact::Refused { .. } => false,
         }
     }
 
@@ -215,20 +255,69 @@ impl World {
             kind => {
                 let key = key(resource, object);
                 let objects = self.others.entry(kind).or_default();
-                let before = objects.get(&key);
-                let same = before.is_some_and(|it| same_words(&it.object, object));
-                let since = match before {
-                    Some(it) if same => it.since,
-                    Some(_) | None if self.begun => step.at,
-                    Some(_) | None => Timestamp::MIN,
+                let kept = objects.remove(&key);
+                let same = kept.as_ref().is_some_and(|it| says_same(&it.object, object));
+                let moved = kept.as_ref().is_none_or(|it| other_members(&it.object, object));
+                let (since, before) = match kept {
+                    Some(it) if same => (it.since, it.before),
+                    Some(it) if self.begun => (step.at, Some(it.object)),
+                    Some(_) => (Timestamp::MIN, None),
+                    None if self.begun => (step.at, None),
+                    None => (Timestamp::MIN, None),
                 };
-                if !same && self.begun && LIMITS.contains(&kind) {
-                    self.limits_changed_at = step.at;
+                objects.insert(key, Kept { object: Rc::clone(object), since, before });
+                if !same && self.begun {
+                    self.said_anew(kind, moved, step.at);
                 }
-                objects.insert(key, Kept { object: Rc::clone(object), since });
                 true
             }
         }
+    }
+
+    /// What people wrote has changed, and with it perhaps for whom it is.
+    fn said_anew(&mut self, kind: &str, moved: bool, now: Timestamp) {
+        if LIMITS.contains(&kind) {
+            self.limits_changed_at = now;
+            if moved {
+                self.members_changed_at = now;
+            }
+        }
+        if CHOICE.contains(&kind) {
+            self.choice_changed_at = now;
+        }
+    }
+
+    /// The first time that it is told of counts: whoever asks cannot have seen it before.
+    fn store_image(&mut self, image: &Image, now: Timestamp) {
+        self.choice_changed_at = now;
+        let like = |it: &Kept| {
+            let id = text(&it.object, &["spec", "image", "ref", "id"]);
+            let known = id.and_then(|it| self.images.get(it));
+            known.is_some_and(|it| line_of(&it.name) == line_of(&image.name))
+        };
+        // Whoever has remembered one of them has had a complete answer, and this one was not in it.
+        let later =
+            !self.images.contains_key(&image.id) && self.all("AWSImage").any(|it| like(it.1));
+        if later {
+            self.appeared.insert(image.id.clone(), now);
+        }
+        self.images.insert(image.id.clone(), image.clone());
+    }
+
+    /// `parameter X says ami-…`, and there is a newer one of its line.
+    fn points_back(&self, what: &str) -> bool {
+        let Some(id) = what.strip_prefix("parameter ").and_then(|it| it.rsplit_once(" says "))
+        else {
+            return false;
+        };
+        let Some(named) = self.images.get(id.1) else { return true };
+        let newer = |it: &&Image| {
+            line_of(&it.name) == line_of(&named.name)
+                && (it.created_at, &it.name, &it.id) > (named.created_at, &named.name, &named.id)
+        };
+        // Parameters of one release name it for ever.
+        let pointer = !id.0.contains(named.name.rsplit('-').next().unwrap_or_default());
+        pointer && self.images.values().any(|it| newer(&it))
     }
 
     fn store_node(&mut self, object: &Rc<Value>, now: Timestamp) -> bool {
@@ -288,6 +377,7 @@ impl World {
         let healthy_changed_at =
             before.filter(|it| it.healthy == healthy).map_or(step.at, |it| it.healthy_changed_at);
         let evicted = before.is_some_and(|it| it.evicted);
+        let ever_healthy = healthy || before.is_some_and(|it| it.ever_healthy);
         if before.is_none_or(|it| it.node != node) {
             self.leave_node(namespace, name);
             if let Some(node) = &node {
@@ -295,8 +385,15 @@ impl World {
                 there.insert((namespace.to_owned(), name.to_owned()));
             }
         }
-        let pod =
-            Pod { object: Rc::clone(object), node, bound_at, healthy, healthy_changed_at, evicted };
+        let pod = Pod {
+            object: Rc::clone(object),
+            node,
+            bound_at,
+            healthy,
+            healthy_changed_at,
+            ever_healthy,
+            evicted,
+        };
         self.pods.entry(namespace.to_owned()).or_default().insert(name.to_owned(), pod);
         !unchanged
     }
@@ -345,6 +442,9 @@ impl World {
 
     fn remove(&mut self, resource: Resource, last: &Rc<Value>, step: &Step) -> bool {
         let name = read::name(last);
+        if !NOISE.contains(&resource.kind) {
+            self.removed_at.insert((resource.kind, key(resource, last)), step.at);
+        }
         match resource.kind {
             "Node" => {
                 self.nodes.remove(name);
@@ -378,9 +478,7 @@ impl World {
             }
             kind if NOISE.contains(&kind) => return false,
             kind => {
-                if LIMITS.contains(&kind) {
-                    self.limits_changed_at = step.at;
-                }
+                self.said_anew(kind, true, step.at);
                 self.others.entry(kind).or_default().remove(&key(resource, last));
             }
         }
@@ -403,7 +501,28 @@ impl World {
             && let Some(pod) = self.pods.get_mut(namespace).and_then(|it| it.get_mut(pod))
         {
             pod.evicted = true;
+            if let Some((_, _, owner)) = read::controller(&pod.object) {
+                self.moved.entry(owner.to_owned()).or_insert(self.now);
+            }
         }
+    }
+
+    /// Whether something is there, or was within this time.
+    pub(super) fn there(
+        &self,
+        kind: &'static str,
+        namespace: Option<&str>,
+        name: &str,
+        within: SignedDuration,
+    ) -> bool {
+        let key = namespace.map_or_else(|| name.to_owned(), |it| format!("{it}/{name}"));
+        let now = match kind {
+            "Node" => self.nodes.contains_key(name),
+            "Pod" => self.pod(namespace.unwrap_or_default(), name).is_some(),
+            _ => self.others.get(kind).is_some_and(|it| it.contains_key(&key)),
+        };
+        let went = self.removed_at.get(&(kind, key));
+        now || went.is_some_and(|it| self.now.duration_since(*it) <= within)
     }
 
     pub(super) fn pod(&self, namespace: &str, name: &str) -> Option<&Pod> {
@@ -491,27 +610,4 @@ pub(super) fn grants(ledger: &Value) -> BTreeMap<String, Grant> {
             (word("holder"), Grant { node: word("nodeName"), kind: word("kind"), epoch })
         })
         .collect()
-}
-
-/// One name in two groups is two classes; namespaces keep names apart.
-fn key(resource: Resource, object: &Value) -> String {
-    let name = read::name(object);
-    if resource.kind == "EC2NodeClass" {
-        format!("{}/{name}", resource.group)
-    } else if resource.namespaced {
-        format!("{}/{name}", read::namespace(object))
-    } else {
-        name.to_owned()
-    }
-}
-
-/// Whether two versions of an object say the same, whatever became of it.
-fn same_words(one: &Value, other: &Value) -> bool {
-    const WORDS: [&[&str]; 4] = [
-        &["spec"],
-        &["metadata", "labels"],
-        &["metadata", "annotations"],
-        &["metadata", "deletionTimestamp"],
-    ];
-    WORDS.iter().all(|it| at(one, it) == at(other, it))
 }

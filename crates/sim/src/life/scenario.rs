@@ -9,21 +9,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::images::{Arrival, Line, Plot, Publisher};
 use crate::dice::Dice;
 
 /// Mid-November, on a Monday: nothing here depends on it but schedules.
 const EPOCH: &str = "2026-11-16T00:00:00Z";
+
+const ZONES: [&str; 3] = ["eu-central-1a", "eu-central-1b", "eu-central-1c"];
+
+/// People edit a pool so that it does not ask for the type of some of its nodes any more. Not drawn while the
+/// engine says of such nodes that it does not know whether they match; this is the switch.
+const POOLS_ARE_NARROWED: bool = false;
+
+/// What a class is edited to say at boot.
+const USER_DATA: &str = "#!/bin/sh\necho hello\n";
 
 /// Images and what runs on them, by processor.
 const PROCESSORS: [Processor; 2] = [
     Processor {
         word: "arm64",
         in_names: "arm64",
+        digit: '0',
         types: &[("m7g.large", 1900, 6500), ("m7g.xlarge", 3900, 14000), ("c7g.large", 1900, 2900)],
     },
     Processor {
         word: "amd64",
         in_names: "x86_64",
+        digit: '1',
         types: &[("m7i.large", 1900, 6500), ("m7i.xlarge", 3900, 14000), ("c7i.large", 1900, 2900)],
     },
 ];
@@ -31,6 +43,7 @@ const PROCESSORS: [Processor; 2] = [
 struct Processor {
     word: &'static str,
     in_names: &'static str,
+    digit: char,
     /// Name, and about how many thousandths of a processor and MiB there are for pods.
     types: &'static [(&'static str, u64, u64)],
 }
@@ -47,20 +60,13 @@ pub struct Drawn {
     /// Namespace and name of each `PodDisruptionBudget`.
     pub pdbs: Vec<(String, String)>,
     pub types: Vec<String>,
-    /// Images that are published when the life goes on: their names.
-    pub to_publish: Vec<String>,
+    pub zones: Vec<String>,
+    /// What publishers do when the life goes on: since the start, and in the words of acts.
+    pub publishing: Vec<(SignedDuration, String)>,
+    /// What people may apply meanwhile: pools and the class, each with something else in it.
+    pub edits: Vec<String>,
     /// By `group/name` of the class: what its nodes may run in the end, by id.
     pub expected: BTreeMap<String, BTreeSet<String>>,
-}
-
-/// How the new image comes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Arrival {
-    /// It is there, and old enough.
-    There,
-    /// It is there, and will be old enough some minutes after the start.
-    Ripens,
-    Published,
 }
 
 pub(super) fn draw(dice: &mut Dice) -> Drawn {
@@ -71,17 +77,21 @@ pub(super) fn draw(dice: &mut Dice) -> Drawn {
     drawing.finish()
 }
 
-struct Drawing {
-    dice: Dice,
-    start: Timestamp,
-    arrival: Arrival,
-    documents: Vec<Value>,
-    images: Vec<Value>,
+pub(super) struct Drawing {
+    pub(super) dice: Dice,
+    pub(super) start: Timestamp,
+    pub(super) arrival: Arrival,
+    pub(super) publisher: Publisher,
+    pub(super) plot: Plot,
+    /// A policy says whose images may boot.
+    pub(super) owners: bool,
+    pub(super) documents: Vec<Value>,
+    pub(super) images: Vec<Value>,
     fleet: Vec<Value>,
-    minimum_age: Option<&'static str>,
-    drawn: Drawn,
+    pub(super) minimum_age: Option<&'static str>,
+    pub(super) drawn: Drawn,
     /// By pool: thousandths of processors and MiB that workloads may use.
-    room: BTreeMap<String, (u64, u64)>,
+    pub(super) room: BTreeMap<String, (u64, u64)>,
 }
 
 impl Drawing {
@@ -95,7 +105,7 @@ impl Drawing {
         let minimum_age = match arrival {
             Arrival::There => dice.chance(500).then_some("7d"),
             Arrival::Ripens => Some("7d"),
-            // What appears later counts from then: it would ripen after the life.
+            // What appears later counts from then: it would ripen after the life, and nothing would happen.
             Arrival::Published => None,
         };
         let replicas = u8::try_from(dice.between(1, 3)).unwrap_or(1);
@@ -106,27 +116,45 @@ impl Drawing {
             nodes: Vec::new(),
             pdbs: Vec::new(),
             types: Vec::new(),
-            to_publish: Vec::new(),
+            zones: ZONES.map(str::to_owned).to_vec(),
+            publishing: Vec::new(),
+            edits: Vec::new(),
             expected: BTreeMap::new(),
         };
-        Self {
+        let own = dice.chance(250);
+        let publisher = if own { Publisher::Own } else { Publisher::Amazon };
+        let owners = own || dice.chance(400);
+        let mut drawing = Self {
             dice,
             start,
             arrival,
+            publisher,
+            plot: Plot::Nothing,
+            owners,
             documents: Vec::new(),
             images: Vec::new(),
             fleet: Vec::new(),
             minimum_age,
             drawn,
             room: BTreeMap::new(),
-        }
+        };
+        drawing.plot = Plot::draw(&mut drawing);
+        drawing
     }
 
     /// Classes and policies.
     fn people(&mut self) {
         let discovery = json!([{"tags": {"nodemolt.dev/discovery": "blue"}}]);
+        let terms = match self.publisher {
+            Publisher::Amazon => json!([{"alias": "al2023@latest"}]),
+            Publisher::Own => json!([
+                {"name": "golden-*", "owner": "self"},
+                {"name": "golden-*", "owner": super::images::STRANGER},
+            ]),
+        };
         let mut spec = json!({
-            "amiSelectorTerms": [{"alias": "al2023@latest"}],
+            "amiFamily": "AL2023",
+            "amiSelectorTerms": terms,
             "role": "nodemolt-node",
             "subnetSelectorTerms": discovery,
             "securityGroupSelectorTerms": discovery,
@@ -135,17 +163,27 @@ impl Drawing {
         if let Some(age) = self.minimum_age.filter(|_| by_class) {
             spec["amiMinimumAge"] = json!(age);
         }
-        self.document("nodemolt.dev/v1alpha1", "EC2NodeClass", &json!({"name": "general"}), &spec);
+        let class = ("nodemolt.dev/v1alpha1", "EC2NodeClass", json!({"name": "general"}));
+        self.document(class.0, class.1, &class.2, &spec);
+        for (key, value) in [("tags", json!({"team": "blue"})), ("userData", json!(USER_DATA))] {
+            let mut other = spec.clone();
+            other[key] = value;
+            self.edit(class.0, class.1, &class.2, &other);
+        }
         let age = self.minimum_age.filter(|_| !by_class);
-        if age.is_none() && self.dice.chance(300) {
+        if age.is_none() && !self.owners && self.dice.chance(600) {
             return;
         }
         let mut policy = json!({});
         if let Some(age) = age {
             policy["minimumAge"] = json!(age);
         }
-        if self.dice.chance(500) {
-            policy["owners"] = json!(["amazon"]);
+        if self.owners {
+            let account = if self.dice.chance(500) { "self" } else { "111122223333" };
+            policy["owners"] = match self.publisher {
+                Publisher::Amazon => json!(["amazon"]),
+                Publisher::Own => json!([account]),
+            };
         }
         if self.dice.chance(600) {
             policy["rollout"] = self.rollout();
@@ -172,8 +210,10 @@ impl Drawing {
                 }
             }
         }
-        if self.dice.chance(150) {
-            rollout["cooldown"] = json!("2m");
+        if self.dice.chance(200) {
+            // The longer ones are longer than what anybody is late by.
+            let cooldowns = [json!("2m"), json!("15m"), json!("20m")];
+            rollout["cooldown"] = self.one_of(&cooldowns);
         }
         if self.dice.chance(250) {
             let actions = [json!("Skip"), json!("Wait"), json!("Force")];
@@ -191,7 +231,7 @@ impl Drawing {
         rollout
     }
 
-    fn one_of(&mut self, choices: &[Value]) -> Value {
+    pub(super) fn one_of(&mut self, choices: &[Value]) -> Value {
         self.dice.pick(choices).cloned().unwrap_or_default()
     }
 
@@ -209,19 +249,23 @@ impl Drawing {
             self.pool(name, &PROCESSORS[which], nodes);
         }
         for which in processors {
-            self.publish(&PROCESSORS[which]);
+            let Processor { in_names, digit, .. } = PROCESSORS[which];
+            let architecture = in_names;
+            let publisher = self.publisher;
+            self.publish(Line { processor: in_names, architecture, digit, publisher });
         }
     }
 
     fn pool(&mut self, name: &str, processor: &Processor, nodes: u64) {
         let types: Vec<&str> = processor.types.iter().map(|it| it.0).collect();
         let expires = self.dice.chance(150);
+        let capacity = if self.dice.chance(150) { "spot" } else { "on-demand" };
         let mut template = json!({
             "nodeClassRef": {"group": "nodemolt.dev", "kind": "EC2NodeClass", "name": "general"},
             "requirements": [
                 {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]},
                 {"key": "kubernetes.io/arch", "operator": "In", "values": [processor.word]},
-                {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+                {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity]},
                 {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": types},
             ],
             "expireAfter": if expires { "720h" } else { "Never" },
@@ -241,9 +285,22 @@ impl Drawing {
             all.push(json!({"nodes": "0", "schedule": "*/20 * * * *", "duration": "5m"}));
         }
         let disruption = json!({"consolidateAfter": "Never", "budgets": budgets});
-        let spec = json!({"template": {"spec": template}, "disruption": disruption});
+        let mut spec = json!({"template": {"spec": template}, "disruption": disruption});
+        let cores = self.group(name, processor, nodes, expires, capacity);
+        if self.dice.chance(200) {
+            // The largest node more than there are, and then some: whoever is replaced finds room.
+            spec["limits"] = json!({"cpu": (cores + self.dice.between(4, 8)).to_string()});
+        }
         self.document("karpenter.sh/v1", "NodePool", &json!({"name": name}), &spec);
-        self.group(name, processor, nodes, expires);
+        let mut labelled = spec.clone();
+        labelled["template"]["metadata"]["labels"] = json!({"team": "green"});
+        let mut narrower = spec;
+        let kept = types.get(..2).unwrap_or_default();
+        narrower["template"]["spec"]["requirements"][3]["values"] = json!(kept);
+        self.edit("karpenter.sh/v1", "NodePool", &json!({"name": name}), &labelled);
+        if POOLS_ARE_NARROWED {
+            self.edit("karpenter.sh/v1", "NodePool", &json!({"name": name}), &narrower);
+        }
         if self.dice.chance(250) {
             let amounts = [
                 json!({"maxUnavailable": 1}),
@@ -259,9 +316,23 @@ impl Drawing {
         self.drawn.pools.push(name.to_owned());
     }
 
-    /// The nodes of a pool, of one type or of two.
-    fn group(&mut self, pool: &str, processor: &Processor, nodes: u64, expires: bool) {
-        let old = format!("amazon-eks-node-al2023-{}-standard-1.35-v20260901", processor.in_names);
+    /// The nodes of a pool, of one type or of two. How many cores they have.
+    fn group(
+        &mut self,
+        pool: &str,
+        processor: &Processor,
+        nodes: u64,
+        expires: bool,
+        capacity: &str,
+    ) -> u64 {
+        let line = Line {
+            processor: processor.in_names,
+            architecture: processor.in_names,
+            digit: processor.digit,
+            publisher: self.publisher,
+        };
+        let old = line.name('a');
+        let mut cores = 0;
         let first = if nodes > 2 && self.dice.chance(600) {
             self.dice.between(1, nodes - 1)
         } else {
@@ -282,140 +353,26 @@ impl Drawing {
             let age = if expires { "719h50m" } else { "30d" };
             self.fleet.push(json!({
                 "pool": pool, "nodes": count, "instanceType": instance_type,
-                "image": old, "age": age, "names": names,
+                "image": old, "age": age, "names": names, "capacityType": capacity,
             }));
+            cores += count * (cpu + 100) / 1000;
             let room = self.room.entry(pool.to_owned()).or_default();
             room.0 += cpu * count;
             room.1 += memory * count;
             self.drawn.types.push(instance_type.to_owned());
         }
+        cores
     }
 
-    /// The image that the nodes run, and the one that they should.
-    fn publish(&mut self, processor: &Processor) {
-        let name = |version: &str| {
-            format!("amazon-eks-node-al2023-{}-standard-1.35-{version}", processor.in_names)
-        };
-        let id = |digit: char| {
-            format!("ami-{}{digit}", if processor.word == "arm64" { "0000000" } else { "1000000" })
-        };
-        let days = |count: i64| SignedDuration::from_hours(24 * count);
-        let before =
-            |age: SignedDuration| self.start.saturating_sub(age).unwrap_or(self.start).to_string();
-        self.images
-            .push(json!({"name": name("v20260901"), "id": id('a'), "created": before(days(60))}));
-        let class = "nodemolt.dev/general".to_owned();
-        match self.arrival {
-            Arrival::There => {
-                let created = before(days(10));
-                self.images
-                    .push(json!({"name": name("v20261101"), "id": id('b'), "created": created}));
-            }
-            Arrival::Ripens => {
-                let created = before(days(7) - SignedDuration::from_mins(7));
-                self.images
-                    .push(json!({"name": name("v20261101"), "id": id('b'), "created": created}));
-            }
-            Arrival::Published => {
-                self.drawn.to_publish.push(format!("{} --id {}", name("v20261101"), id('b')));
-            }
-        }
-        self.drawn.expected.entry(class).or_default().insert(id('b'));
-    }
-
-    fn workloads(&mut self) {
-        let pools = self.drawn.pools.clone();
-        for pool in &pools {
-            let room = self.room.get(pool).copied().unwrap_or_default();
-            // More than half full, less than all: with room enough that some nodes are spare.
-            let share = self.dice.between(30, 65);
-            let mut left = (room.0 * share / 100, room.1 * share / 100);
-            for at in 0..self.dice.between(2, 5) {
-                self.workload(pool, at, &mut left);
-            }
-        }
-        if self.dice.chance(500) {
-            self.daemons();
-        }
-    }
-
-    fn workload(&mut self, pool: &str, at: u64, left: &mut (u64, u64)) {
-        let name = format!("{pool}-app-{at}");
-        let stateful = self.dice.chance(250);
-        let replicas = self.dice.between(1, 4);
-        let (cpu, memory) = (100 * self.dice.between(2, 7), 128 * self.dice.between(2, 6));
-        if cpu * replicas > left.0 || memory * replicas > left.1 {
-            return;
-        }
-        *left = (left.0 - cpu * replicas, left.1 - memory * replicas);
-        let mut metadata = json!({"labels": {"app": name}});
-        if self.dice.chance(50) {
-            metadata["annotations"] = json!({"karpenter.sh/do-not-disrupt": "true"});
-        }
-        let mut pod = self.pod_spec(cpu, memory);
-        if self.dice.chance(700) {
-            pod["nodeSelector"] = json!({"karpenter.sh/nodepool": pool});
-        }
-        let selector = json!({"matchLabels": {"app": name}});
-        let called = json!({"name": name, "namespace": "apps"});
-        if self.dice.chance(70) {
-            // Nobody would start this one again.
-            metadata["name"] = json!(name);
-            metadata["namespace"] = json!("apps");
-            self.document("v1", "Pod", &metadata, &pod);
-            return;
-        }
-        let mut spec = json!({
-            "replicas": replicas,
-            "selector": selector,
-            "template": {"metadata": metadata, "spec": pod},
-        });
-        if stateful {
-            spec["serviceName"] = json!(name);
-            self.document("apps/v1", "StatefulSet", &called, &spec);
-        } else {
-            self.document("apps/v1", "Deployment", &called, &spec);
-        }
-        if self.dice.chance(550) {
-            let mut amounts = vec![json!({"maxUnavailable": 1}), json!({"maxUnavailable": "50%"})];
-            if replicas > 1 {
-                amounts.push(json!({"minAvailable": replicas - 1}));
-            }
-            let mut spec = self.one_of(&amounts);
-            // A budget that never allows anything: its nodes wait for a person.
-            if self.dice.chance(60) {
-                spec = json!({"maxUnavailable": 0});
-            }
-            spec["selector"] = selector;
-            self.document("policy/v1", "PodDisruptionBudget", &called, &spec);
-            self.drawn.pdbs.push(("apps".to_owned(), name));
-        }
-    }
-
-    fn pod_spec(&mut self, cpu: u64, memory: u64) -> Value {
-        let requests = json!({"cpu": format!("{cpu}m"), "memory": format!("{memory}Mi")});
-        json!({
-            "terminationGracePeriodSeconds": self.dice.between(2, 45),
-            "containers": [{"name": "main", "image": "app:1", "resources": {"requests": requests}}],
-        })
-    }
-
-    fn daemons(&mut self) {
-        let mut pod = self.pod_spec(50, 64);
-        pod["tolerations"] = json!([{"operator": "Exists"}]);
-        let labels = json!({"app": "agent"});
-        let spec = json!({
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        });
-        let called = json!({"name": "agent", "namespace": "kube-system"});
-        self.document("apps/v1", "DaemonSet", &called, &spec);
-    }
-
-    fn document(&mut self, version: &str, kind: &str, metadata: &Value, spec: &Value) {
+    pub(super) fn document(&mut self, version: &str, kind: &str, metadata: &Value, spec: &Value) {
         let document =
             json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec});
         self.documents.push(document);
+    }
+
+    fn edit(&mut self, version: &str, kind: &str, metadata: &Value, spec: &Value) {
+        let edit = json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec});
+        self.drawn.edits.push(edit.to_string());
     }
 
     /// JSON is YAML.
@@ -426,6 +383,7 @@ impl Drawing {
             "start": self.start.to_string(),
             "kubernetes": "1.35",
             "replicas": self.drawn.replicas,
+            "zones": self.drawn.zones,
             "images": self.images,
             "fleet": self.fleet,
         });

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::scenario::Drawn;
 use crate::act::{Act, Target};
 use crate::dice::Dice;
-use crate::faults::{Counterpart, DOWN, Fault, Lasts, Moment, Whom};
+use crate::faults::{Counterpart, DOWN, Fault, Lasts, Moment, Side, Whom, Writing};
 
 /// Whatever lasts longer than this in unrest would leave no time to see what comes of it.
 const LASTS: (u64, u64) = (30, 600);
@@ -18,15 +18,26 @@ const LASTS: (u64, u64) = (30, 600);
 /// The fewest faults of a life.
 const FAULTS_MIN: usize = 3;
 
+/// People delete what is ours alone: records and the ledger. Not drawn while the engine loses a taint or a
+/// grant with them; the acts are there, and this is the switch.
+const OUR_RECORDS_ARE_DELETED: bool = false;
+
 type Draws = fn(&Drawn, &mut Dice) -> Option<Fault>;
 
 /// Every kind of fault.
-const KINDS: [Draws; 19] = [
+const KINDS: [Draws; 24] = [
     |_, dice| Some(Fault::Crash { whom: whom(dice), when: moment(dice), down: DOWN }),
     |_, dice| {
         Some(Fault::Crash { whom: Whom::Leader, when: moment(dice), down: seconds(dice, 5, 300) })
     },
-    |_, dice| Some(Fault::Freeze { whom: Whom::Leader, lasts: seconds(dice, 10, 120) }),
+    |_, dice| {
+        let when = Moment::Now;
+        Some(Fault::Freeze { whom: Whom::Leader, when, lasts: seconds(dice, 10, 120) })
+    },
+    |_, dice| {
+        let when = at_a_write(dice);
+        Some(Fault::Freeze { whom: Whom::Leader, when, lasts: seconds(dice, 10, 120) })
+    },
     |drawn, dice| {
         let whom = Whom::Replica(u8::try_from(dice.below(u64::from(drawn.replicas))).ok()?);
         let seconds = i64::try_from(dice.between(1, 600)).ok()?;
@@ -38,6 +49,12 @@ const KINDS: [Draws; 19] = [
         let by = seconds(dice, 1, 40);
         Some(Fault::LateAnswers { percent: percent(dice), by, lasts: lasts(dice) })
     },
+    |_, dice| {
+        let by = seconds(dice, 1, 90);
+        Some(Fault::LateRequests { percent: percent(dice), by, lasts: lasts(dice) })
+    },
+    |_, dice| Some(stale(Counterpart::Ec2, dice)),
+    |_, dice| Some(stale(Counterpart::Ssm, dice)),
     |_, dice| Some(Fault::Throttle { whom: Counterpart::Ec2, lasts: lasts(dice) }),
     |_, dice| Some(Fault::Throttle { whom: Counterpart::Ssm, lasts: lasts(dice) }),
     |_, dice| Some(Fault::Throttle { whom: Counterpart::Kubernetes, lasts: lasts(dice) }),
@@ -46,12 +63,15 @@ const KINDS: [Draws; 19] = [
         let instance_type = dice.pick(&drawn.types).cloned().filter(|_| dice.chance(500));
         Some(Fault::NoCapacity { instance_type, zone: None, lasts: lasts(dice) })
     },
+    |drawn, dice| {
+        let instance_type = dice.pick(&drawn.types).cloned().filter(|_| dice.chance(300));
+        let zone = dice.pick(&drawn.zones).cloned();
+        Some(Fault::NoCapacity { instance_type, zone, lasts: lasts(dice) })
+    },
     |_, dice| Some(Fault::NeverJoins { lasts: lasts(dice) }),
     |_, dice| Some(Fault::NeverReady { lasts: lasts(dice) }),
-    |drawn, dice| Some(Fault::NodeDies { node: dice.pick(&drawn.nodes)?.0.clone() }),
-    |drawn, dice| {
-        Some(Fault::NodeFlaps { node: dice.pick(&drawn.nodes)?.0.clone(), lasts: lasts(dice) })
-    },
+    |drawn, dice| Some(Fault::NodeDies { node: node(drawn, dice) }),
+    |drawn, dice| Some(Fault::NodeFlaps { node: node(drawn, dice), lasts: lasts(dice) }),
     |drawn, dice| {
         let (namespace, name) = dice.pick(&drawn.pdbs)?.clone();
         Some(Fault::PdbNever { namespace, name, lasts: lasts(dice) })
@@ -70,11 +90,9 @@ pub(super) fn draw(
 ) -> Vec<(SignedDuration, Act)> {
     let mut script = faults(drawn, unrest, &mut dice.fork("faults"));
     script.extend(people(drawn, unrest, &mut dice.fork("people")));
-    for image in &drawn.to_publish {
-        let at = when(SignedDuration::from_mins(12), &mut dice.fork("publisher"));
-        if let Ok(act) = format!("publish {image}").parse::<Act>() {
-            script.push((at, act));
-        }
+    for (at, line) in &drawn.publishing {
+        let act = line.parse::<Act>().unwrap_or_else(|it| unreachable!("{line}: {it}"));
+        script.push((*at, act));
     }
     script.sort_by_key(|(at, _)| *at);
     script
@@ -84,7 +102,10 @@ fn faults(drawn: &Drawn, unrest: SignedDuration, dice: &mut Dice) -> Vec<(Signed
     let mut kinds: Vec<Draws> = KINDS.to_vec();
     dice.shuffle(&mut kinds);
     kinds.truncate(usize::try_from(dice.between(2, 7)).unwrap_or(3));
-    let mut script = Vec::new();
+    // In every life one of us dies at a write of a kind, on a side of it: all of both in many lives.
+    let early = SignedDuration::from_mins(25);
+    let crash = Fault::Crash { whom: Whom::Leader, when: at_a_write(dice), down: DOWN };
+    let mut script = vec![(when(early, dice), Act::Fault(crash))];
     while script.len() < FAULTS_MIN {
         for draws in &kinds {
             for _ in 0..dice.between(1, 3) {
@@ -104,7 +125,8 @@ fn people(drawn: &Drawn, unrest: SignedDuration, dice: &mut Dice) -> Vec<(Signed
     let mut script = Vec::new();
     let node = |dice: &mut Dice| dice.pick(&drawn.nodes).cloned().unwrap_or_default();
     if dice.chance(200) {
-        let target = Target::Node(node(dice).0);
+        let name = if dice.chance(500) { "@any".to_owned() } else { node(dice).0 };
+        let target = Target::Node(name);
         script.push((when(unrest, dice), Act::Upgrade(target)));
     }
     if dice.chance(50)
@@ -122,13 +144,27 @@ fn people(drawn: &Drawn, unrest: SignedDuration, dice: &mut Dice) -> Vec<(Signed
         script.push((at, Act::Cordon { node: node.clone() }));
         script.push((at + seconds(dice, 60, 900), Act::Uncordon { node }));
     }
-    if dice.chance(150) {
-        let (kind, namespace, name) = ("nodeclaim".to_owned(), None, node(dice).1);
-        script.push((when(unrest, dice), Act::Delete { kind, namespace, name }));
+    for (chance, kind, name) in [
+        (100, "nodeclaim", "@any"),
+        (60, "nodeclaim", "@successor"),
+        (30, "nodeclaim", "@leaving"),
+        (40, "node", "@any"),
+        (40, "node", "@successor"),
+        (if OUR_RECORDS_ARE_DELETED { 60 } else { 0 }, "replacement", "@any"),
+        (if OUR_RECORDS_ARE_DELETED { 40 } else { 0 }, "disruptionledger", "@any"),
+    ] {
+        if dice.chance(chance) {
+            let (kind, namespace, name) = (kind.to_owned(), None, name.to_owned());
+            script.push((when(unrest, dice), Act::Delete { kind, namespace, name }));
+        }
     }
     if dice.chance(60) {
-        let (kind, namespace, name) = ("node".to_owned(), None, node(dice).0);
-        script.push((when(unrest, dice), Act::Delete { kind, namespace, name }));
+        script.push((when(unrest, dice), Act::Untaint { node: "@leaving".to_owned() }));
+    }
+    if dice.chance(100)
+        && let Some(manifest) = dice.pick(&drawn.edits)
+    {
+        script.push((when(unrest, dice), Act::Apply { manifest: manifest.clone() }));
     }
     if dice.chance(100)
         && let Some(pool) = dice.pick(&drawn.pools)
@@ -178,9 +214,11 @@ pub(super) fn healing(script: &[(SignedDuration, Act)]) -> Vec<Act> {
         | Act::Apply { .. }
         | Act::Delete { .. }
         | Act::Uncordon { .. }
+        | Act::Untaint { .. }
         | Act::Run(_) => None,
     });
-    std::iter::once(super::end()).chain(finishing).collect()
+    // Whoever has locked itself is released by a person who has looked.
+    [super::end(), Act::Unlock].into_iter().chain(finishing).collect()
 }
 
 fn when(before: SignedDuration, dice: &mut Dice) -> SignedDuration {
@@ -205,8 +243,27 @@ fn whom(dice: &mut Dice) -> Whom {
 }
 
 fn moment(dice: &mut Dice) -> Moment {
-    let moments = [Moment::Now, Moment::BeforeSend, Moment::AfterSend, Moment::AfterAnswer];
-    dice.pick(&moments).copied().unwrap_or(Moment::Now)
+    if dice.chance(250) { Moment::Now } else { at_a_write(dice) }
+}
+
+/// On either side of a write of some kind.
+fn at_a_write(dice: &mut Dice) -> Moment {
+    let side = dice.pick(&Side::ALL).copied().unwrap_or(Side::AfterSend);
+    Moment::At(side, dice.pick(&Writing::ALL).copied())
+}
+
+/// Less than what the engine counts on: what lists lack is shown within minutes.
+fn stale(whom: Counterpart, dice: &mut Dice) -> Fault {
+    Fault::Stale { whom, by: seconds(dice, 5, 180), lasts: lasts(dice) }
+}
+
+/// One of the first, or whoever is there then.
+fn node(drawn: &Drawn, dice: &mut Dice) -> String {
+    let whoever = ["@any", "@successor", "@leaving"];
+    match dice.pick(&whoever).filter(|_| dice.chance(700)) {
+        Some(word) => (*word).to_owned(),
+        None => dice.pick(&drawn.nodes).map_or_else(|| "@any".to_owned(), |it| it.0.clone()),
+    }
 }
 
 /// Of one kind of object, or of all.

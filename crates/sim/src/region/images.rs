@@ -39,10 +39,15 @@ impl Region {
             // Nobody can ask what was not told.
             Query::Untold => seen.outcome = Outcome::Failed,
             Query::Images(query) => {
-                let listed = self.images.values().filter(|it| self.lists(query, it, now));
+                let then = self.as_of(service, now);
+                let past = self.past_images.iter().rev().find(|(since, _)| *since <= then);
+                let all = past.into_iter().flat_map(|(_, it)| it.values());
+                let listed = all.filter(|it| self.lists(query, it, now));
                 seen.images = listed.map(|it| it.image.clone()).collect();
             }
-            Query::Parameters(query) => seen.parameters = self.answer_parameters(query),
+            Query::Parameters(query) => {
+                seen.parameters = self.answer_parameters(query, self.as_of(service, now));
+            }
         }
         seen
     }
@@ -78,14 +83,18 @@ impl Region {
     }
 
     /// `GetParameters`, which takes a version behind a colon, or `GetParametersByPath`, recursively.
-    fn answer_parameters(&self, query: &ParameterQuery) -> Vec<Parameter> {
+    fn answer_parameters(&self, query: &ParameterQuery, then: Timestamp) -> Vec<Parameter> {
+        let known = |values: &[(Timestamp, ParameterValue)]| -> Vec<ParameterValue> {
+            let known = values.iter().filter(|(since, _)| *since <= then);
+            known.map(|(_, it)| it.clone()).collect()
+        };
         let mut found: Vec<Parameter> = Vec::new();
         for asked in &query.names {
             let (name, version) = match asked.rsplit_once(':') {
                 Some((name, version)) => (name, version.parse::<u64>().ok()),
                 None => (asked.as_str(), None),
             };
-            let Some(values) = self.parameters.get(name) else { continue };
+            let Some(values) = self.parameters.get(name).map(|it| known(it)) else { continue };
             let value = match version {
                 None => values.last(),
                 Some(_) => values.iter().find(|it| it.version == version),
@@ -96,7 +105,7 @@ impl Region {
             let folder = format!("{}/", path.trim_end_matches('/'));
             let below = self.parameters.iter().filter(|(name, _)| name.starts_with(&folder));
             found.extend(below.filter_map(|(name, values)| {
-                Some(Parameter::new(name.clone(), values.last()?.clone()))
+                Some(Parameter::new(name.clone(), known(values).pop()?))
             }));
         }
         found
@@ -153,6 +162,7 @@ impl Region {
             named.iter().filter(|it| it.starts_with("/aws/service/")).cloned().collect();
         let held = Held { image, behaviour: *behaviour, shared: true, deregistered: false };
         self.images.insert(id.clone(), held);
+        self.note_images(now);
         self.tell_image(&id, &format!("{name} is published as {id}"), now);
         for parameter in named {
             self.put(&parameter, id.as_str(), created.unwrap_or(now), now);
@@ -163,13 +173,14 @@ impl Region {
     /// A parameter gets another value.
     pub fn put(&mut self, parameter: &str, value: &str, modified: Timestamp, now: Timestamp) {
         let values = self.parameters.entry(parameter.to_owned()).or_default();
-        let version = values.last().and_then(|it| it.version).unwrap_or(0).saturating_add(1);
-        values.push(ParameterValue {
+        let version = values.last().and_then(|it| it.1.version).unwrap_or(0).saturating_add(1);
+        let value_put = ParameterValue {
             version: Some(version),
             modified: Date::At(modified),
             text: value.to_owned(),
             labels: Vec::new(),
-        });
+        };
+        values.push((now, value_put));
         let what = format!("parameter {parameter} says {value}");
         self.tell(now, Actor::Publisher, Fact::Published { what });
     }
@@ -255,8 +266,14 @@ impl Region {
         if let Some(held) = self.images.get_mut(&id) {
             change(held);
         }
+        self.note_images(now);
         self.tell_image(&id, &format!("{name} is {what}"), now);
         Ok(id)
+    }
+
+    /// From now on they are so, for lists that lag.
+    fn note_images(&mut self, now: Timestamp) {
+        self.past_images.push((now, self.images.clone()));
     }
 
     fn tell_image(&self, id: &ImageId, what: &str, now: Timestamp) {

@@ -10,6 +10,7 @@ use nodemolt_engine::port::{LaunchError, LaunchRequest, Launched, Machine, Machi
 
 use super::{Due, HIDDEN_AT_MOST, Kept, Region, RegionEvent, SHOWN_AFTER_END};
 use crate::dice::Dice;
+use crate::faults::Counterpart;
 use crate::trace::{self, Actor, Fact};
 
 impl Region {
@@ -81,6 +82,8 @@ impl Region {
                     };
                     let launched = self.start(machine, now, dice);
                     let runs = dice.span(self.boot.runs / 2, self.boot.runs * 3 / 2);
+                    let slow = self.boot.later.get(&choice.instance_type).copied();
+                    let runs = runs + slow.unwrap_or_default();
                     let event = RegionEvent::Runs { machine: launched.machine.0.clone() };
                     return (Ok(launched), vec![(later(now, runs), event)]);
                 }
@@ -188,7 +191,8 @@ impl Region {
             private_dns: Some(name),
         };
         let hidden = dice.span(SignedDuration::ZERO, HIDDEN_AT_MOST);
-        let kept = Kept { machine, shown_from: later(now, hidden) };
+        let was = vec![(now, machine.state)];
+        let kept = Kept { machine, shown_from: later(now, hidden), was };
         let launched = Launched {
             machine: MachineId(id.clone()),
             instance_type: choice.instance_type.clone(),
@@ -204,10 +208,15 @@ impl Region {
     /// `DescribeInstances`.
     pub fn machines(&self, cluster: &str, now: Timestamp) -> Vec<Machine> {
         let tag = format!("kubernetes.io/cluster/{cluster}");
+        let then = self.as_of(Counterpart::Ec2, now);
         self.machines
             .values()
-            .filter(|it| it.shown_from <= now && it.machine.tags.contains_key(&tag))
-            .map(|it| it.machine.clone())
+            .filter(|it| it.shown_from <= then && it.machine.tags.contains_key(&tag))
+            .map(|it| {
+                let state = it.was.iter().rev().find(|(since, _)| *since <= then);
+                let state = state.map_or(it.machine.state, |(_, state)| *state);
+                Machine { state, ..it.machine.clone() }
+            })
             .collect()
     }
 
@@ -223,7 +232,7 @@ impl Region {
         if !kept.machine.state.live() {
             return Vec::new();
         }
-        kept.machine.state = MachineState::ShuttingDown;
+        kept.becomes(MachineState::ShuttingDown, now);
         self.tell_machine(id, now);
         let takes = dice.span(SignedDuration::from_secs(15), SignedDuration::from_secs(90));
         vec![(later(now, takes), RegionEvent::Ended { machine: id.to_owned() })]
@@ -237,13 +246,13 @@ impl Region {
                 if kept.machine.state != MachineState::Pending {
                     return (None, Vec::new());
                 }
-                kept.machine.state = MachineState::Running;
+                kept.becomes(MachineState::Running, now);
                 self.tell_machine(machine, now);
                 (Some(Happened::Runs(machine.clone())), Vec::new())
             }
             RegionEvent::Ended { machine } => {
                 let Some(kept) = self.machines.get_mut(machine) else { return (None, Vec::new()) };
-                kept.machine.state = MachineState::Terminated;
+                kept.becomes(MachineState::Terminated, now);
                 self.tell_machine(machine, now);
                 let event = RegionEvent::Forgotten { machine: machine.clone() };
                 let due = vec![(later(now, SHOWN_AFTER_END), event)];
@@ -282,7 +291,7 @@ impl Region {
         now: Timestamp,
     ) {
         if let Some(kept) = self.machines.get_mut(id) {
-            kept.machine.state = MachineState::Running;
+            kept.becomes(MachineState::Running, launched_at);
             kept.machine.launched_at = launched_at;
             kept.shown_from = launched_at;
             kept.machine.tags.extend(tags.clone());
@@ -312,6 +321,13 @@ impl Region {
             node: machine.private_dns.clone(),
         });
         self.tell(now, Actor::Cloud, fact);
+    }
+}
+
+impl Kept {
+    fn becomes(&mut self, state: MachineState, now: Timestamp) {
+        self.machine.state = state;
+        self.was.push((now, state));
     }
 }
 

@@ -289,3 +289,28 @@ fn the_network_is_what_terms_select() {
     };
     assert_eq!(region.network(&reserved).reservations[0].remaining, 1);
 }
+
+/// EC2's lists may lag, and so may SSM's: what was launched is not there yet, what ended still runs.
+#[test]
+fn lists_that_lag_say_what_was_so_then() {
+    let mut region = region();
+    region.publish(&Publication::of(NEW), later(100)).unwrap();
+    region.disable(&name("golden-1"), later(100)).unwrap();
+    let parameter = |region: &Region, at| {
+        let query =
+            ParameterQuery { names: [POINTER.to_owned()].into(), ..ParameterQuery::default() };
+        let seen = region.ask(&Query::Parameters(query), at);
+        let image = seen.parameters.first().and_then(|it| it.newest()).map(|it| it.text.clone());
+        image == Some(super::images::id_of(NEW).to_string())
+    };
+    for (stale, at, new) in [(0, 101, true), (60, 101, false), (60, 159, false), (60, 160, true)] {
+        for service in [Counterpart::Ec2, Counterpart::Ssm] {
+            region.stale.insert(service, SignedDuration::from_secs(stale));
+        }
+        let at = later(at);
+        let names = listed(&region, "owner=amazon,owner=self,name=*", at);
+        assert_eq!(names.contains(&NEW.to_owned()), new, "{stale} {at}");
+        assert_eq!(names.contains(&"golden-1".to_owned()), !new, "{stale} {at}");
+        assert_eq!(parameter(&region, at), new, "{stale} {at}");
+    }
+}

@@ -149,6 +149,8 @@ struct WireBoot {
     runs: Option<String>,
     joins: Option<String>,
     ready: Option<String>,
+    #[serde(default)]
+    later: BTreeMap<String, String>,
 }
 
 pub(super) fn read(value: &Value, pools: &BTreeSet<String>) -> Result<Simulation, Vec<Finding>> {
@@ -231,6 +233,12 @@ fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simu
         runs: length("runs", wire.boot.runs).unwrap_or(Boot::default().runs),
         joins: length("joins", wire.boot.joins),
         ready: length("ready", wire.boot.ready),
+        later: (wire.boot.later.into_iter())
+            .filter_map(|(name, text)| {
+                let by = length(&format!("later.{name}"), Some(text))?;
+                Some((name, by))
+            })
+            .collect(),
     };
     // Where something was unreadable the findings tell, and nobody sees these.
     let nobody = "000000000000".parse().expect("twelve digits");

@@ -3,7 +3,8 @@
 use nodemolt_api::disruptionledger;
 use nodemolt_api::file::{Source, raw};
 use nodemolt_cluster::transport::{Answer, Refusal, Request, Resource, Verb};
-use nodemolt_core::seen::UPGRADE_ANNOTATION;
+use nodemolt_core::image::ImageId;
+use nodemolt_core::seen::{DISRUPTED_TAINT, UPGRADE_ANNOTATION};
 use serde_json::{Value, json};
 
 use super::{ActError, World};
@@ -14,13 +15,17 @@ use crate::trace::{Actor, Fact};
 impl World {
     /// Does it now. What came of it, in a sentence for people.
     pub fn act(&mut self, act: &Act) -> Result<String, ActError> {
-        let told = self.done(act).map_err(ActError)?;
+        let told = self.done(act)?;
         self.settle();
         Ok(told)
     }
 
-    fn done(&mut self, act: &Act) -> Result<String, String> {
+    fn done(&mut self, act: &Act) -> Result<String, ActError> {
         let now = self.now();
+        let act = &self.named(act)?;
+        let image = |done: Result<ImageId, String>, what: &str| -> Result<String, ActError> {
+            Ok(done.map(|it| format!("{it} is {what}"))?)
+        };
         match act {
             Act::Run(length) => {
                 self.run(*length);
@@ -39,21 +44,11 @@ impl World {
                 self.region.put(parameter, value, now, now);
                 Ok(format!("{parameter} says {value}"))
             }
-            Act::Deprecate(image) => {
-                self.region.deprecate(image, now).map(|it| format!("{it} is deprecated"))
-            }
-            Act::Disable(image) => {
-                self.region.disable(image, now).map(|it| format!("{it} is disabled"))
-            }
-            Act::Enable(image) => {
-                self.region.enable(image, now).map(|it| format!("{it} is enabled"))
-            }
-            Act::Deregister(image) => {
-                self.region.deregister(image, now).map(|it| format!("{it} is deregistered"))
-            }
-            Act::Unshare(image) => {
-                self.region.unshare(image, now).map(|it| format!("{it} is not shared any more"))
-            }
+            Act::Deprecate(it) => image(self.region.deprecate(it, now), "deprecated"),
+            Act::Disable(it) => image(self.region.disable(it, now), "disabled"),
+            Act::Enable(it) => image(self.region.enable(it, now), "enabled"),
+            Act::Deregister(it) => image(self.region.deregister(it, now), "deregistered"),
+            Act::Unshare(it) => image(self.region.unshare(it, now), "not shared any more"),
             Act::Upgrade(target) => self.upgrade(act, target),
             Act::Pause { reason } => {
                 let pause = json!({"reason": reason, "by": "person", "since": now.to_string()});
@@ -74,17 +69,53 @@ impl World {
                 let patch = json!({"spec": {"unschedulable": closed.then_some(true)}});
                 self.tell_act(act);
                 self.patch(Actor::Person, kinds::NODE, None, node, patch)
-                    .map_err(|it| told(&it))?;
+                    .map_err(|it| refused(&it))?;
                 Ok(format!("node {node} is {}", if closed { "cordoned" } else { "uncordoned" }))
             }
+            Act::Untaint { node } => self.untaint(act, node),
         }
+    }
+
+    /// The same act with names for `@successor` and the like.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others name nobody who may be gone")]
+    fn named(&mut self, act: &Act) -> Result<Act, ActError> {
+        let mut act = act.clone();
+        match &mut act {
+            Act::Upgrade(Target::Node(node))
+            | Act::Cordon { node }
+            | Act::Uncordon { node }
+            | Act::Untaint { node } => *node = self.resolved(kinds::NODE, node)?,
+            Act::Upgrade(Target::Pool(pool)) => *pool = self.resolved(kinds::POOL, pool)?,
+            Act::Delete { kind, namespace: _, name } => {
+                let resource = kinds_called(kind).next();
+                if let Some(resource) = resource {
+                    *name = self.resolved(resource, name)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(act)
+    }
+
+    /// A person takes our own taint off a node, and leaves what else we wrote there.
+    fn untaint(&mut self, act: &Act, node: &str) -> Result<String, ActError> {
+        let found = self.kube.borrow().server.get(kinds::NODE, "", node).cloned();
+        let found = found.ok_or_else(|| ActError::gone(format!("there is no node `{node}`")))?;
+        let taints = found.pointer("/spec/taints").and_then(Value::as_array);
+        let left: Vec<&Value> =
+            taints.into_iter().flatten().filter(|it| it["key"] != DISRUPTED_TAINT).collect();
+        let left = if left.is_empty() { Value::Null } else { json!(left) };
+        self.tell_act(act);
+        let patch = json!({"spec": {"taints": left}});
+        self.patch(Actor::Person, kinds::NODE, None, node, patch).map_err(|it| refused(&it))?;
+        Ok(format!("node {node} has no taint of ours"))
     }
 
     fn tell_act(&mut self, act: &Act) {
         self.tell(Actor::Person, Fact::Act { what: act.to_string() });
     }
 
-    fn upgrade(&mut self, act: &Act, target: &Target) -> Result<String, String> {
+    fn upgrade(&mut self, act: &Act, target: &Target) -> Result<String, ActError> {
         let now = self.now();
         let (resource, name) = match target {
             Target::Pool(name) => (kinds::POOL, name.clone()),
@@ -95,17 +126,18 @@ impl World {
                     .all(kinds::CLAIM)
                     .find(|(_, it)| it["status"]["nodeName"].as_str() == Some(node));
                 let claim = claim.map(|(key, _)| key.name.clone());
-                (kinds::CLAIM, claim.ok_or_else(|| format!("no NodeClaim is of node `{node}`"))?)
+                let told = || ActError::gone(format!("no NodeClaim is of node `{node}`"));
+                (kinds::CLAIM, claim.ok_or_else(told)?)
             }
         };
         self.tell_act(act);
         let patch = json!({"metadata": {"annotations": {UPGRADE_ANNOTATION: now.to_string()}}});
-        self.patch(Actor::Person, resource, None, &name, patch).map_err(|it| told(&it))?;
+        self.patch(Actor::Person, resource, None, &name, patch).map_err(|it| refused(&it))?;
         Ok(format!("{} {name} is asked to be replaced", resource.kind))
     }
 
     /// Writes into the spec of the ledger, and makes the ledger if there is none.
-    fn write_ledger(&mut self, act: &Act, spec: Value) -> Result<(), String> {
+    fn write_ledger(&mut self, act: &Act, spec: Value) -> Result<(), ActError> {
         self.tell_act(act);
         let name = disruptionledger::NAME;
         let there = self.kube.borrow().server.get(kinds::LEDGER, "", name).is_some();
@@ -120,10 +152,10 @@ impl World {
             });
             self.create(Actor::Person, kinds::LEDGER, None, body)
         };
-        answer.map(|_| ()).map_err(|it| told(&it))
+        answer.map(|_| ()).map_err(|it| refused(&it))
     }
 
-    fn unlock(&mut self, act: &Act) -> Result<String, String> {
+    fn unlock(&mut self, act: &Act) -> Result<String, ActError> {
         let name = disruptionledger::NAME;
         let ledger = self.kube.borrow().server.get(kinds::LEDGER, "", name).cloned();
         let lock = ledger.as_ref().and_then(|it| it.pointer("/status/lock/id")?.as_str());
@@ -134,11 +166,11 @@ impl World {
         Ok(format!("lock {lock} is released"))
     }
 
-    fn apply(&mut self, act: &Act, manifest: &str) -> Result<String, String> {
+    fn apply(&mut self, act: &Act, manifest: &str) -> Result<String, ActError> {
         let source = Source { name: "manifest".to_owned(), text: manifest.to_owned() };
         let problems = raw::problems(&source);
         if let Some(first) = problems.first() {
-            return Err(first.to_string());
+            return Err(first.to_string().into());
         }
         self.tell_act(act);
         let mut names = Vec::new();
@@ -146,7 +178,8 @@ impl World {
             names.push(self.apply_object(Actor::Person, object.value)?);
         }
         if names.is_empty() {
-            return Err("there is no object in it; write apiVersion, kind and metadata".to_owned());
+            let told = "there is no object in it; write apiVersion, kind and metadata";
+            return Err(told.to_owned().into());
         }
         Ok(format!("applied {}", names.join(", ")))
     }
@@ -242,18 +275,15 @@ impl World {
         kind: &str,
         namespace: Option<&str>,
         name: &str,
-    ) -> Result<String, String> {
-        let meant = |it: &&Resource| {
-            it.kind.eq_ignore_ascii_case(kind) || it.plural.eq_ignore_ascii_case(kind)
-        };
-        let found: Vec<&Resource> = kinds::ALL.iter().filter(meant).collect();
-        let there = |it: &&&Resource| {
+    ) -> Result<String, ActError> {
+        let found: Vec<Resource> = kinds_called(kind).collect();
+        let there = |it: &&Resource| {
             let namespace = if it.namespaced { namespace.unwrap_or("default") } else { "" };
-            self.kube.borrow().server.get(***it, namespace, name).is_some()
+            self.kube.borrow().server.get(**it, namespace, name).is_some()
         };
         let resource = match (found.iter().find(there), found.first()) {
-            (Some(resource), _) | (None, Some(resource)) => **resource,
-            (None, None) => return Err(format!("`{kind}` is no kind that is served here")),
+            (Some(resource), _) | (None, Some(resource)) => *resource,
+            (None, None) => return Err(format!("`{kind}` is no kind that is served here").into()),
         };
         self.tell_act(act);
         let request = Request {
@@ -264,7 +294,7 @@ impl World {
             name: Some(name.to_owned()),
             body: None,
         };
-        self.kubernetes(Actor::Person, &request).map_err(|it| told(&it))?;
+        self.kubernetes(Actor::Person, &request).map_err(|it| refused(&it))?;
         Ok(format!("{} {name} is deleted", resource.kind))
     }
 }
@@ -285,6 +315,19 @@ fn merge_metadata(there: &mut Value, written: &Value) {
 fn without_nulls(value: Value) -> Value {
     let Value::Object(members) = value else { return value };
     Value::Object(members.into_iter().filter(|(_, it)| !it.is_null()).collect())
+}
+
+/// The kinds that people mean by this word.
+fn kinds_called(word: &str) -> impl Iterator<Item = Resource> {
+    kinds::ALL.into_iter().filter(move |it| {
+        it.kind.eq_ignore_ascii_case(word) || it.plural.eq_ignore_ascii_case(word)
+    })
+}
+
+/// What is not found is gone; whatever else was refused should not have been asked.
+fn refused(refusal: &Refusal) -> ActError {
+    let gone = matches!(refusal, Refusal::Status { code: 404, .. });
+    ActError { told: told(refusal), gone }
 }
 
 /// Why the API server refused, for people.

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use super::look::Direct;
 use super::weather::Weather;
-use super::{Event, LoadError, Replica, Throws, World};
+use super::{Event, LoadError, Replica, Struck, Throws, World};
 use crate::act::Publication;
 use crate::api_server::ApiServer;
 use crate::desk::Desk;
@@ -112,6 +112,7 @@ fn empty(simulation: &Simulation, seed: u64, dawn: Timestamp) -> World {
         hash: TraceHash::default(),
         laws: None,
         broken: Vec::new(),
+        struck: Struck::default(),
         simulation: simulation.clone(),
     }
 }

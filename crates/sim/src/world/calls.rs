@@ -1,16 +1,19 @@
 //! How do calls travel, and what becomes of them on the way?
 
-use jiff::SignedDuration;
-use nodemolt_cluster::transport::{Answer, Refusal, Request, Resource, Verb};
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_cluster::transport::{Answer, Refusal, Request, Resource, Subresource, Verb};
+use nodemolt_core::catalog::Outcome;
 use nodemolt_engine::port::{CloudError, LaunchError};
 use serde_json::{Value, json};
 
+use super::weather::Blow;
 use super::{Event, World};
 use crate::desk::{Call, CallId, Reply};
 use crate::executor::ProcessId;
-use crate::faults::{Counterpart, Moment};
+use crate::faults::{Counterpart, Side, Writing};
+use crate::kinds;
 use crate::replica::after;
-use crate::trace::Actor;
+use crate::trace::{Actor, Fact};
 
 /// A call on its way to whom it is for.
 #[derive(Debug)]
@@ -18,6 +21,10 @@ pub(super) struct Travelling {
     number: u8,
     process: ProcessId,
     call: Call,
+    /// It arrives so late that nobody waits for its answer any more.
+    in_vain: bool,
+    /// When it should have left and arrived, if it does so later.
+    held_up_since: Option<Timestamp>,
 }
 
 /// An answer on its way back.
@@ -25,7 +32,9 @@ pub(super) struct Travelling {
 pub(super) struct Coming {
     number: u8,
     process: ProcessId,
-    wrote: bool,
+    wrote: Option<Writing>,
+    /// What was asked of EC2 or SSM, if that was a question.
+    question: Option<String>,
     reply: Reply,
 }
 
@@ -42,34 +51,80 @@ fn way(call: &Call) -> (i64, i64) {
     }
 }
 
+/// What is asked, if it is a question that laws look at.
+fn question(call: &Call) -> Option<String> {
+    match call {
+        Call::Ask(query) => Some(format!("{query:?}")),
+        Call::Offered => Some("instance types".to_owned()),
+        Call::Network(_) => Some("subnets and groups".to_owned()),
+        Call::Machines => Some("machines".to_owned()),
+        Call::Kubernetes(_) | Call::Prepare(_) | Call::Launch(_) | Call::Terminate(_) => None,
+    }
+}
+
+fn complete(reply: &Reply) -> bool {
+    match reply {
+        Reply::Ask(seen) => seen.outcome == Outcome::Complete,
+        Reply::Offered(answer) => answer.is_ok(),
+        Reply::Network(answer) => answer.is_ok(),
+        Reply::Machines(answer) => answer.is_ok(),
+        Reply::Kubernetes(_) | Reply::Done(_) | Reply::Launch(_) | Reply::Lost(_) => false,
+    }
+}
+
 impl World {
     pub(super) fn depart(&mut self, id: CallId, process: ProcessId, call: Call) {
         let now = self.now();
         let Some(number) = self.number_of(process) else { return };
-        if call.writes() && self.strikes(number, Moment::BeforeSend) {
-            return;
-        }
+        // Who is frozen now has looked whether it may, and sends when it goes on.
+        let leaves_at = match self.strikes(number, Side::BeforeSend, call.writing()) {
+            Some(Blow::Crash(_)) => return,
+            Some(Blow::Freeze(lasts)) => after(now, lasts),
+            None => now,
+        };
+        let lost = || Reply::Lost("no answer in time");
         if self.weather.loses_request(&mut self.dice.weather) {
-            let reply = Reply::Lost("no answer in time");
-            self.coming.insert(id, Coming { number, process, wrote: false, reply });
-            self.put(after(now, PATIENCE), Event::Returns(id));
+            let question = question(&call);
+            self.coming
+                .insert(id, Coming { number, process, wrote: None, question, reply: lost() });
+            self.put(after(leaves_at, PATIENCE), Event::Returns(id));
             return;
         }
         let takes = self.takes(&call);
-        self.travelling.insert(id, Travelling { number, process, call });
-        self.put(after(now, takes), Event::Arrives(id));
+        let late = self.weather.request_late_by(&mut self.dice.weather).unwrap_or_default();
+        let in_vain = late >= PATIENCE;
+        if in_vain {
+            let question = question(&call);
+            self.coming
+                .insert(id, Coming { number, process, wrote: None, question, reply: lost() });
+            self.put(after(leaves_at, PATIENCE), Event::Returns(id));
+        }
+        let held_up_since = (leaves_at > now || late > SignedDuration::ZERO).then_some(now);
+        let travelling = Travelling { number, process, call, in_vain, held_up_since };
+        self.travelling.insert(id, travelling);
+        self.put(after(leaves_at, takes + late), Event::Arrives(id));
     }
 
     /// A call that was sent is done, whatever has become of who sent it.
     pub(super) fn arrive(&mut self, id: CallId) {
-        let Some(Travelling { number, process, call }) = self.travelling.remove(&id) else {
+        let Some(Travelling { number, process, call, in_vain, held_up_since }) =
+            self.travelling.remove(&id)
+        else {
             return;
         };
         let now = self.now();
+        if let Some(since) = held_up_since.filter(|_| call.writing().is_some()) {
+            self.tell(Actor::Operator(number), Fact::HeldUp { since });
+        }
         let takes = self.takes(&call);
         let mut reply = self.answer(number, &call);
-        let wrote = call.writes();
-        if wrote && self.number_of(process).is_some() && self.strikes(number, Moment::AfterSend) {
+        let wrote = call.writing();
+        if in_vain {
+            return;
+        }
+        if self.number_of(process).is_some()
+            && let Some(Blow::Crash(_)) = self.strikes(number, Side::AfterSend, wrote)
+        {
             return;
         }
         let mut back = takes;
@@ -83,31 +138,41 @@ impl World {
                 back = PATIENCE;
             }
         }
-        self.coming.insert(id, Coming { number, process, wrote, reply });
+        let question = question(&call);
+        self.coming.insert(id, Coming { number, process, wrote, question, reply });
         self.put(after(now, back), Event::Returns(id));
     }
 
     pub(super) fn bring_back(&mut self, id: CallId) {
-        let Some(Coming { number, process, wrote, reply }) = self.coming.remove(&id) else {
+        let Some(Coming { number, process, wrote, question, reply }) = self.coming.remove(&id)
+        else {
             return;
         };
         let Some(_) = self.number_of(process) else { return };
-        if wrote && self.strikes(number, Moment::AfterAnswer) {
+        if let Some(question) = question
+            && self.desk.awaited(id)
+        {
+            let fact = Fact::Answered { question, complete: complete(&reply) };
+            self.tell(Actor::Operator(number), fact);
+        }
+        if let Some(Blow::Crash(_)) = self.strikes(number, Side::AfterAnswer, wrote) {
             return;
         }
         self.desk.answer(id, reply);
     }
 
-    /// Whether a crash was waiting for this moment.
-    fn strikes(&mut self, number: u8, moment: Moment) -> bool {
+    /// What was waiting for this moment, and has now happened.
+    fn strikes(&mut self, number: u8, side: Side, wrote: Option<Writing>) -> Option<Blow> {
+        let wrote = wrote?;
         let leads = self.leader() == Some(number);
-        match self.weather.strikes(number, leads, moment) {
-            Some(down) => {
-                self.crash(number, down);
-                true
-            }
-            None => false,
+        let blow = self.weather.strikes(number, leads, side, wrote)?;
+        self.struck.faults += 1;
+        *self.struck.writes.entry((wrote, side)).or_default() += 1;
+        match blow {
+            Blow::Crash(down) => self.crash(number, down),
+            Blow::Freeze(lasts) => self.freeze(number, lasts),
         }
+        Some(blow)
     }
 
     fn number_of(&self, process: ProcessId) -> Option<u8> {
@@ -180,7 +245,16 @@ impl World {
             // That it is not there is no wonder, and no conflict.
             let _ = self.patch(Actor::Fate, request.resource, namespace, name, touch);
         }
-        self.kubernetes(by, request)
+        let answer = self.kubernetes(by, request);
+        if let Err(Refusal::Status { code: 409, message, .. }) = &answer
+            && request.resource != kinds::LEASE
+            && request.subresource != Some(Subresource::Eviction)
+        {
+            let name = request.name.as_deref().unwrap_or_default();
+            let what = format!("{} {name}", request.resource.kind).trim_end().to_owned();
+            self.tell(by, Fact::Refused { what, why: message.clone() });
+        }
+        answer
     }
 
     /// One request that does not travel.

@@ -76,7 +76,8 @@ fn waits_for(it: &WaitFor) -> WaitsFor {
         WaitFor::Limit { pool, .. } => named("NodePool", pool),
         WaitFor::Consideration => nobody("Consideration"),
     };
-    WaitsFor { kind: kind.to_owned(), namespace, name, sentence: it.to_string() }
+    let (reason, kind) = (it.reason(), kind.to_owned());
+    WaitsFor { reason, kind, namespace, name, sentence: it.to_string() }
 }
 
 fn budget_of(refused: &Refused) -> Option<&str> {
@@ -103,6 +104,9 @@ pub(super) fn who(by: Actor) -> Cow<'static, str> {
     }
 }
 
+/// Questions can be long; their beginning tells which it was.
+const QUESTION_TOLD: usize = 60;
+
 /// One step as one line.
 pub fn line(step: &Step) -> String {
     let what = match &step.fact {
@@ -121,6 +125,11 @@ pub fn line(step: &Step) -> String {
             (None, None) => format!("asks with token {token} for a machine: none"),
         },
         Fact::TerminateAsked { machine } => format!("terminates {machine}"),
+        Fact::Answered { question, complete } => {
+            let answer = if *complete { "answered" } else { "not answered" };
+            let short: String = question.chars().take(QUESTION_TOLD).collect();
+            format!("asks for {short}: {answer}")
+        }
         Fact::Machine(it) => format!(
             "machine {} is {}: {} in {} with {}",
             it.id, it.state, it.instance_type, it.zone, it.image
@@ -153,6 +162,8 @@ pub fn line(step: &Step) -> String {
         }
         Fact::Fault { what } => format!("fault: {what}"),
         Fact::FaultsEnd => "nothing more goes wrong".to_owned(),
+        Fact::HeldUp { since } => format!("does what it wanted to do at {since}"),
+        Fact::Refused { what, why } => format!("wants to write {what} and is refused: {why}"),
         Fact::Act { what } | Fact::Published { what } => what.clone(),
     };
     format!("{}  {:<12} {what}", step.at, who(step.by))

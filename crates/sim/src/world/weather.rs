@@ -11,10 +11,10 @@ use nodemolt_cluster::transport::Resource;
 use nodemolt_core::seen::Kind;
 use serde_json::{Value, json};
 
-use super::{Event, World};
+use super::{ActError, Event, World};
 use crate::act::Behaviour;
 use crate::dice::Dice;
-use crate::faults::{Counterpart, Fault, Moment, Whom};
+use crate::faults::{Counterpart, Fault, Moment, Side, Whom, Writing};
 use crate::kinds;
 use crate::kube::{Fate, KubeFault};
 use crate::replica::{ProcessEvent, after};
@@ -24,8 +24,24 @@ use crate::trace::{Actor, Fact};
 pub(super) struct Weather {
     next: u64,
     active: BTreeMap<u64, Active>,
-    /// Crashes that wait for their moment.
-    armed: Vec<(Whom, Moment, SignedDuration)>,
+    /// What waits for its moment.
+    armed: Vec<Armed>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Armed {
+    whom: Whom,
+    side: Side,
+    /// `None`: of whatever is written first.
+    wrote: Option<Writing>,
+    blow: Blow,
+}
+
+/// What can happen to a process at a write, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Blow {
+    Crash(SignedDuration),
+    Freeze(SignedDuration),
 }
 
 #[derive(Debug)]
@@ -67,6 +83,26 @@ impl Weather {
             if let Fault::Conflicts { percent, .. } = it { Some(*percent) } else { None }
         });
         percent > 0 && dice.chance(percent * 10)
+    }
+
+    pub(super) fn request_late_by(&self, dice: &mut Dice) -> Option<SignedDuration> {
+        let (percent, by) = self
+            .faults()
+            .filter_map(|it| {
+                let Fault::LateRequests { percent, by, .. } = it else { return None };
+                Some((*percent, *by))
+            })
+            .max()?;
+        dice.chance(u64::from(percent) * 10).then_some(by)
+    }
+
+    /// How old its lists are.
+    fn stale_by(&self, service: Counterpart) -> SignedDuration {
+        let all = self.faults().filter_map(|it| {
+            let Fault::Stale { whom, by, .. } = it else { return None };
+            (*whom == service).then_some(*by)
+        });
+        all.max().unwrap_or_default()
     }
 
     pub(super) fn late_by(&self, dice: &mut Dice) -> Option<SignedDuration> {
@@ -114,19 +150,22 @@ impl Weather {
         after(now, usual + lags.max().unwrap_or(SignedDuration::ZERO))
     }
 
-    /// The crash that waits for this moment of this replica, if one does.
+    /// What waits for this moment of this replica, if anything does.
     pub(super) fn strikes(
         &mut self,
         number: u8,
         leads: bool,
-        moment: Moment,
-    ) -> Option<SignedDuration> {
+        side: Side,
+        wrote: Writing,
+    ) -> Option<Blow> {
         let meant = |whom: Whom| match whom {
             Whom::Replica(it) => it == number,
             Whom::Leader => leads,
         };
-        let at = self.armed.iter().position(|(whom, when, _)| meant(*whom) && *when == moment)?;
-        Some(self.armed.remove(at).2)
+        let at = self.armed.iter().position(|it| {
+            meant(it.whom) && it.side == side && it.wrote.is_none_or(|it| it == wrote)
+        })?;
+        Some(self.armed.remove(at).blow)
     }
 }
 
@@ -136,31 +175,43 @@ fn concerns(of: Option<Kind>, kind: Option<Kind>) -> bool {
 
 impl World {
     /// Something goes wrong from now on.
-    pub(super) fn fault(&mut self, fault: &Fault) -> Result<String, String> {
+    pub(super) fn fault(&mut self, fault: &Fault) -> Result<String, ActError> {
         let now = self.now();
         if *fault == Fault::End {
             self.end_faults();
             return Ok("nothing more goes wrong".to_owned());
         }
+        let fault = &self.aimed(fault)?;
         let whom = self.check(fault)?;
         self.tell(Actor::Fate, Fact::Fault { what: fault.to_string() });
+        // What waits for its moment has not struck yet, and what finds nobody never does.
+        let waits = match fault {
+            Fault::Crash { when, .. } | Fault::Freeze { when, .. } => {
+                matches!(when, Moment::At(..)) || whom.is_none()
+            }
+            Fault::Skew { .. } => whom.is_none(),
+            _ => false,
+        };
+        self.struck.faults += usize::from(!waits);
         let mut before = None;
         match fault {
             Fault::Crash { whom: meant, when, down } => {
                 match (when, whom) {
                     (Moment::Now, Some(number)) => self.crash(number, *down),
                     (Moment::Now, None) => {}
-                    (Moment::BeforeSend | Moment::AfterSend | Moment::AfterAnswer, _) => {
-                        self.weather.armed.push((*meant, *when, *down));
+                    (Moment::At(side, wrote), _) => {
+                        self.arm(*meant, *side, *wrote, Blow::Crash(*down));
                     }
                 }
                 return Ok(String::new());
             }
-            Fault::Freeze { lasts, .. } => {
-                let until = after(now, *lasts);
-                if let Some(number) = whom {
-                    self.replicas[usize::from(number)].frozen_until = Some(until);
-                    self.put(until, Event::Thaws(number));
+            Fault::Freeze { whom: meant, when, lasts } => {
+                match (when, whom) {
+                    (Moment::Now, Some(number)) => self.freeze(number, *lasts),
+                    (Moment::Now, None) => {}
+                    (Moment::At(side, wrote), _) => {
+                        self.arm(*meant, *side, *wrote, Blow::Freeze(*lasts));
+                    }
                 }
                 return Ok(String::new());
             }
@@ -195,7 +246,9 @@ impl World {
             }
             Fault::LoseRequests { .. }
             | Fault::LoseAnswers { .. }
+            | Fault::LateRequests { .. }
             | Fault::LateAnswers { .. }
+            | Fault::Stale { .. }
             | Fault::Conflicts { .. }
             | Fault::NeverJoins { .. }
             | Fault::NeverReady { .. }
@@ -205,18 +258,53 @@ impl World {
         self.weather.next += 1;
         let number = self.weather.next;
         self.weather.active.insert(number, Active { fault: fault.clone(), before });
+        self.grow_stale();
         if let Some(lasts) = fault.lasts() {
             self.put(after(now, lasts), Event::FaultEnds(number));
         }
         Ok(String::new())
     }
 
+    fn arm(&mut self, whom: Whom, side: Side, wrote: Option<Writing>, blow: Blow) {
+        self.weather.armed.push(Armed { whom, side, wrote, blow });
+    }
+
+    /// It stands still, and goes on where it was.
+    pub(super) fn freeze(&mut self, number: u8, lasts: SignedDuration) {
+        let until = after(self.now(), lasts);
+        self.replicas[usize::from(number)].frozen_until = Some(until);
+        self.put(until, Event::Thaws(number));
+    }
+
+    fn grow_stale(&mut self) {
+        for service in [Counterpart::Ec2, Counterpart::Ssm] {
+            let by = self.weather.stale_by(service);
+            self.region.stale.insert(service, by);
+        }
+    }
+
+    /// The same fault with names for `@successor` and the like.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others name no node")]
+    fn aimed(&mut self, fault: &Fault) -> Result<Fault, ActError> {
+        let mut fault = fault.clone();
+        match &mut fault {
+            Fault::NodeDies { node } | Fault::NodeFlaps { node, .. } => {
+                *node = self.resolved(kinds::NODE, node)?;
+            }
+            _ => {}
+        }
+        Ok(fault)
+    }
+
     /// Whom it strikes, or why it cannot.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the others name nobody")]
-    fn check(&self, fault: &Fault) -> Result<Option<u8>, String> {
+    fn check(&self, fault: &Fault) -> Result<Option<u8>, ActError> {
         match fault {
             // At its next write: whoever leads then.
-            Fault::Crash { whom: Whom::Leader, when, .. } if *when != Moment::Now => {
+            Fault::Crash { whom: Whom::Leader, when, .. }
+            | Fault::Freeze { whom: Whom::Leader, when, .. }
+                if *when != Moment::Now =>
+            {
                 Ok(self.leader())
             }
             Fault::Crash { whom, .. } | Fault::Freeze { whom, .. } | Fault::Skew { whom, .. } => {
@@ -224,29 +312,34 @@ impl World {
                     Whom::Replica(number) if usize::from(*number) < self.replicas.len() => {
                         Ok(Some(*number))
                     }
-                    Whom::Replica(number) => Err(format!(
+                    Whom::Replica(number) => Err(ActError::from(format!(
                         "there is no operator-{number}; there are {} of us, from operator-0 on",
                         self.replicas.len()
-                    )),
+                    ))),
                     Whom::Leader => match self.leader() {
                         Some(number) => Ok(Some(number)),
-                        None => Err("nobody leads now; name one of us, such as operator-0, or let time pass until one leads".to_owned()),
+                        None => Err(ActError::gone(
+                            "nobody leads now; name one of us, such as operator-0, or let time pass until one leads".to_owned(),
+                        )),
                     },
                 }
             }
             Fault::NoCapacity { instance_type, zone, .. } => {
-                self.offered(instance_type.as_deref(), zone.as_deref()).map(|()| None)
+                self.offered(instance_type.as_deref(), zone.as_deref())?;
+                Ok(None)
             }
             Fault::NodeDies { node } | Fault::NodeFlaps { node, .. } => {
                 match self.region.machine_of_node(node) {
                     Some(_) => Ok(None),
-                    None => Err(format!("no machine that runs is node `{node}`")),
+                    None => Err(ActError::gone(format!("no machine that runs is node `{node}`"))),
                 }
             }
             Fault::PdbNever { namespace, name, .. } => {
                 match self.kube.borrow().server.get(kinds::PDB, namespace, name) {
                     Some(_) => Ok(None),
-                    None => Err(format!("there is no PodDisruptionBudget {namespace}/{name}")),
+                    None => Err(ActError::gone(format!(
+                        "there is no PodDisruptionBudget {namespace}/{name}"
+                    ))),
                 }
             }
             _ => Ok(None),
@@ -351,11 +444,13 @@ impl World {
                     self.change_pdb(namespace, name, before);
                 }
             }
+            Fault::Stale { .. } => self.grow_stale(),
             Fault::Crash { .. }
             | Fault::Freeze { .. }
             | Fault::Skew { .. }
             | Fault::LoseRequests { .. }
             | Fault::LoseAnswers { .. }
+            | Fault::LateRequests { .. }
             | Fault::LateAnswers { .. }
             | Fault::Conflicts { .. }
             | Fault::NeverJoins { .. }

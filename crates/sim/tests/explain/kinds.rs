@@ -655,7 +655,7 @@ fn shared_workload(draft: &mut Draft) -> Injected {
     Injected::default().doing(does).saying(format!("{}/{}", draft.namespace, draft.app))
 }
 
-/// What is moved finds every other node closed by a person.
+/// What is moved finds every other node closed by a person, and EC2 has no machine for it.
 fn homeless(draft: &mut Draft) -> Injected {
     full(draft);
     draft.rollout = json!({"drainLimit": "2h"});
@@ -667,7 +667,8 @@ fn homeless(draft: &mut Draft) -> Injected {
         Does::ActOn(|world, _| {
             let all = world.objects(kinds::NODE);
             let names = all.iter().filter_map(|it| it["metadata"]["name"].as_str());
-            names.map(|it| format!("cordon {it}")).collect()
+            let cordons = names.map(|it| format!("cordon {it}"));
+            cordons.chain(["fault no-capacity".to_owned()]).collect()
         }),
         Does::Run(9),
         Does::Look(|world, injected| {

@@ -35,6 +35,7 @@ fn resource(kind: &'static str) -> Resource {
         "EC2NodeClass" => ("nodemolt.dev", "v1alpha1", "ec2nodeclasses", false),
         "ImagePolicy" => ("nodemolt.dev", "v1alpha1", "imagepolicies", false),
         "ImageQuarantine" => ("nodemolt.dev", "v1alpha1", "imagequarantines", false),
+        "AWSImage" => ("infrastructure.cluster.x-k8s.io", "v1beta1", "awsimages", false),
         "Replacement" => ("nodemolt.dev", "v1alpha1", "replacements", false),
         "DisruptionLedger" => ("nodemolt.dev", "v1alpha1", "disruptionledgers", false),
         other => panic!("{other} is in no tale"),
@@ -42,8 +43,18 @@ fn resource(kind: &'static str) -> Resource {
     Resource { group, version, kind, plural, namespaced }
 }
 
-/// One life: three nodes that run the old image, and a replica that has begun to turn.
+/// One life: three nodes that run the old image, and a replica that has begun to turn. Which image is wanted
+/// only who asks EC2 knows.
 pub(crate) fn begun() -> Tale {
+    begun_with(&json!({"amiFamily": "AL2023"}), [OLD, OLD, OLD])
+}
+
+/// The same with the newest image for all: `n1` runs another.
+pub(crate) fn latest() -> Tale {
+    begun_with(&json!({"amiSelectorTerms": [{"alias": "al2023@latest"}]}), [OLD, NEW, NEW])
+}
+
+fn begun_with(class: &Value, images: [&str; 3]) -> Tale {
     let mut tale = Tale {
         steps: Vec::new(),
         now: "2026-11-02T09:00:00Z".parse().unwrap(),
@@ -56,16 +67,16 @@ pub(crate) fn begun() -> Tale {
         Actor::Person,
         "EC2NodeClass",
         "",
-        json!({"metadata": {"name": "general"}, "spec": {"amiFamily": "AL2023"}}),
+        json!({"metadata": {"name": "general"}, "spec": class}),
     );
     tale.store(Actor::Person, "NodePool", "", json!({"metadata": {"name": "web"}, "spec": {"disruption": {"budgets": [{"nodes": "50%"}]}}}));
     let selector = json!({"matchLabels": {"app": "web"}});
     tale.store(Actor::Person, "ReplicaSet", "shop", json!({"metadata": {"name": "web", "namespace": "shop", "uid": "rs-web"}, "spec": {"replicas": 3}}));
     tale.store(Actor::Person, "PodDisruptionBudget", "shop", json!({"metadata": {"name": "web", "namespace": "shop"}, "spec": {"selector": selector}, "status": {"desiredHealthy": 2, "currentHealthy": 3, "disruptionsAllowed": 1}}));
-    for name in ["n1", "n2", "n3"] {
+    for (name, image) in ["n1", "n2", "n3"].into_iter().zip(images) {
         tale.claim(Actor::Fate, name);
-        tale.machine(name, OLD, "running");
-        tale.claim_status(Actor::Fate, name, OLD);
+        tale.machine(name, image, "running");
+        tale.claim_status(Actor::Fate, name, image);
         tale.node(Actor::Fate, name, true, &json!([]));
         tale.pod(&format!("web-{name}"), Some(name), true);
     }
@@ -79,6 +90,8 @@ pub(crate) fn begun() -> Tale {
     tale.tell(US, Fact::Replica { number: 0, state: ReplicaState::Started });
     tale.tell(US, Fact::Replica { number: 0, state: ReplicaState::Leads });
     tale.ledger(&[], 1);
+    tale.wait(1);
+    tale.answered("Parameters", true);
     tale.wait(120);
     tale
 }
@@ -146,15 +159,24 @@ impl Tale {
         self.tell(Actor::Publisher, Fact::Image(image));
     }
 
+    pub(crate) fn answered(&mut self, question: &str, complete: bool) {
+        self.tell(US, Fact::Answered { question: question.to_owned(), complete });
+    }
+
+    pub(crate) fn replica(&mut self, number: u8, state: ReplicaState) {
+        self.tell(Actor::Operator(number), Fact::Replica { number, state });
+    }
+
     pub(crate) fn claim(&mut self, by: Actor, name: &str) {
         let class = json!({"group": "nodemolt.dev", "kind": "EC2NodeClass", "name": "general"});
-        let object = json!({"metadata": {"name": name, "uid": format!("claim-{name}"), "labels": {"karpenter.sh/nodepool": "web"}}, "spec": {"nodeClassRef": class}});
+        let made = self.now.to_string();
+        let object = json!({"metadata": {"name": name, "uid": format!("claim-{name}"), "creationTimestamp": made, "labels": {"karpenter.sh/nodepool": "web"}}, "spec": {"nodeClassRef": class}});
         self.store(by, "NodeClaim", "", object);
     }
 
     pub(crate) fn claim_status(&mut self, by: Actor, name: &str, image: &str) {
-        let status =
-            json!({"nodeName": name, "imageID": image, "providerID": format!("aws:///a/i-{name}")});
+        let initialized = json!([{"type": "Initialized", "status": "True"}]);
+        let status = json!({"nodeName": name, "imageID": image, "providerID": format!("aws:///a/i-{name}"), "conditions": initialized});
         self.change(by, "NodeClaim", &format!("/{name}"), |it| it["status"] = status);
     }
 
@@ -205,13 +227,46 @@ impl Tale {
         self.store(Actor::Kubelet, "Pod", "shop", object);
     }
 
+    /// A pod of nobody or of a `DaemonSet`, on `n1`.
+    pub(crate) fn other_pod(&mut self, owner: Option<&str>) {
+        self.pod("other", Some("n1"), true);
+        self.change(Actor::Kubelet, "Pod", "shop/other", |it| {
+            it["metadata"]["labels"] = json!({"app": "other"});
+            it["metadata"]["ownerReferences"] = owner.map_or(
+                json!([]),
+                |it| json!([{"kind": it, "name": "other", "uid": "other", "controller": true}]),
+            );
+            it["spec"]["containers"] = json!([]);
+        });
+    }
+
+    /// We delete the pod of `n1`; whether that was recorded before.
+    pub(crate) fn delete(&mut self, uid: Option<&str>, grace_seconds: i64, recorded: bool) {
+        if recorded {
+            let forced = json!([{"namespace": "shop", "name": "web-n1", "uid": "pod-web-n1"}]);
+            self.change(US, "Replacement", "/claim-n1", |it| {
+                it["status"]["drain"] = json!({"forced": forced});
+            });
+        }
+        self.change(US, "Replacement", "/claim-n1", |it| {
+            it["status"]["drainLimitAction"] = json!("Force");
+        });
+        let (namespace, pod) = ("shop".to_owned(), "web-n1".to_owned());
+        let (uid, grace_seconds) = (uid.map(str::to_owned), Some(grace_seconds));
+        self.tell(US, Fact::PodDeleted { namespace, pod, uid, grace_seconds });
+    }
+
     pub(crate) fn ledger(&mut self, nodes: &[&str], epoch: i64) {
+        self.ledger_by(US, nodes, epoch);
+    }
+
+    pub(crate) fn ledger_by(&mut self, by: Actor, nodes: &[&str], epoch: i64) {
         let grants: Vec<Value> = nodes
             .iter()
             .map(|it| json!({"holder": format!("claim-{it}"), "nodeName": it, "kind": "Replacement", "epoch": epoch}))
             .collect();
         let object = json!({"metadata": {"name": "cluster"}, "spec": {}, "status": {"epoch": epoch, "grants": grants}});
-        self.store(US, "DisruptionLedger", "", object);
+        self.store(by, "DisruptionLedger", "", object);
     }
 
     pub(crate) fn record(&mut self, node: &str, phase: &str) {
@@ -234,6 +289,13 @@ impl Tale {
     }
 
     pub(crate) fn launched_with(&mut self, image: &str) {
+        self.launching(image);
+        self.wait(30);
+        self.machine("s1", image, "running");
+        self.claim_status(US, "s1", image);
+    }
+
+    pub(crate) fn launching(&mut self, image: &str) {
         self.claim(US, "s1");
         self.wait(2);
         let token = "token-i-s1".to_owned();
@@ -242,9 +304,11 @@ impl Tale {
             Fact::LaunchAsked { token, machine: Some("i-s1".to_owned()), made: true, error: None },
         );
         self.machine("s1", image, "pending");
-        self.wait(30);
-        self.machine("s1", image, "running");
-        self.claim_status(US, "s1", image);
+    }
+
+    /// People lift their pause.
+    pub(crate) fn resumed(&mut self) {
+        self.change(Actor::Person, "DisruptionLedger", "/cluster", |it| it["spec"] = json!({}));
     }
 
     /// It joins, is ready, and stays so.
@@ -356,10 +420,24 @@ impl Tale {
         self.tell(US, Fact::Turned(turned));
     }
 
+    /// Whoever waits for something with a name.
+    pub(crate) fn waits_for(
+        node: &str,
+        reason: &'static str,
+        kind: &str,
+        name: &str,
+    ) -> (String, Vec<WaitsFor>) {
+        let namespace = matches!(kind, "Pod" | "PodDisruptionBudget").then(|| "shop".to_owned());
+        let (kind, sentence) = (kind.to_owned(), format!("{kind} {name}"));
+        let wait = WaitsFor { reason, kind, namespace, name: Some(name.to_owned()), sentence };
+        (node.to_owned(), vec![wait])
+    }
+
     /// Whoever waits, for the one slot.
     pub(crate) fn waits(node: &str) -> (String, Vec<WaitsFor>) {
         let sentence = "the cluster's one slot".to_owned();
-        let reason = WaitsFor { kind: "Budget".to_owned(), namespace: None, name: None, sentence };
-        (node.to_owned(), vec![reason])
+        let kind = "Budget".to_owned();
+        let wait = WaitsFor { reason: "Budget", kind, namespace: None, name: None, sentence };
+        (node.to_owned(), vec![wait])
     }
 }

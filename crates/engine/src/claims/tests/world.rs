@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::ask::{Age, Ask};
 use nodemolt_core::bootstrap::{self, IpFamily, Kubelet, OfClass, OfPool, Placement};
 use nodemolt_core::catalog::{Observation, Query};
-use nodemolt_core::drain::{Owner, PodId, PodPhase, Tier};
+use nodemolt_core::drain::{self, Owner, PodId, PodPhase, Tier};
 use nodemolt_core::image::ImageId;
 use nodemolt_core::launch::{Settings, Template};
 use nodemolt_core::node::{ImageRef, Stamp};
@@ -91,6 +91,10 @@ pub(super) struct World {
     pub next: RefCell<VecDeque<Next>>,
     /// Refuses the next write of a claim's status.
     pub conflict: Cell<bool>,
+    /// Another leads from here on.
+    pub deposed: Cell<bool>,
+    /// Pods and nodes that only the API server knows of: watches have not told of them, or tell otherwise.
+    pub hidden: RefCell<View>,
     pub log: RefCell<Vec<String>>,
     revision: Cell<u64>,
 }
@@ -114,6 +118,8 @@ impl World {
             machines: RefCell::default(),
             next: RefCell::default(),
             conflict: Cell::new(false),
+            deposed: Cell::new(false),
+            hidden: RefCell::default(),
             log: RefCell::default(),
             revision: Cell::new(1),
         };
@@ -175,13 +181,21 @@ impl World {
             open: self.open.clone(),
             memory: &self.memory,
         };
-        claims::decide(&view, &known, now)
+        let decided = claims::decide(&view, &known, now);
+        drop(view);
+        self.memory.withhold(&decided.withheld, now);
+        decided
     }
 
     pub(super) fn perform(&mut self, act: &ClaimAct) -> ClaimDone {
-        let answer = done(claims::perform(act, self, self, || self.now.get()));
+        let answer =
+            done(claims::perform(act, self, self, async || self.stands(), || self.now.get()));
         self.memory.learn(act, &answer, self.now.get());
         answer
+    }
+
+    fn stands(&self) -> Result<(), String> {
+        if self.deposed.get() { Err("another leads".to_owned()) } else { Ok(()) }
     }
 
     /// One turn: decides, and performs all of it.
@@ -210,37 +224,43 @@ impl World {
     }
 
     pub(super) fn run_pod(&self, name: &str, node: &str) {
-        let id = PodId {
-            namespace: "shop".to_owned(),
-            name: name.to_owned(),
-            uid: format!("uid-{name}"),
-        };
-        let drain = nodemolt_core::drain::Pod {
-            id,
-            labels: BTreeMap::new(),
-            phase: PodPhase::Running,
-            ready: true,
-            owner: Owner::Workload { kind: "ReplicaSet".to_owned(), name: "shop".to_owned() },
-            tier: Tier::Ordinary,
-            tolerates_cordon: false,
-            protection: None,
-            grace: SignedDuration::from_secs(30),
-            ends_at: None,
-            namespace_terminating: false,
-        };
-        let namespace = Arc::new(Namespace::named("shop"));
-        self.view.borrow_mut().pods.insert(Pod {
-            drain: Arc::new(drain),
-            fit: fit::pod::Pod::new(&namespace, name, &Arc::new(Demand::default())),
-            node: Some(node.to_owned()),
-            created_at: at(0),
-            owner_uid: None,
-        });
+        self.view.borrow_mut().pods.insert(pod(name, node));
+    }
+
+    /// One that no watch has told of.
+    pub(super) fn run_hidden_pod(&self, name: &str, node: &str) {
+        self.hidden.borrow_mut().pods.insert(pod(name, node));
     }
 
     pub(super) fn end_machine(&self, id: &str) {
         let mut machines = self.machines.borrow_mut();
         machines.get_mut(&MachineId(id.to_owned())).unwrap().state = MachineState::Terminated;
+    }
+}
+
+fn pod(name: &str, node: &str) -> Pod {
+    let id =
+        PodId { namespace: "shop".to_owned(), name: name.to_owned(), uid: format!("uid-{name}") };
+    let drain = nodemolt_core::drain::Pod {
+        id,
+        labels: BTreeMap::new(),
+        phase: PodPhase::Running,
+        ready: true,
+        owner: Owner::Workload { kind: "ReplicaSet".to_owned(), name: "shop".to_owned() },
+        tier: Tier::Ordinary,
+        tolerates_cordon: false,
+        protection: None,
+        grace: SignedDuration::from_secs(30),
+        ends_at: None,
+        namespace_terminating: false,
+    };
+    let namespace = Arc::new(Namespace::named("shop"));
+    Pod {
+        drain: Arc::new(drain),
+        fit: fit::pod::Pod::new(&namespace, name, &Arc::new(Demand::default())),
+        node: Some(node.to_owned()),
+        created_at: at(0),
+        owner_uid: None,
     }
 }
 
@@ -511,6 +531,17 @@ impl Cluster for World {
 
     async fn records(&self) -> Result<Records, ClusterError> {
         unreachable!("claims read no records")
+    }
+
+    async fn pods_on(&self, node: &str) -> Result<Vec<drain::Pod>, ClusterError> {
+        let (told, hidden) = (self.view.borrow(), self.hidden.borrow());
+        let all = told.pods.on(node).chain(hidden.pods.on(node));
+        Ok(all.map(|it| (*it.drain).clone()).collect())
+    }
+
+    async fn node(&self, name: &str) -> Result<Option<Node>, ClusterError> {
+        let (told, hidden) = (self.view.borrow(), self.hidden.borrow());
+        Ok(told.nodes.get(name).or_else(|| hidden.nodes.get(name)).cloned())
     }
 
     async fn write_ledger(&self, _: &Ledger) -> Result<Revision, ClusterError> {

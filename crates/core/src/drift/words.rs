@@ -1,0 +1,110 @@
+//! How is a difference said?
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::{Direction, Divergence, Missing};
+use crate::node::Foreign;
+
+impl Direction {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Upgrade => "upgrade",
+            Self::Downgrade => "downgrade",
+            Self::Sideways => "sideways",
+        }
+    }
+}
+
+impl Divergence {
+    /// A word that scripts can rely on.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Image { .. } => "Image",
+            Self::UserData { .. } => "UserData",
+            Self::Class { .. } => "Class",
+            Self::PoolTemplate { .. } => "PoolTemplate",
+            Self::Requirement { .. } => "Requirements",
+            Self::InstanceTypeGone { .. } => "InstanceTypeGone",
+            Self::SecurityGroups { .. } => "SecurityGroups",
+            Self::Subnet { .. } => "Subnets",
+            Self::Reservation { .. } => "CapacityReservation",
+            Self::PlacementGroup { .. } => "PlacementGroup",
+            Self::KubernetesSkew { .. } => "KubernetesSkew",
+            Self::Foreign(_) => "Foreign",
+        }
+    }
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set = |all: &BTreeSet<String>| {
+            if all.is_empty() {
+                "none".to_owned()
+            } else {
+                all.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+            }
+        };
+        let or_none = |it: &Option<String>| it.clone().unwrap_or_else(|| "none".to_owned());
+        match self {
+            Self::Image { from, to, direction } => {
+                write!(out, "image {} → {} ({})", from.id, to.id, direction.as_str())
+            }
+            Self::UserData { from, to } => write!(out, "user data {from} → {to}"),
+            Self::Class { field, from, to } => match field {
+                Some(field) => write!(out, "class: {field} {from} → {to}"),
+                None => write!(out, "class {from} → {to}"),
+            },
+            Self::PoolTemplate { field, from, to } => match field {
+                Some(field) => write!(out, "pool: {field} {from} → {to}"),
+                None => write!(out, "pool {from} → {to}"),
+            },
+            Self::Requirement { key, from, to } => {
+                write!(out, "label {key} is {}, the pool asks for {to}", or_none(from))
+            }
+            Self::InstanceTypeGone { instance_type } => {
+                write!(out, "instance type {instance_type} is not offered any more")
+            }
+            Self::SecurityGroups { from, to } => {
+                write!(out, "security groups {} → {}", set(from), set(to))
+            }
+            Self::Subnet { from, to } => write!(out, "subnet {from} is none of {}", set(to)),
+            Self::Reservation { from, to } => {
+                write!(out, "capacity reservation {from} is none of {}", set(to))
+            }
+            Self::PlacementGroup { from, to } => {
+                write!(out, "placement group {} → {}", or_none(from), or_none(to))
+            }
+            Self::KubernetesSkew { kubelet, control_plane } => write!(
+                out,
+                "kubelet {kubelet} is outside of what an API server {control_plane} supports"
+            ),
+            Self::Foreign(Foreign { by, reason, message }) => {
+                write!(out, "{by} says {reason}")?;
+                if message.is_empty() { Ok(()) } else { write!(out, ": {message}") }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RunningImage => write!(out, "which image it runs"),
+            Self::InstanceType => write!(out, "which instance type it is"),
+            Self::ReplacementImage { instance_type, because } => {
+                write!(out, "an image for {instance_type}: {because}")
+            }
+            Self::ClassStamp => write!(out, "what its class said when it was launched"),
+            Self::TemplateStamp => write!(out, "what its pool said when it was launched"),
+            Self::Instance => write!(out, "what EC2 says of its instance"),
+            Self::SecurityGroups => write!(out, "which security groups the class selects"),
+            Self::Subnets => write!(out, "which subnets the class selects"),
+            Self::Reservations => write!(out, "which capacity reservations the class selects"),
+            Self::InstanceTypes => write!(out, "which instance types EC2 offers"),
+            Self::PlacementGroup => write!(out, "the name of the class's placement group"),
+            Self::Kubelet => write!(out, "the version of its kubelet"),
+            Self::ControlPlane => write!(out, "the version of the API server"),
+        }
+    }
+}

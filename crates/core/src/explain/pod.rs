@@ -1,0 +1,132 @@
+//! What becomes of a pod, and whom does it hold?
+
+use jiff::Timestamp;
+
+use super::cause::held_causes;
+use super::story::{self, Story, both};
+use super::{World, blocks, causes};
+use crate::drain::{Homeless, PodId, evictions};
+use crate::plan::{Pending, WaitFor, Waiting};
+
+/// What a pod does to its node, and what is done about it; or why one that was moved holds others.
+pub fn explain_pod(
+    world: &World<'_>,
+    namespace: &str,
+    name: &str,
+    now: Timestamp,
+) -> Option<Story> {
+    let meant = |it: &PodId| it.namespace == namespace && it.name == name;
+    let on = world.fleet.nodes.iter().find_map(|(node_name, node)| {
+        let pod = node.pods.iter().find(|it| meant(&it.id))?;
+        Some((node_name, node, pod))
+    });
+    let homeless = world.fleet.homeless.iter().find(|(_, it)| meant(&it.pod));
+    let Some((node_name, node, pod)) = on else {
+        if let Some((pool, homeless)) = homeless {
+            return Some(explain_homeless(pool, homeless, now));
+        }
+        let pending = world.fleet.pending.iter().find(|it| meant(&it.pod))?;
+        return Some(explain_pending(pending, now));
+    };
+    let mut story = Story::about("pod", &pod.id.to_string());
+    story.fact("pod", pod.id.to_string());
+    story.fact("node", node_name.clone());
+    if let Some((pool, Homeless { since, .. })) = homeless {
+        let since = both(*since, now);
+        story.fact("pending", format!("since {since}: it was moved here and does not run"));
+        story.fact("holds", holds_pool(pool));
+    }
+    let (evict, held) = evictions(world.drains, &world.fleet.pdbs, now);
+    if let Some(held) = held.iter().find(|it| it.pod == pod.id) {
+        let causes = held_causes(held, &world.fleet.pdbs);
+        story.fact("drain", causes.first().map_or(String::new(), |it| it.text.clone()));
+        story.next = match held.again_at {
+            Some(at) => format!("looked at again {}", story::when(at, now)),
+            None if blocks(&held.why) => "leaves when that is lifted".to_owned(),
+            None => "nothing to do".to_owned(),
+        };
+        story.causes.extend(causes);
+    } else if evict.iter().any(|it| it.pod == pod.id) {
+        story.fact("drain", "may leave now");
+        story.then("it is evicted");
+    } else {
+        story.fact("drain", "its node is not being emptied");
+        let waiting = world.plan.waiting.get(node_name);
+        for reason in waiting.into_iter().flat_map(Waiting::all) {
+            if speaks_of(reason, &pod.id) {
+                let causes = causes(reason, node.member.class.as_deref(), now);
+                let text = causes.first().map_or("", |it| it.text.as_str());
+                story.fact("holds", format!("its node waits for {text}"));
+                story.causes.extend(causes);
+            }
+        }
+        story.next = match (&node.wish, waiting) {
+            (None, _) => "nothing to do".to_owned(),
+            (Some(_), Some(_)) => {
+                format!("`nodemolt explain {node_name}` tells what its node waits for")
+            }
+            (Some(_), None) => format!("node {node_name} is about to be replaced"),
+        };
+    }
+    Some(story)
+}
+
+fn explain_homeless(pool: &str, homeless: &Homeless, now: Timestamp) -> Story {
+    let Homeless { pod, since } = homeless;
+    let mut story = Story::about("pod", &pod.to_string());
+    story.fact("pod", pod.to_string());
+    story.fact("node", "none");
+    story.fact("pending", format!("since {}: it was moved and has no place", both(*since, now)));
+    story.fact("holds", holds_pool(pool));
+    story.then("when it has a place the pool goes on");
+    story
+}
+
+fn holds_pool(pool: &str) -> String {
+    format!("nodes of NodePool `{pool}`: none begins to be replaced")
+}
+
+/// One that holds nobody, or not yet.
+fn explain_pending(pending: &Pending, now: Timestamp) -> Story {
+    let Pending { pod, since, moved_from } = pending;
+    let mut story = Story::about("pod", &pod.to_string());
+    story.fact("pod", pod.to_string());
+    story.fact("node", "none");
+    let since = both(*since, now);
+    match moved_from {
+        Some(pool) => {
+            story.fact("pending", format!("since {since}: it was moved from NodePool `{pool}`"));
+            story.then("the scheduler finds it a place, or it gets a node where none has room");
+        }
+        None => {
+            story.fact("pending", format!("since {since}: not because of us"));
+            story.then("nothing to do: nodes are made only for pods that were moved");
+        }
+    }
+    story
+}
+
+fn speaks_of(reason: &WaitFor, id: &PodId) -> bool {
+    match reason {
+        WaitFor::ProtectedPod { pod, .. }
+        | WaitFor::BarePod { pod }
+        | WaitFor::Pdb { pod, .. }
+        | WaitFor::HomelessPod { pod, .. }
+        | WaitFor::SharedBudget { pod, .. }
+        | WaitFor::Place { pod, .. } => pod == id,
+        WaitFor::Limit { pod, .. } => pod.as_ref() == Some(id),
+        WaitFor::Unlock { .. }
+        | WaitFor::Resume { .. }
+        | WaitFor::OtherHand { .. }
+        | WaitFor::Image(_)
+        | WaitFor::ProtectedNode { .. }
+        | WaitFor::NextTry { .. }
+        | WaitFor::Capacity { .. }
+        | WaitFor::Lifetime { .. }
+        | WaitFor::Window { .. }
+        | WaitFor::Reach { .. }
+        | WaitFor::SharedWorkload { .. }
+        | WaitFor::Budget(_)
+        | WaitFor::Consideration => false,
+    }
+}

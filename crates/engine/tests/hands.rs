@@ -1,0 +1,180 @@
+//! Does a hand look once more before it disturbs anybody?
+#![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
+
+mod support;
+
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::catalog::{Observation, Query};
+use nodemolt_core::drain::PodId;
+use nodemolt_core::launch::Template;
+use nodemolt_core::replace::{Phase, Successor};
+use nodemolt_core::seen::{Kind, MachineId, NetworkAsk, Readiness, View};
+use nodemolt_engine::port::{
+    Cloud, CloudError, LaunchError, LaunchRequest, Launched, Machine, Network, Object, Offered,
+};
+use nodemolt_engine::record::Pause;
+use nodemolt_engine::{Act, Done, Errand, Intent, perform};
+use support::{OLD_IMAGE, Still, World, config, now_or_never};
+
+/// Nobody asks EC2 here.
+struct NoCloud;
+
+impl Cloud for NoCloud {
+    async fn ask(&self, _: &Query) -> Observation {
+        unreachable!("it is no question")
+    }
+
+    async fn offered(&self) -> Result<Offered, CloudError> {
+        unreachable!("it is no question")
+    }
+
+    async fn network(&self, _: &NetworkAsk) -> Result<Network, CloudError> {
+        unreachable!("it is no question")
+    }
+
+    async fn prepare(&self, _: &Template) -> Result<(), CloudError> {
+        unreachable!("nothing is launched")
+    }
+
+    async fn launch(&self, _: &LaunchRequest) -> Result<Launched, LaunchError> {
+        unreachable!("nothing is launched")
+    }
+
+    async fn machines(&self) -> Result<Vec<Machine>, CloudError> {
+        unreachable!("it is no question")
+    }
+
+    async fn terminate(&self, _: &MachineId) -> Result<(), CloudError> {
+        unreachable!("nothing ends")
+    }
+}
+
+const OLD: &str = "uid-node-00000";
+
+/// A replacement of the first of three nodes, granted and in this phase; the second one takes over.
+fn world(phase: Phase) -> World {
+    let mut world = World::new(3, 1, &[OLD_IMAGE]);
+    for _ in 0..4 {
+        world.turn();
+        world.pass(1);
+    }
+    {
+        let mut records = world.cluster.records.borrow_mut();
+        let (claim, uid) = ("claim-node-00001".to_owned(), Some("uid-node-00001".to_owned()));
+        let record = records.replacements.get_mut(OLD).unwrap();
+        record.replacement.phase = phase;
+        record.replacement.successors = vec![Successor { claim, uid }];
+    }
+    world.written();
+    world
+}
+
+fn act(world: &World, errand: Errand, voluntary: bool) -> Act {
+    Act {
+        intent: Intent::Node("node-00000".to_owned()),
+        errand,
+        epoch: world.cluster.records.borrow().ledger.epoch,
+        decided_at: world.now,
+        leads_until: world.now + SignedDuration::from_secs(10),
+        voluntary,
+        allowed: SignedDuration::from_mins(1),
+    }
+}
+
+fn cordon(world: &World) -> Errand {
+    let view = world.cluster.view.borrow();
+    let node = &view.nodes["node-00000"];
+    let (name, uid, revision) = (node.name.clone(), node.uid.clone(), node.revision.clone());
+    Errand::Cordon { replacement: OLD.to_owned(), node: Object { name, uid, revision } }
+}
+
+fn delete_old(_: &World) -> Errand {
+    let claim = "claim-node-00000".to_owned();
+    Errand::DeleteOld { replacement: OLD.to_owned(), claim, uid: OLD.to_owned() }
+}
+
+fn evict(_: &World) -> Errand {
+    let pod = PodId {
+        namespace: "shop".to_owned(),
+        name: "web-00000-0".to_owned(),
+        uid: "uid-web-00000-0".to_owned(),
+    };
+    Errand::Evict { replacement: OLD.to_owned(), pod }
+}
+
+fn no_pods(view: &mut View) {
+    let all: Vec<_> = view.pods.on("node-00000").map(nodemolt_core::seen::Pod::key).collect();
+    all.iter().for_each(|it| drop(view.pods.remove(it)));
+}
+
+fn another_machine(view: &mut View) {
+    let node = view.nodes.get_mut("node-00000").unwrap();
+    node.machine = Some(MachineId("i-another".to_owned()));
+}
+
+fn silent_nodes(view: &mut View) {
+    let heard = view.fresh.get_mut(&Kind::Node).unwrap();
+    *heard -= SignedDuration::from_secs(91);
+}
+
+type Case<'a> = (&'a str, Phase, fn(&World) -> Errand, bool, fn(&mut View), Option<&'a str>);
+
+#[test]
+fn nobody_is_disturbed_on_old_news() {
+    let nothing: fn(&mut View) = |_| {};
+    let unready: fn(&mut View) = |it| {
+        it.nodes.get_mut("node-00001").unwrap().ready = Readiness::NotReady;
+    };
+    let cases: [Case<'_>; 12] = [
+        ("cordon", Phase::Draining, cordon, true, nothing, None),
+        ("later node", Phase::Draining, cordon, true, another_machine, Some("another one by now")),
+        ("its successor", Phase::Draining, cordon, true, unready, Some("is not ready")),
+        ("it goes anyway", Phase::Draining, cordon, false, unready, None),
+        ("no news", Phase::Draining, cordon, true, silent_nodes, Some("told of Node for 91 s")),
+        ("no news, it goes", Phase::Draining, cordon, false, silent_nodes, None),
+        ("evict", Phase::Draining, evict, true, nothing, None),
+        ("a later node's", Phase::Draining, evict, false, another_machine, Some("a later node")),
+        ("old news of pods", Phase::Draining, evict, true, silent_nodes, Some("told of Node")),
+        ("pods are there", Phase::Terminating, delete_old, true, nothing, Some("1 pods are still")),
+        ("they have left", Phase::Terminating, delete_old, true, no_pods, None),
+        ("not there yet", Phase::Draining, delete_old, true, no_pods, Some("is draining")),
+    ];
+    for (what, phase, errand, voluntary, change, withheld) in cases {
+        let world = world(phase);
+        let act = act(&world, errand(&world), voluntary);
+        change(&mut world.cluster.view.borrow_mut());
+        let answer = performed(&world, &act, world.now);
+        match (&answer, withheld) {
+            (Done::Withheld(why), Some(expected)) => {
+                assert!(why.contains(expected), "{what}: {why}");
+            }
+            (Done::Written(Ok(())) | Done::Evicted(Ok(_)), None) => {}
+            (answer, expected) => panic!("{what}: {answer:?} and not {expected:?}"),
+        }
+        assert_eq!(world.written().is_empty(), withheld.is_some(), "{what}");
+    }
+}
+
+fn performed(world: &World, act: &Act, now: Timestamp) -> Done {
+    let config = config();
+    now_or_never(perform(act, &config, &NoCloud, &world.cluster, &Still(now)))
+}
+
+#[test]
+fn nothing_is_done_for_one_who_leads_no_more_or_was_stopped() {
+    let world = world(Phase::Draining);
+    let act = act(&world, cordon(&world), true);
+    let withheld = |world: &World, now| match performed(world, &act, now) {
+        Done::Withheld(why) => why,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(withheld(&world, act.leads_until), "our lease has run out");
+    // A clock that was set back does not make old news new.
+    let before = world.now - SignedDuration::from_secs(60);
+    assert!(withheld(&world, before).contains("is not known any more"));
+    world.cluster.records.borrow_mut().ledger.pause =
+        Some(Pause { reason: "holiday".to_owned(), by: None });
+    assert_eq!(withheld(&world, world.now), "paused: holiday");
+    world.cluster.records.borrow_mut().ledger.epoch += 1;
+    assert!(withheld(&world, world.now).contains("has begun"));
+}

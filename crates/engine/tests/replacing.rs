@@ -1,0 +1,316 @@
+//! Does a replacement go on only while it may?
+#![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nodemolt_core::drain::{DO_NOT_DISRUPT, Pdb, PodPhase, Protection, UnhealthyPods};
+use nodemolt_core::launch::Settings;
+use nodemolt_core::policy::LabelSelector;
+use nodemolt_core::replace::Phase;
+use nodemolt_core::seen::{ClassKey, DISRUPTED_TAINT, Node, PodKey, Revision};
+use nodemolt_engine::port::Leadership;
+use nodemolt_engine::record::Pause;
+use nodemolt_engine::{Errand, Turn};
+use nodemolt_fit::Family;
+use nodemolt_fit::taint::{Effect, Taint};
+use support::{NEW_IMAGE, OLD_IMAGE, POOL, World, errands};
+
+const OLD: &str = "node-00000";
+const RECORD: &str = "uid-node-00000";
+
+type Change = fn(&mut World);
+
+/// One of three has drifted, and its pods have room on the others: it is about to be cordoned.
+fn about_to_be_cordoned() -> World {
+    let mut world = World::new(3, 2, &[OLD_IMAGE, NEW_IMAGE, NEW_IMAGE]);
+    for _ in 0..20 {
+        let turn = world.turn();
+        if errands(&turn) == [format!("cordon {OLD}")] {
+            return world;
+        }
+        world.pass(1);
+    }
+    panic!("it is not cordoned: {:?}", world.written());
+}
+
+/// And has been: its pods leave.
+fn being_emptied() -> World {
+    let mut world = about_to_be_cordoned();
+    cordon(&mut world, RECORD);
+    world.pass(1);
+    let turn = world.turn();
+    assert_eq!(evictions(&turn), 2, "{:?}", errands(&turn));
+    world
+}
+
+fn edit(world: &mut World, name: &str, change: impl FnOnce(&mut Node)) {
+    let mut view = world.cluster.view.borrow_mut();
+    let node = view.nodes.get_mut(name).unwrap();
+    change(node);
+    node.revision = Revision(format!("{}+", node.revision.0));
+}
+
+fn cordon(world: &mut World, by: &str) {
+    edit(world, OLD, |it| {
+        it.cordoned_by = Some(by.to_owned());
+        it.fit.taints = vec![Taint::new(DISRUPTED_TAINT, "", Effect::NoSchedule)];
+    });
+}
+
+fn no_room(world: &mut World) {
+    for name in ["node-00001", "node-00002"] {
+        edit(world, name, |it| it.fit.unschedulable = true);
+    }
+}
+
+fn protect(world: &mut World) {
+    let protection = Protection { annotation: DO_NOT_DISRUPT, until: None };
+    edit(world, OLD, |it| it.protection = Some(protection));
+}
+
+/// Of the workload that all pods belong to.
+fn pdb_that_allows(world: &mut World, allowed: i32) {
+    let selector = LabelSelector {
+        labels: [("app".to_owned(), "web".to_owned())].into(),
+        expressions: Vec::new(),
+    };
+    let pdb = Pdb {
+        namespace: "shop".to_owned(),
+        name: "web".to_owned(),
+        selector: Some(selector),
+        generation: 1,
+        observed_generation: 1,
+        disruptions_allowed: allowed,
+        current_healthy: 6,
+        desired_healthy: 6 - allowed,
+        unhealthy_pods: UnhealthyPods::IfHealthyBudget,
+        disrupted_pods: BTreeMap::new(),
+    };
+    let key = (pdb.namespace.clone(), pdb.name.clone());
+    world.cluster.view.borrow_mut().pdbs.insert(key, pdb);
+}
+
+fn pause(world: &mut World, paused: bool) {
+    let pause = Pause { reason: "a fair".to_owned(), by: None };
+    world.cluster.records.borrow_mut().ledger.pause = paused.then_some(pause);
+}
+
+fn phase(world: &World) -> Phase {
+    world.cluster.records.borrow().replacements[RECORD].replacement.phase
+}
+
+fn evictions(turn: &Turn) -> usize {
+    errands(turn).iter().filter(|it| it.starts_with("evict")).count()
+}
+
+fn cordons(turn: &Turn) -> usize {
+    errands(turn).iter().filter(|it| it.starts_with("cordon")).count()
+}
+
+/// The phase is recorded, and whoever would have cordoned it died: what was true then may not be now.
+#[test]
+fn what_was_decided_before_a_cordon_is_decided_again_at_the_cordon() {
+    let cases: [(&str, Change, Phase); 5] = [
+        ("nothing has changed", |_| {}, Phase::Draining),
+        ("the room is taken", no_room, Phase::Settling),
+        ("a person protects it", protect, Phase::Settling),
+        ("a budget of its pods allows nothing", |it| pdb_that_allows(it, 0), Phase::Settling),
+        ("everything is paused", |it| pause(it, true), Phase::Draining),
+    ];
+    for (what, change, expected) in cases {
+        let mut world = about_to_be_cordoned();
+        change(&mut world);
+        world.pass(1200);
+        let turn = world.turn();
+        assert_eq!(phase(&world), expected, "{what}");
+        let cordoned = what == "nothing has changed";
+        assert_eq!(cordons(&turn), usize::from(cordoned), "{what}: {:?}", errands(&turn));
+    }
+    // What holds it has a name, and is given up in time.
+    let mut world = about_to_be_cordoned();
+    protect(&mut world);
+    world.turn();
+    world.turn();
+    let waits = world.cluster.records.borrow().replacements[RECORD].told.waits_for.clone();
+    assert_eq!(
+        waits.as_deref(),
+        Some("a person: node node-00000 says `karpenter.sh/do-not-disrupt`")
+    );
+    world.pass(16 * 60);
+    world.turn();
+    assert_eq!(phase(&world), Phase::Retreating);
+    world.turn();
+    assert_eq!(phase(&world), Phase::Skipped);
+}
+
+#[test]
+fn a_cordon_without_its_taint_is_none() {
+    let mut world = being_emptied();
+    edit(&mut world, OLD, |it| it.fit.taints.clear());
+    world.pass(1);
+    let turn = world.turn();
+    assert_eq!((evictions(&turn), cordons(&turn)), (0, 1), "{:?}", errands(&turn));
+    no_room(&mut world);
+    world.pass(1);
+    let turn = world.turn();
+    assert_eq!((evictions(&turn), cordons(&turn)), (0, 0), "{:?}", errands(&turn));
+    assert_eq!(phase(&world), Phase::Settling);
+    // Its name goes, so that nobody takes it for cordoned.
+    assert_eq!(errands(&turn), [format!("uncordon {OLD}")]);
+}
+
+/// The limit of this drain is five minutes without a pod that leaves.
+#[test]
+fn time_in_which_no_pod_could_leave_is_not_held_against_them() {
+    let nothing: Change = |it| it.pass(20 * 60);
+    let paused: Change = |it| {
+        pause(it, true);
+        it.turn();
+        it.pass(20 * 60);
+        it.turn();
+        pause(it, false);
+    };
+    let other_leader: Change = |it| {
+        it.pass(20 * 60);
+        it.memory = nodemolt_engine::Memory::default();
+        let until = it.now + jiff::SignedDuration::from_hours(1000);
+        it.memory.lead(&Leadership::Leads { until, transitions: 2 });
+    };
+    for (what, interrupt, expected) in [
+        ("nothing happened", nothing, Phase::Retreating),
+        ("a pause", paused, Phase::Draining),
+        ("another leader", other_leader, Phase::Draining),
+    ] {
+        let mut world = being_emptied();
+        pdb_that_allows(&mut world, 0);
+        world.turn();
+        interrupt(&mut world);
+        world.turn();
+        assert_eq!(phase(&world), expected, "{what}");
+        world.pass(4 * 60);
+        world.turn();
+        let still = matches!(phase(&world), Phase::Draining);
+        assert_eq!(still, expected == Phase::Draining, "{what}, four minutes later");
+        world.pass(2 * 60);
+        world.turn();
+        assert_ne!(phase(&world), Phase::Draining, "{what}, six minutes later");
+    }
+}
+
+#[test]
+fn a_node_that_a_person_deletes_is_emptied_in_a_pause() {
+    let mut world = being_emptied();
+    pause(&mut world, true);
+    world.pass(1);
+    let turn = world.turn();
+    assert_eq!(evictions(&turn), 0, "{:?}", errands(&turn));
+    let now = world.now;
+    {
+        let mut view = world.cluster.view.borrow_mut();
+        let claim = view.claims.get_mut("claim-node-00000").unwrap();
+        claim.deleting_since = Some(now);
+        claim.revision = Revision("2".to_owned());
+    }
+    world.pass(1);
+    let turn = world.turn();
+    let evicted = turn.acts.iter().filter(|it| matches!(it.errand, Errand::Evict { .. }));
+    let held: Vec<bool> = evicted.map(|it| it.voluntary).collect();
+    assert_eq!(held, [false, false], "no pause holds them: {:?}", errands(&turn));
+}
+
+/// Whose name stands on a node, and what its record is; and whether the taint is taken away.
+#[test]
+fn a_cordon_that_no_open_record_stands_for_is_taken_back() {
+    let keep: fn(&mut World) = |_| {};
+    let delete: fn(&mut World) = |it| {
+        it.cluster.records.borrow_mut().replacements.clear();
+    };
+    let unread: fn(&mut World) = |it| {
+        let mut records = it.cluster.records.borrow_mut();
+        records.replacements.clear();
+        records.unreadable.insert("uid-gone".to_owned(), "a newer version".to_owned());
+    };
+    let open: fn(&mut World) = |it| {
+        let mut records = it.cluster.records.borrow_mut();
+        let record = records.replacements.get_mut("uid-gone").unwrap();
+        record.replacement.phase = Phase::Draining;
+        record.replacement.old.claim_uid = "uid-gone".to_owned();
+    };
+    for (what, change, expected) in [
+        ("it has ended", keep, true),
+        ("somebody deleted it", delete, true),
+        ("it cannot be read", unread, false),
+        ("it is open", open, false),
+    ] {
+        let mut world = World::new(2, 1, &[NEW_IMAGE]);
+        world.settle();
+        world.has_moved("uid-other", world.now);
+        cordon(&mut world, "uid-gone");
+        change(&mut world);
+        world.pass(1);
+        let turn = world.turn();
+        let taken = errands(&turn).contains(&format!("uncordon {OLD}"));
+        assert_eq!(taken, expected, "{what}: {:?}", errands(&turn));
+    }
+}
+
+/// A moved pod that has a node and does not run there stops its pool, and gets no second node.
+#[test]
+fn a_moved_pod_that_does_not_start_stops_its_pool() {
+    for (what, bound, hours) in [
+        ("pending on a node", true, 0),
+        ("pending nowhere", false, 0),
+        ("for as long as it is so", true, 30),
+    ] {
+        let mut world = World::new(2, 1, &[NEW_IMAGE]);
+        world.settle();
+        world.has_moved("uid-web", world.now);
+        world.add_pending("web-later", 3800);
+        let key = PodKey { namespace: "shop".into(), name: "web-later".into() };
+        if bound {
+            let mut view = world.cluster.view.borrow_mut();
+            let mut pod = view.pods.get(&key).unwrap().clone();
+            assert_eq!(Arc::clone(&pod.drain).phase, PodPhase::Pending);
+            pod.node = Some("node-00001".to_owned());
+            view.pods.insert(pod);
+        }
+        world.pass(6 * 60 + hours * 3600);
+        let turn = world.turn();
+        let named = turn.picture.fleet.homeless.get(POOL).map(|it| it.pod.name.as_str());
+        assert_eq!(named, Some("web-later"), "{what}");
+        let rooms = errands(&turn).iter().filter(|it| *it == "make room").count();
+        assert_eq!(rooms, usize::from(!bound), "{what}: {:?}", errands(&turn));
+    }
+}
+
+/// The class is changed while a launch is tried again: what is made then says what the class says now.
+#[test]
+fn a_successor_is_made_by_the_class_of_the_moment() {
+    let mut world = World::new(1, 2, &[OLD_IMAGE]);
+    let stamp = |turn: &Turn| {
+        turn.acts.iter().find_map(|it| match &it.errand {
+            Errand::MakeClaim { claim, .. } => Some(claim.class_stamp.clone()),
+            _ => None,
+        })
+    };
+    let mut first = None;
+    for _ in 0..8 {
+        first = first.or(stamp(&world.turn()));
+        world.pass(1);
+    }
+    let first = first.unwrap();
+    assert_eq!(stamp(&world.turn()).as_ref(), Some(&first));
+    let changed = Settings::of(POOL, Family::Al2023, "other-nodes");
+    {
+        let mut view = world.cluster.view.borrow_mut();
+        let class = view.classes.get_mut(&ClassKey::own(POOL)).unwrap();
+        class.generation += 1;
+        class.launch = changed.clone();
+    }
+    world.pass(1);
+    assert_eq!(stamp(&world.turn()), Some(changed.static_stamp()));
+    assert_ne!(changed.static_stamp(), first);
+}

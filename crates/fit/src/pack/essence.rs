@@ -1,0 +1,137 @@
+//! Which pods are of one kind?
+//!
+//! `pods × the labels that anybody asks for → essence`, equal for pods of which each could stand for the other
+//!
+//! The pods of a `StatefulSet` have their own names in their labels, and claims of their own. Nobody asks for either, so
+//! twenty thousand of them are one kind, and are looked at once.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    capacity::Amounts,
+    node::Node,
+    pod::{Demand, HostPort, Namespace, Pod, PodTerm, Spread, Weighted},
+    pool::Pool,
+    selector::{Labels, NodeTerm, Selector},
+    taint::Toleration,
+};
+
+/// Keys of labels that some pod, daemon or running pod asks about others.
+#[derive(Debug, Default)]
+pub(super) struct Mentioned<'a>(BTreeSet<&'a str>);
+
+impl<'a> Mentioned<'a> {
+    pub(super) fn new(pods: &'a [Pod], nodes: &'a [Node], pools: &[&'a Pool]) -> Self {
+        let running = nodes.iter().flat_map(|it| &it.pods);
+        let daemons = pools.iter().flat_map(|it| &it.daemons);
+        let mut mentioned = Self::default();
+        let mut seen: BTreeSet<*const Demand> = BTreeSet::new();
+        for demand in pods.iter().chain(running).chain(daemons).map(|it| &*it.demand) {
+            if seen.insert(demand) {
+                mentioned.hear(demand);
+            }
+        }
+        mentioned
+    }
+
+    fn hear(&mut self, demand: &'a Demand) {
+        let preferred = demand.preferred_affinity.iter().chain(&demand.preferred_anti_affinity);
+        let terms = demand.affinity.iter().chain(&demand.anti_affinity);
+        for it in terms.chain(preferred.map(|it| &it.term)) {
+            self.selector(&it.selector);
+            self.keys(&it.match_label_keys);
+            self.keys(&it.mismatch_label_keys);
+        }
+        for it in &demand.spread {
+            self.selector(&it.selector);
+            self.keys(&it.match_label_keys);
+        }
+    }
+
+    fn selector(&mut self, selector: &'a Selector) {
+        match selector {
+            Selector::Nothing => {}
+            Selector::All(all) => self.0.extend(all.iter().map(|it| it.key.as_str())),
+        }
+    }
+
+    fn keys(&mut self, keys: &'a [String]) {
+        self.0.extend(keys.iter().map(String::as_str));
+    }
+}
+
+/// A volume as it decides where a pod goes. Of one that is made for its pod alone, the handle does not.
+type EssentialVolume<'a> = (Option<&'a str>, Option<&'a str>, Option<&'a [NodeTerm]>);
+
+/// Everything about a pod but its name, and what of it nobody asks for.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Essence<'a> {
+    namespace: &'a Namespace,
+    labels: Vec<(&'a str, &'a str)>,
+    priority: i32,
+    requests: &'a Amounts,
+    node_selector: &'a Labels,
+    node_terms: Option<&'a [NodeTerm]>,
+    preferred_nodes: &'a [Weighted<NodeTerm>],
+    tolerations: &'a [Toleration],
+    affinity: &'a [PodTerm],
+    anti_affinity: &'a [PodTerm],
+    preferred_affinity: &'a [Weighted<PodTerm>],
+    preferred_anti_affinity: &'a [Weighted<PodTerm>],
+    spread: &'a [Spread],
+    host_ports: &'a [HostPort],
+    volumes: Vec<EssentialVolume<'a>>,
+    gates: &'a [String],
+    unmodelled: &'a [String],
+}
+
+impl<'a> Essence<'a> {
+    pub(super) fn new(pod: &'a Pod, mentioned: &Mentioned<'_>) -> Self {
+        let Demand {
+            labels,
+            priority,
+            requests,
+            node_selector,
+            node_terms,
+            preferred_nodes,
+            tolerations,
+            affinity,
+            anti_affinity,
+            preferred_affinity,
+            preferred_anti_affinity,
+            spread,
+            host_ports,
+            volumes,
+            gates,
+            unmodelled,
+        } = &*pod.demand;
+        let labels = labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let mut volumes: Vec<EssentialVolume<'_>> = volumes
+            .iter()
+            .map(|it| {
+                let handle = (!it.own).then_some(it.handle.as_str());
+                (handle, it.driver.as_deref(), it.reach.as_deref())
+            })
+            .collect();
+        volumes.sort_unstable();
+        Self {
+            namespace: &pod.namespace,
+            labels: labels.filter(|(key, _)| mentioned.0.contains(key)).collect(),
+            priority: *priority,
+            requests,
+            node_selector,
+            node_terms: node_terms.as_deref(),
+            preferred_nodes,
+            tolerations,
+            affinity,
+            anti_affinity,
+            preferred_affinity,
+            preferred_anti_affinity,
+            spread,
+            host_ports,
+            volumes,
+            gates,
+            unmodelled,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Does a node wait for something that only somebody else lifts?
+//!
+//! What a replica says is not believed: the annotation must be on that pod, the budget must allow nothing by our
+//! own count, the limit must be reached. What time or our own progress lifts excuses nobody.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::image::Rules;
+use super::read::{self, at, text};
+use super::said::line_of;
+use super::settling::{held, open};
+use super::world::{Kept, POOL_LABEL, World, must_move};
+use super::{Setting, budget};
+use crate::trace::{Image, WaitsFor};
+
+const PROTECTIONS: [&str; 2] = ["karpenter.sh/do-not-disrupt", "karpenter.sh/do-not-evict"];
+
+/// Whether the world bears out that this node waits for it, for as long as nobody else does something.
+pub(super) fn lasts(
+    world: &World,
+    setting: &Setting,
+    node: &str,
+    wait: &WaitsFor,
+    now: Timestamp,
+) -> bool {
+    let named = wait.namespace.as_deref().zip(wait.name.as_deref());
+    let pod = named.and_then(|(namespace, name)| world.pod(namespace, name)).map(|it| &*it.object);
+    let on_node = pod.is_some_and(|it| text(it, &["spec", "nodeName"]) == Some(node));
+    match wait.reason {
+        "Locked" => world.ledger.object.as_ref().is_some_and(|it| budget::locked(it)),
+        "Paused" => world.ledger.paused_since.is_some(),
+        "OtherHand" => world.class_of(node).is_some_and(|it| !it.starts_with("nodemolt.dev/")),
+        "NoImage" => no_image(world, setting, node, now),
+        "ProtectedNode" => {
+            let claim = world.claim_of(node).map(|it| &it.object);
+            let node = world.nodes.get(node).map(|it| &it.object);
+            [claim, node].into_iter().flatten().any(|it| protected(it, now))
+        }
+        "ProtectedPod" => on_node && pod.is_some_and(|it| protected(it, now)),
+        "BarePod" => {
+            let bare = on_node && pod.is_some_and(|it| read::controller(it).is_none());
+            let class = world.class_of(node);
+            let rollout = class.as_deref().and_then(|it| world.rollout_of(it));
+            bare && rollout.and_then(|it| text(it, &["barePods"])) != Some("Evict")
+        }
+        "PodDisruptionBudget" => match named {
+            Some((namespace, name)) => {
+                let key = format!("{namespace}/{name}");
+                let pdb = world.others.get("PodDisruptionBudget").and_then(|it| it.get(&key));
+                pdb.is_some_and(|it| allows_nothing(world, node, &it.object, now))
+            }
+            None => wait.name.as_deref().is_some_and(|it| ends(world, it)),
+        },
+        // Whether it is our fault that it has no place is another law's to say.
+        "HomelessPod" => pod.is_some_and(|it| at(it, &["spec", "nodeName"]).is_none()),
+        "MinimumLifetime" => young(world, node, now),
+        "Limit" => wait.name.as_deref().is_some_and(|it| reached(world, it, node)),
+        "SharedBudget" | "SharedWorkload" => {
+            let mut records = world.replacements.values();
+            records.any(|it| open(it) && held(world, it, now))
+        }
+        _ => false,
+    }
+}
+
+/// A namespace that is going.
+fn ends(world: &World, namespace: &str) -> bool {
+    let known = world.others.get("Namespace").and_then(|it| it.get(namespace));
+    known.is_none_or(|it| read::deleting(&it.object).is_some())
+}
+
+/// `true`, or for so long after the start.
+fn protected(object: &Value, now: Timestamp) -> bool {
+    PROTECTIONS.iter().filter_map(|it| read::annotation(object, it)).any(|word| {
+        let begun = read::time(object, &["status", "startTime"])
+            .or_else(|| read::time(object, &["metadata", "creationTimestamp"]));
+        let length = read::duration(word);
+        word == "true"
+            || length.zip(begun).is_some_and(|(length, begun)| now.duration_since(begun) < length)
+    })
+}
+
+/// Whether a budget lets no pod of this node go, by our own count.
+fn allows_nothing(world: &World, node: &str, pdb: &Value, now: Timestamp) -> bool {
+    let selects = |pdb: &Value, pod: &Value| {
+        read::namespace(pdb) == read::namespace(pod)
+            && read::selects(at(pdb, &["spec", "selector"]), read::labels(pod))
+    };
+    let all = world.pods.get(read::namespace(pdb)).into_iter().flat_map(BTreeMap::values);
+    let healthy = all.filter(|it| it.healthy && selects(pdb, &it.object)).count();
+    let healthy = i64::try_from(healthy).unwrap_or(i64::MAX);
+    let desired = read::number(pdb, &["status", "desiredHealthy"]).unwrap_or(0);
+    world.pods_on(node).any(|pod| {
+        let budgets = world.all("PodDisruptionBudget");
+        let several = budgets.filter(|it| selects(&it.1.object, &pod.object)).count() > 1;
+        let left = if pod.healthy { healthy - 1 } else { healthy };
+        must_move(&pod.object, now)
+            && selects(pdb, &pod.object)
+            && (several || left < desired || at(pdb, &["spec", "maxUnavailable"]).is_some_and(zero))
+    })
+}
+
+fn zero(amount: &Value) -> bool {
+    amount.as_i64() == Some(0) || amount.as_str().is_some_and(|it| matches!(it, "0" | "0%"))
+}
+
+/// Whether every image that its successor could boot is refused, or there is no class or pool to ask.
+fn no_image(world: &World, setting: &Setting, node: &str, now: Timestamp) -> bool {
+    let Some(claim) = world.claim_of(node) else { return false };
+    let Some(class) = world.class_of(node) else { return false };
+    let kept = world.others.get("EC2NodeClass").and_then(|it| it.get(&class));
+    let pool = read::label(&claim.object, POOL_LABEL);
+    let pool = pool.and_then(|it| world.others.get("NodePool")?.get(it));
+    let runs = text(&claim.object, &["status", "imageID"]).and_then(|it| world.images.get(it));
+    let (Some(kept), Some(_), Some(runs)) = (kept, pool, runs) else { return true };
+    let policies: Vec<(&str, &Kept)> = world.policies_of(&class).collect();
+    let quarantines: Vec<(&str, &Kept)> = world.all("ImageQuarantine").collect();
+    let rules = Rules {
+        class: &class,
+        kept: Some(kept),
+        policies: &policies,
+        quarantines: &quarantines,
+        used_is_old_enough: true,
+    };
+    let like = |it: &&Image| it.launchable && line_of(&it.name) == line_of(&runs.name);
+    let mut all = world.images.values().filter(like);
+    all.all(|it| rules.refusal(world, setting, it, now).is_some())
+}
+
+fn young(world: &World, node: &str, now: Timestamp) -> bool {
+    let class = world.class_of(node);
+    let rollout = class.as_deref().and_then(|it| world.rollout_of(it));
+    let least = rollout.and_then(|it| text(it, &["minimumLifetime"])).and_then(read::duration);
+    let made = world
+        .claim_of(node)
+        .and_then(|it| read::time(&it.object, &["metadata", "creationTimestamp"]));
+    let age = made.map_or(SignedDuration::MAX, |it| now.duration_since(it));
+    least.is_some_and(|it| age < it)
+}
+
+/// Whether another node like this one would be more than its pool may have.
+fn reached(world: &World, pool: &str, node: &str) -> bool {
+    let kept = world.others.get("NodePool").and_then(|it| it.get(pool));
+    let limits = kept.and_then(|it| at(&it.object, &["spec", "limits"])?.as_object());
+    let has = |node: &Value, resource: &str| match resource {
+        "nodes" => 1000,
+        _ => read::quantity(at(node, &["status", "capacity", resource])),
+    };
+    limits.into_iter().flatten().any(|(resource, limit)| {
+        let members =
+            world.nodes.values().filter(|it| read::label(&it.object, POOL_LABEL) == Some(pool));
+        let used: i128 = members.map(|it| has(&it.object, resource)).sum();
+        let more = world.nodes.get(node).map_or(0, |it| has(&it.object, resource));
+        used + more > read::quantity(Some(limit))
+    })
+}
+
+/// Whether what is named is there, or was until a moment ago.
+pub(super) fn exists(world: &World, wait: &WaitsFor, within: SignedDuration) -> bool {
+    let (Some(kind), Some(name)) = (KINDS.iter().find(|it| **it == wait.kind), &wait.name) else {
+        return true;
+    };
+    world.there(kind, wait.namespace.as_deref(), name, within)
+}
+
+/// Kinds of which there are objects.
+const KINDS: [&str; 5] =
+    ["Pod", "PodDisruptionBudget", "NodeDisruptionBudget", "ImagePolicy", "NodePool"];
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_protection_lasts_as_long_as_it_says() {
+        let now: Timestamp = "2026-11-02T09:00:00Z".parse().unwrap_or_default();
+        for (word, holds) in [("true", true), ("false", false), ("2h", true), ("30m", false)] {
+            let pod = json!({
+                "metadata": {"annotations": {"karpenter.sh/do-not-disrupt": word}},
+                "status": {"startTime": "2026-11-02T08:00:00Z"},
+            });
+            assert_eq!(protected(&pod, now), holds, "{word}");
+        }
+    }
+}

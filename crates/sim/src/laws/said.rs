@@ -1,0 +1,49 @@
+//! Does an object say the same as before, and by what name is it kept?
+
+use nodemolt_cluster::transport::Resource;
+use serde_json::Value;
+
+use super::read::{self, at};
+
+/// One name in two groups is two classes; namespaces keep names apart.
+pub(super) fn key(resource: Resource, object: &Value) -> String {
+    let name = read::name(object);
+    if resource.kind == "EC2NodeClass" {
+        format!("{}/{name}", resource.group)
+    } else if resource.namespaced {
+        format!("{}/{name}", read::namespace(object))
+    } else {
+        name.to_owned()
+    }
+}
+
+/// The line of releases that an image is of: its name without the last word.
+pub(super) fn line_of(name: &str) -> &str {
+    name.rsplit_once('-').map_or(name, |it| it.0)
+}
+
+/// Whether two versions of what people write say the same. Labels choose, annotations do not.
+pub(super) fn says_same(one: &Value, other: &Value) -> bool {
+    const SAYS: [&[&str]; 3] =
+        [&["spec"], &["metadata", "labels"], &["metadata", "deletionTimestamp"]];
+    SAYS.iter().all(|it| at(one, it) == at(other, it))
+}
+
+/// Whether a limit is for other nodes than it was.
+pub(super) fn other_members(one: &Value, other: &Value) -> bool {
+    const CHOOSES: [&[&str]; 3] =
+        [&["metadata", "labels"], &["spec", "labelSelectors"], &["spec", "classSelector"]];
+    let own = |it: &Value| at(it, &["spec", "rollout", "concurrency"]).is_some();
+    own(one) != own(other) || CHOOSES.iter().any(|it| at(one, it) != at(other, it))
+}
+
+/// Whether two versions of an object say the same, whatever became of it.
+pub(super) fn same_words(one: &Value, other: &Value) -> bool {
+    const WORDS: [&[&str]; 4] = [
+        &["spec"],
+        &["metadata", "labels"],
+        &["metadata", "annotations"],
+        &["metadata", "deletionTimestamp"],
+    ];
+    WORDS.iter().all(|it| at(one, it) == at(other, it))
+}

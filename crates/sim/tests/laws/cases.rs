@@ -1,0 +1,770 @@
+//! Which lives break which law?
+//!
+//! One for each place in the laws that can complain, and more where it complains of several things.
+
+use nodemolt_sim::laws::Law;
+use nodemolt_sim::trace::{Actor, Fact, ReplicaState};
+use serde_json::json;
+
+use crate::tale::{NEW, OLD, Tale, US, begun, latest, sound};
+
+/// What happens, which law that breaks, and the life up to there.
+pub(crate) type Case = (&'static str, Law, fn() -> Tale);
+
+pub(crate) const CASES: &[Case] = &[
+    ("a node that should go is forgotten", Law::Partition, || {
+        let mut tale = begun();
+        tale.turn(&["n1", "n2"], |it| it.waits = vec![Tale::waits("n2")]);
+        tale
+    }),
+    ("a node starts and waits", Law::Partition, || {
+        let mut tale = begun();
+        tale.turn(&["n1"], |it| {
+            it.starts = vec!["n1".to_owned()];
+            it.waits = vec![Tale::waits("n1")];
+        });
+        tale
+    }),
+    ("a node waits for nothing that has a name", Law::Partition, || {
+        let mut tale = begun();
+        tale.turn(&["n1"], |it| it.waits = vec![("n1".to_owned(), Vec::new())]);
+        tale
+    }),
+    ("nothing is said of a node that runs another image than the newest", Law::Partition, || {
+        let mut tale = latest();
+        for _ in 0..2 {
+            tale.turn(&[], |_| ());
+            tale.wait(240);
+        }
+        tale
+    }),
+    ("nothing is said of a node that a person asked to replace", Law::Partition, || {
+        let mut tale = begun();
+        let asked = tale.now.to_string();
+        tale.change(Actor::Person, "Node", "/n2", |it| {
+            it["metadata"]["annotations"] = json!({"nodemolt.dev/upgrade-requested-at": asked});
+        });
+        for _ in 0..2 {
+            tale.turn(&[], |_| ());
+            tale.wait(240);
+        }
+        tale
+    }),
+    ("a node waits for a pod that is not there", Law::Partition, || {
+        let mut tale = begun();
+        tale.turn(&["n1"], |it| {
+            it.waits = vec![Tale::waits_for("n1", "NoPlace", "Pod", "nobody")];
+        });
+        tale
+    }),
+    ("the ledger is written although all is in sync", Law::Quiet, || {
+        let mut tale = sound();
+        tale.ledger(&[], 1);
+        tale.turn(&[], |_| ());
+        tale
+    }),
+    ("a status is written again and again", Law::Quiet, || {
+        let mut tale = sound();
+        for round in 0..2 {
+            tale.change(US, "NodePool", "/web", |it| it["status"] = json!({"nodes": round}));
+            tale.turn(&[], |_| ());
+        }
+        tale
+    }),
+    ("an act is asked for although all is in sync", Law::Quiet, || {
+        let mut tale = sound();
+        tale.turn(&[], |it| it.commands = 1);
+        tale
+    }),
+    ("decisions go to and fro", Law::Quiet, || {
+        let mut tale = begun();
+        for round in 0..3 {
+            tale.turn(&["n1"], |it| {
+                it.waits = vec![Tale::waits("n1")];
+                it.waits[0].1[0].name = (round == 1).then(|| "other".to_owned());
+            });
+            tale.wait(1);
+        }
+        tale.turn(&[], |_| ());
+        tale
+    }),
+    ("a node is granted that nobody knows enough of", Law::Doubt, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.turn(&[], |it| it.unknown = vec!["n1".to_owned()]);
+        tale.record("n1", "Cancelled");
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("a node is cordoned that nobody knows enough of", Law::Doubt, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.turn(&["n1"], |it| it.under_way = vec!["n1".to_owned()]);
+        tale.launched();
+        tale.joined();
+        tale.turn(&[], |it| it.unknown = vec!["n1".to_owned()]);
+        tale.wait(61);
+        tale.ledger(&[], 1);
+        tale.cordoned("n1");
+        tale.settle();
+        tale
+    }),
+    ("a node is granted by a replica that was answered nothing", Law::Doubt, || {
+        let mut tale = begun();
+        tale.replica(0, ReplicaState::Started);
+        tale.replica(0, ReplicaState::Leads);
+        tale.answered("Parameters", false);
+        tale.ledger(&[], 2);
+        tale.ledger(&["n1"], 2);
+        tale.ledger(&[], 2);
+        tale
+    }),
+    ("a node is granted that runs what it should", Law::Doubt, || {
+        let mut tale = latest();
+        tale.answered("Parameters", false);
+        tale.ledger(&["n2"], 1);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("two nodes are granted, and there is one slot", Law::Budget, || {
+        let mut tale = begun();
+        tale.ledger(&["n1", "n2"], 1);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("the old node went first, and its successor is not there yet", Law::Budget, || {
+        granted_after_the_end_of("DeleteFirst")
+    }),
+    ("a node is granted while another is not ready", Law::Budget, || {
+        let mut tale = begun();
+        tale.node(Actor::Kubelet, "n2", false, &json!([]));
+        tale.wait(120);
+        tale.ledger(&["n1"], 1);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("the selected nodes are to stay", Law::Budget, || {
+        let mut tale = begun();
+        let spec = json!({"labelSelectors": [{"team": "shop"}], "minAvailable": "70%"});
+        let budget = json!({"metadata": {"name": "most"}, "spec": spec});
+        tale.store(Actor::Person, "NodeDisruptionBudget", "", budget);
+        tale.wait(120);
+        tale.ledger(&["n1"], 1);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("the pool allows none at this time of the day", Law::Budget, || {
+        let mut tale = begun();
+        let budgets = json!([{"nodes": "0", "schedule": "0 9 * * mon-fri", "duration": "8h"}]);
+        tale.change(Actor::Person, "NodePool", "/web", |it| {
+            it["spec"]["disruption"]["budgets"] = budgets;
+        });
+        tale.wait(120);
+        tale.ledger(&["n1"], 1);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("the class has used up its share of processors", Law::Budget, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
+            it["spec"]["rollout"] = json!({"concurrency": "40%", "unit": "CPU"});
+        });
+        tale.wait(120);
+        tale.ledger(&["n1"], 1);
+        tale.ledger(&["n1", "n2"], 1);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("the window is closed", Law::Budget, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
+            it["spec"]["rollout"] =
+                json!({"windows": {"allow": [{"from": "22:00", "to": "05:00"}]}});
+        });
+        tale.wait(120);
+        tale.ledger(&["n1"], 1);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("the class rests", Law::Budget, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
+            it["spec"]["rollout"] = json!({"cooldown": "1h"});
+        });
+        tale.wait(120);
+        tale.ledger(&["n1"], 1);
+        tale.ledger(&[], 1);
+        tale.wait(1200);
+        tale.ledger(&["n2"], 1);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("everything is paused", Law::Budget, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "DisruptionLedger", "/cluster", |it| {
+            it["spec"] = json!({"pause": {"reason": "a sale"}});
+        });
+        tale.change(US, "DisruptionLedger", "/cluster", |it| {
+            it["status"]["grants"] = json!([{"holder": "claim-n1", "nodeName": "n1", "kind": "Replacement", "epoch": 1}]);
+        });
+        tale.change(US, "DisruptionLedger", "/cluster", |it| it["status"]["grants"] = json!([]));
+        tale
+    }),
+    ("the ledger is locked", Law::Budget, || {
+        let mut tale = begun();
+        tale.change(US, "DisruptionLedger", "/cluster", |it| {
+            it["status"]["lock"] = json!({"id": "lock-1", "reason": "a record is broken"});
+        });
+        tale.change(US, "DisruptionLedger", "/cluster", |it| {
+            it["status"]["grants"] = json!([{"holder": "claim-n1", "nodeName": "n1", "kind": "Replacement", "epoch": 1}]);
+        });
+        tale.change(US, "DisruptionLedger", "/cluster", |it| it["status"]["grants"] = json!([]));
+        tale
+    }),
+    ("the class has used up its number of nodes", Law::Budget, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
+            it["spec"]["rollout"] = json!({"concurrency": 1});
+        });
+        tale.wait(120);
+        tale.ledger(&["n1"], 1);
+        tale.ledger(&["n1", "n2"], 1);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("a budget allows one of the selected nodes to be away", Law::Budget, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "NodePool", "/web", |it| {
+            it["spec"]["disruption"]["budgets"] = json!([{"nodes": "100%"}]);
+        });
+        let spec = json!({"labelSelectors": [{"team": "shop"}], "maxUnavailable": 1});
+        let budget = json!({"metadata": {"name": "one"}, "spec": spec});
+        tale.store(Actor::Person, "NodeDisruptionBudget", "", budget);
+        tale.wait(120);
+        tale.ledger(&["n1"], 1);
+        tale.ledger(&["n1", "n2"], 1);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("a budget was lowered a moment ago, and both would have said no", Law::Budget, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "NodePool", "/web", |it| {
+            it["spec"]["disruption"]["budgets"] = json!([{"nodes": "0"}]);
+        });
+        tale.wait(120);
+        tale.change(Actor::Person, "NodePool", "/web", |it| {
+            it["spec"]["disruption"]["budgets"] = json!([{"nodes": "0%"}]);
+        });
+        tale.wait(2);
+        tale.ledger(&["n1"], 1);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("an annotation was touched a moment ago, and there is one slot", Law::Budget, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "NodePool", "/web", |it| {
+            it["metadata"]["annotations"] = json!({"example.com/touched": "1"});
+        });
+        tale.wait(2);
+        tale.ledger(&["n1", "n2"], 1);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("a node is cordoned in a pause", Law::Budget, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.change(Actor::Person, "DisruptionLedger", "/cluster", |it| {
+            it["spec"] = json!({"pause": {"reason": "a sale"}});
+        });
+        tale.wait(31);
+        tale.cordoned("n1");
+        tale.resumed();
+        tale.settle();
+        tale
+    }),
+    ("a node is cordoned without a grant", Law::Budget, || {
+        let mut tale = begun();
+        tale.record("n1", "Launching");
+        tale.launched();
+        tale.joined();
+        tale.cordoned("n1");
+        tale.emptied();
+        tale.ended();
+        tale
+    }),
+    ("the successor is not ready for long enough", Law::Succession, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.node(Actor::Kubelet, "s1", false, &json!([]));
+        tale.node(Actor::Kubelet, "s1", true, &json!([]));
+        tale.wait(10);
+        tale.cordoned("n1");
+        tale.emptied();
+        tale.ended();
+        tale
+    }),
+    ("a node is cordoned for a Replacement that is not there", Law::Succession, || {
+        let mut tale = begun();
+        tale.ledger(&["n1"], 1);
+        tale.cordon("n1");
+        tale.change(US, "Node", "/n1", |it| it["spec"]["taints"] = json!([]));
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("the successor has no claim", Law::Succession, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.pod("web-n1", None, false);
+        tale.cordoned("n1");
+        tale.settle();
+        tale
+    }),
+    ("the successor is no node", Law::Succession, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.launched();
+        tale.pod("web-n1", None, false);
+        tale.cordoned("n1");
+        tale.settle();
+        tale
+    }),
+    ("the successor never was ready", Law::Succession, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.launched();
+        tale.node(Actor::Kubelet, "s1", false, &json!([]));
+        tale.pod("web-n1", None, false);
+        tale.cordoned("n1");
+        tale.settle();
+        tale
+    }),
+    ("each pod fits somewhere, and all of them do not", Law::Succession, || {
+        let mut tale = begun();
+        tale.pod("web-too", Some("n1"), true);
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.cordoned("n1");
+        tale.settle();
+        tale
+    }),
+    ("there is room for the pods of one node, and two are emptied", Law::Succession, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
+            it["spec"]["rollout"] = json!({"concurrency": 2});
+        });
+        tale.change(Actor::Person, "NodePool", "/web", |it| {
+            it["spec"]["disruption"]["budgets"] = json!([{"nodes": "100%"}]);
+        });
+        tale.wait(120);
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.cordoned("n1");
+        tale.ledger(&["n1", "n2"], 1);
+        tale.record("n2", "Draining");
+        tale.cordon("n2");
+        tale.record("n2", "Skipped");
+        tale.change(US, "Node", "/n2", |it| it["spec"]["taints"] = json!([]));
+        tale.settle();
+        tale
+    }),
+    ("a machine is ended while a pod is on its node", Law::Succession, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.cordoned("n1");
+        tale.end_claim(Actor::Person, "n1");
+        tale.tell(US, Fact::TerminateAsked { machine: "i-n1".to_owned() });
+        tale.emptied();
+        tale.ended();
+        tale
+    }),
+    ("the pods that must move do not fit anywhere", Law::Succession, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.change(Actor::Kubelet, "Node", "/s1", |it| {
+            it["status"]["allocatable"]["cpu"] = json!("500m");
+        });
+        tale.cordoned("n1");
+        tale.emptied();
+        tale.ended();
+        tale
+    }),
+    ("a claim ends while a pod is on its node", Law::Succession, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.cordoned("n1");
+        tale.end_claim(US, "n1");
+        tale.emptied();
+        tale.ended();
+        tale
+    }),
+    ("one claim has two machines", Law::NoOrphansNoTwins, || {
+        let mut tale = sound();
+        tale.machine_for("i-twin", "s1", NEW, "running");
+        tale
+    }),
+    ("one token made two machines", Law::NoOrphansNoTwins, || {
+        let mut tale = sound();
+        tale.machine_for("i-twin", "s1", NEW, "terminated");
+        let mut again = tale.steps.last().unwrap().clone();
+        let Fact::Machine(machine) = &mut again.fact else { panic!("the last is a machine") };
+        "i-second".clone_into(&mut machine.id);
+        tale.steps.push(again);
+        tale
+    }),
+    ("a machine is left over", Law::NoOrphansNoTwins, || {
+        let mut tale = sound();
+        tale.machine_for("i-left", "nobody", NEW, "running");
+        tale
+    }),
+    ("a replacement does not end", Law::Settling, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale
+    }),
+    ("a grant is never given back", Law::Settling, || {
+        let mut tale = sound();
+        tale.ledger(&["n2"], 1);
+        tale
+    }),
+    ("a node waits for what has room", Law::Settling, || {
+        let mut tale = sound();
+        tale.turn(&["n2"], |it| it.waits = vec![Tale::waits("n2")]);
+        tale
+    }),
+    ("a node waits for a pod that nobody protects", Law::Settling, || {
+        let mut tale = sound();
+        tale.turn(&["n2"], |it| {
+            it.waits = vec![Tale::waits_for("n2", "ProtectedPod", "Pod", "web-n2")];
+        });
+        tale
+    }),
+    ("a node waits for a place for a pod, and there is one", Law::Settling, || {
+        let mut tale = sound();
+        tale.turn(&["n2"], |it| {
+            it.waits = vec![Tale::waits_for("n2", "NoPlace", "Pod", "web-n2")];
+        });
+        tale
+    }),
+    ("a node waits for a budget that would let its pod go", Law::Settling, || {
+        let mut tale = sound();
+        let (why, kind) = ("PodDisruptionBudget", "PodDisruptionBudget");
+        tale.turn(&["n2"], |it| it.waits = vec![Tale::waits_for("n2", why, kind, "web")]);
+        tale
+    }),
+    ("a node runs another image, and nothing is said of it", Law::Settling, || {
+        let mut tale = sound();
+        tale.claim_status(Actor::Fate, "n2", "ami-0000000c");
+        tale
+    }),
+    ("an image is too young", Law::Image, || {
+        let mut tale = begun();
+        tale.image("ami-0000000c", "al2023-v3", 2);
+        tale.launching("ami-0000000c");
+        tale
+    }),
+    ("an image is in quarantine", Law::Image, || {
+        let mut tale = begun();
+        let spec = json!({"version": "v2", "reason": "crashes"});
+        let quarantine = json!({"metadata": {"name": "bad"}, "spec": spec});
+        tale.store(Actor::Person, "ImageQuarantine", "", quarantine);
+        tale.wait(120);
+        tale.launched();
+        tale
+    }),
+    ("an image is somebody else's", Law::Image, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
+            it["spec"]["owners"] = json!(["210987654321"]);
+        });
+        tale.wait(120);
+        tale.launched();
+        tale
+    }),
+    ("an image is none of those that are allowed", Law::Image, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
+            it["spec"]["allowedImages"] = json!({"ids": [OLD], "names": ["al2023-v0*"]});
+        });
+        tale.wait(120);
+        tale.launched();
+        tale
+    }),
+    ("an image appeared later, and counts from then", Law::Image, || {
+        let mut tale = begun();
+        let memory = json!({"image": {"ref": {"id": OLD}}});
+        tale.store(US, "AWSImage", "", json!({"metadata": {"name": OLD}, "spec": memory}));
+        tale.image("ami-0000000c", "al2023-v3", 20);
+        tale.wait(120);
+        tale.launching("ami-0000000c");
+        tale
+    }),
+    ("a pod is evicted without its UID", Law::Eviction, || {
+        let mut tale = drained_until_eviction();
+        tale.evict("web-n1", None, None);
+        tale
+    }),
+    ("a pod gets less than its grace period", Law::Eviction, || {
+        let mut tale = drained_until_eviction();
+        tale.evict("web-n1", Some("pod-web-n1"), Some(1));
+        tale
+    }),
+    ("an eviction leaves fewer than the budget wants", Law::Eviction, || {
+        let mut tale = drained_until_eviction();
+        tale.pod("web-n2", Some("n2"), false);
+        tale.wait(120);
+        tale.evict("web-n1", Some("pod-web-n1"), None);
+        tale
+    }),
+    ("a protected pod is evicted", Law::Eviction, || {
+        let mut tale = drained_until_eviction();
+        tale.change(Actor::Person, "Pod", "shop/web-n1", |it| {
+            it["metadata"]["annotations"] = json!({"karpenter.sh/do-not-disrupt": "true"});
+        });
+        tale.wait(120);
+        tale.evict("web-n1", Some("pod-web-n1"), None);
+        tale
+    }),
+    ("a pod is evicted from a node that nobody cordoned", Law::Eviction, || {
+        let mut tale = begun();
+        tale.evict("web-n1", Some("pod-web-n1"), None);
+        tale
+    }),
+    ("a pod is evicted that nothing would start again", Law::Eviction, || {
+        let mut tale = begun();
+        tale.other_pod(None);
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.cordoned("n1");
+        tale.evict("other", Some("pod-other"), None);
+        tale
+    }),
+    ("a pod of a DaemonSet is evicted", Law::Eviction, || {
+        let mut tale = drained_until_eviction();
+        tale.other_pod(Some("DaemonSet"));
+        tale.evict("other", Some("pod-other"), None);
+        tale
+    }),
+    ("a pod is evicted in a pause", Law::Eviction, || {
+        let mut tale = drained_until_eviction();
+        tale.change(Actor::Person, "DisruptionLedger", "/cluster", |it| {
+            it["spec"] = json!({"pause": {"reason": "a sale"}});
+        });
+        tale.wait(31);
+        tale.evict("web-n1", Some("pod-web-n1"), None);
+        tale.resumed();
+        tale
+    }),
+    ("a pod is deleted without its UID", Law::Eviction, || {
+        let mut tale = drained_until_eviction();
+        tale.delete(None, 30, true);
+        tale
+    }),
+    ("a pod is deleted at once", Law::Eviction, || {
+        let mut tale = drained_until_eviction();
+        tale.delete(Some("pod-web-n1"), 0, true);
+        tale
+    }),
+    ("a pod is deleted, and that was not recorded before", Law::Eviction, || {
+        let mut tale = drained_until_eviction();
+        tale.delete(Some("pod-web-n1"), 30, false);
+        tale
+    }),
+    ("a pod is deleted, and nobody asked for force", Law::Eviction, || {
+        let mut tale = drained_until_eviction();
+        let (pod, uid) = ("web-n1".to_owned(), Some("pod-web-n1".to_owned()));
+        let namespace = "shop".to_owned();
+        tale.tell(US, Fact::PodDeleted { namespace, pod, uid, grace_seconds: Some(30) });
+        tale
+    }),
+    ("a pod goes, and nobody said how", Law::Eviction, || {
+        let mut tale = drained_until_eviction();
+        tale.remove(US, "Pod", "shop/web-n1");
+        tale.pod("web-s1", Some("s1"), true);
+        tale.wait(1);
+        tale.turn(&[], |_| ());
+        tale
+    }),
+    ("we change a pool", Law::UsersWords, || {
+        let mut tale = begun();
+        tale.change(US, "NodePool", "/web", |it| it["spec"]["weight"] = json!(10));
+        tale
+    }),
+    ("we change the labels of a pool", Law::UsersWords, || {
+        let mut tale = begun();
+        tale.change(US, "NodePool", "/web", |it| it["metadata"]["labels"] = json!({"a": "b"}));
+        tale
+    }),
+    ("we take a person's request back", Law::UsersWords, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "NodePool", "/web", |it| {
+            it["metadata"]["annotations"] =
+                json!({"nodemolt.dev/upgrade-requested-at": "2026-11-01T00:00:00Z"});
+        });
+        tale.change(US, "NodePool", "/web", |it| it["metadata"]["annotations"] = json!({}));
+        tale
+    }),
+    ("we take somebody's finalizer off", Law::UsersWords, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "EC2NodeClass", "/general", |it| {
+            it["metadata"]["finalizers"] = json!(["example.com/keep"]);
+        });
+        tale.change(US, "EC2NodeClass", "/general", |it| {
+            it["metadata"]["finalizers"] = json!(["karpenter.sh/termination"]);
+        });
+        tale
+    }),
+    ("we make a policy", Law::UsersWords, || {
+        let mut tale = begun();
+        tale.store(
+            US,
+            "ImagePolicy",
+            "",
+            json!({"metadata": {"name": "zz"}, "spec": {"owners": ["123456789012"]}}),
+        );
+        tale
+    }),
+    ("we remove a quarantine", Law::UsersWords, || {
+        let mut tale = begun();
+        let quarantine = json!({"metadata": {"name": "bad"}, "spec": {"version": "v9"}});
+        tale.store(Actor::Person, "ImageQuarantine", "", quarantine);
+        tale.remove(US, "ImageQuarantine", "/bad");
+        tale
+    }),
+    ("we change a label of a node", Law::UsersWords, || {
+        let mut tale = begun();
+        tale.change(US, "Node", "/n1", |it| it["metadata"]["labels"]["team"] = json!("ours"));
+        tale
+    }),
+    ("we take a protection off a node", Law::UsersWords, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "Node", "/n1", |it| {
+            it["metadata"]["annotations"] = json!({"karpenter.sh/do-not-disrupt": "true"});
+        });
+        tale.change(US, "Node", "/n1", |it| it["metadata"]["annotations"] = json!({}));
+        tale
+    }),
+    ("we take away a taint like ours that was there before", Law::UsersWords, || {
+        let mut tale = begun();
+        let taint = json!([{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]);
+        tale.change(Actor::Person, "Node", "/n1", |it| it["spec"]["taints"] = taint);
+        tale.change(US, "Node", "/n1", |it| it["spec"]["taints"] = json!([]));
+        tale
+    }),
+    ("we set what belongs to people on a node", Law::UsersWords, || {
+        let mut tale = begun();
+        tale.change(US, "Node", "/n1", |it| it["spec"]["unschedulable"] = json!(true));
+        tale
+    }),
+    ("we take somebody's taint away", Law::UsersWords, || {
+        let mut tale = begun();
+        let taint = json!([{"key": "gpu", "effect": "NoSchedule"}]);
+        tale.change(Actor::Person, "Node", "/n1", |it| it["spec"]["taints"] = taint);
+        tale.change(US, "Node", "/n1", |it| it["spec"]["taints"] = json!([]));
+        tale
+    }),
+    ("we take a pause away", Law::UsersWords, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "DisruptionLedger", "/cluster", |it| {
+            it["spec"] = json!({"pause": {"reason": "a sale"}});
+        });
+        tale.change(US, "DisruptionLedger", "/cluster", |it| it["spec"] = json!({}));
+        tale
+    }),
+    ("we remove a policy", Law::UsersWords, || {
+        let mut tale = begun();
+        tale.remove(US, "ImagePolicy", "/all");
+        tale
+    }),
+    ("a pod that we moved does not run", Law::Home, || {
+        let mut tale = sound();
+        tale.pod("web-s1", Some("s1"), false);
+        tale
+    }),
+    ("a stranger's machine is ended", Law::OwnMachines, || {
+        let mut tale = sound();
+        tale.tell(US, Fact::TerminateAsked { machine: "i-stranger".to_owned() });
+        tale
+    }),
+    ("a machine is ended that its claim still wants", Law::OwnMachines, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.tell(US, Fact::TerminateAsked { machine: "i-s1".to_owned() });
+        tale.record("n1", "Failed");
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("a leader writes after a later one", Law::Epoch, || {
+        let mut tale = begun();
+        tale.ledger(&[], 3);
+        tale.ledger(&[], 2);
+        tale
+    }),
+    ("a grant is of another epoch", Law::Epoch, || {
+        let mut tale = begun();
+        tale.change(US, "DisruptionLedger", "/cluster", |it| {
+            it["status"]["grants"] = json!([{"holder": "claim-n1", "nodeName": "n1", "kind": "Replacement", "epoch": 0}]);
+        });
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("a leader tells something after a later one has begun", Law::Epoch, || {
+        let mut tale = begun();
+        tale.replica(1, ReplicaState::Started);
+        tale.replica(1, ReplicaState::Leads);
+        tale.ledger_by(Actor::Operator(1), &[], 2);
+        tale.wait(16);
+        tale.change(US, "NodePool", "/web", |it| it["status"] = json!({"nodes": 3}));
+        tale
+    }),
+    ("who never led ends a machine", Law::Epoch, || {
+        let mut tale = sound();
+        tale.tell(Actor::Operator(1), Fact::TerminateAsked { machine: "i-n1".to_owned() });
+        tale
+    }),
+    ("a cordon is left behind", Law::CordonUndone, || {
+        let mut tale = drained_until_eviction();
+        tale.record("n1", "Skipped");
+        tale.ledger(&[], 1);
+        tale
+    }),
+];
+
+/// Everything is as it should be, and the pods of `n1` are about to go. What comes of it is told as kept.
+fn drained_until_eviction() -> Tale {
+    let mut tale = begun();
+    tale.granted("n1");
+    tale.launched();
+    tale.joined();
+    tale.cordoned("n1");
+    tale.wait(1);
+    tale
+}
+
+/// The machine of `n1` is gone, its grant is not given back yet, and `n2` is granted.
+pub(crate) fn granted_after_the_end_of(order: &str) -> Tale {
+    let mut tale = begun();
+    tale.granted("n1");
+    tale.change(US, "Replacement", "/claim-n1", |it| it["status"]["order"] = json!(order));
+    tale.machine("n1", OLD, "terminated");
+    tale.ledger(&["n1", "n2"], 1);
+    tale.record("n1", "Done");
+    tale.ledger(&[], 1);
+    tale
+}
