@@ -113,9 +113,10 @@ impl Files {
                     Twice::No => self.pools.push(read),
                     // What a controller has found out is true of both.
                     Twice::Keep(note) => {
-                        let kept = at.map(|it| &mut self.pools[it].wire.status);
-                        let status = kept.filter(|it| it.is_none());
-                        status.into_iter().for_each(|it| it.clone_from(&wire.status));
+                        let status = at.map(|it| &mut self.pools[it].wire.status);
+                        if let Some(status @ None) = status {
+                            status.clone_from(&wire.status);
+                        }
                         self.notes.extend(note);
                     }
                     Twice::Replace(note) => {
@@ -140,8 +141,9 @@ impl Files {
                         self.classes.insert(class_name(wire), class);
                     }
                     (Twice::Keep(note), known) => {
-                        let kept = known.map(|it| &mut it.wire.status).filter(|it| it.is_none());
-                        kept.into_iter().for_each(|it| it.clone_from(&wire.status));
+                        if let Some(status @ None) = known.map(|it| &mut it.wire.status) {
+                            status.clone_from(&wire.status);
+                        }
                         self.notes.extend(note);
                     }
                     (Twice::Replace(note), Some(live)) => {
