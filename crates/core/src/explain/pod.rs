@@ -93,15 +93,12 @@ fn explain_pending(pending: &Pending, now: Timestamp) -> Story {
     story.fact("pod", pod.to_string());
     story.fact("node", "none");
     let since = both(*since, now);
-    match moved_from {
-        Some(pool) => {
-            story.fact("pending", format!("since {since}: it was moved from NodePool `{pool}`"));
-            story.then("the scheduler finds it a place, or it gets a node where none has room");
-        }
-        None => {
-            story.fact("pending", format!("since {since}: not because of us"));
-            story.then("nothing to do: nodes are made only for pods that were moved");
-        }
+    if let Some(pool) = moved_from {
+        story.fact("pending", format!("since {since}: it was moved from NodePool `{pool}`"));
+        story.then("the scheduler finds it a place, or it gets a node where none has room");
+    } else {
+        story.fact("pending", format!("since {since}: not because of us"));
+        story.then("nothing to do: nodes are made only for pods that were moved");
     }
     story
 }

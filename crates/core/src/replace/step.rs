@@ -373,10 +373,11 @@ impl<'a> View<'a> {
         for (claim, it) in self.successors() {
             let claim = claim.to_owned();
             match it {
-                SuccessorSeen::Gone | SuccessorSeen::Unasked => {}
                 SuccessorSeen::Unknown => return self.stay(Wait::Answer { about: claim }),
                 // Whoever deleted it empties it; that has a record of its own and need not hold this one.
-                SuccessorSeen::Deleting { pods: 1.. } => {}
+                SuccessorSeen::Deleting { pods: 1.. }
+                | SuccessorSeen::Gone
+                | SuccessorSeen::Unasked => {}
                 SuccessorSeen::Ready { pods: 1.., .. }
                 | SuccessorSeen::NotReady { pods: 1.., .. }
                 | SuccessorSeen::Registered { pods: 1.., .. }
