@@ -208,7 +208,11 @@ pub struct Grant {
     /// The `NodeDisruptionBudget`s that it takes a place in, by which they count it once the node is gone
     /// and its labels with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 100), inner(length(min = 1, max = 253)))]
+    #[schemars(
+        length(max = 100),
+        inner(length(min = 1, max = 253)),
+        extend("x-kubernetes-list-type" = "atomic")
+    )]
     pub disruption_budgets: Vec<String>,
 }
 

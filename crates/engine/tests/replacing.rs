@@ -278,6 +278,7 @@ fn a_moved_pod_that_does_not_start_stops_its_pool() {
             view.pods.insert(pod);
         }
         world.pass(6 * 60 + hours * 3600);
+        world.turn();
         let turn = world.turn();
         let named = turn.picture.fleet.homeless.get(POOL).map(|it| it.pod.name.as_str());
         assert_eq!(named, Some("web-later"), "{what}");

@@ -4,7 +4,6 @@
 
 mod support;
 
-use jiff::SignedDuration;
 use nodemolt_sim::faults::{Side, Writing};
 use nodemolt_sim::trace::{Actor, Fact, ReplicaState, Step};
 use nodemolt_sim::world::{last_lines, line};

@@ -1,7 +1,7 @@
 //! What is done, in words that mean the same on every server?
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::rc::Rc;
 
@@ -665,6 +665,7 @@ impl<'a, T: Transport> Side<'a, T> {
                     node: holder.clone(),
                     pool: Some("w".to_owned()),
                     cpu_millis: (how > 0).then_some(1930),
+                    taken_from: (how > 1).then(|| "slow".to_owned()).into_iter().collect(),
                     kind: GrantKind::Replacement,
                     epoch,
                     since: at,
@@ -875,8 +876,10 @@ fn room(unavailable: u8) -> Room {
     let members = (0..4).map(|it| {
         let gone = Standing::Unavailable(Unavailable::NotReady);
         let standing = if it < unavailable { gone } else { Standing::Available };
-        let labels = BTreeMap::new();
-        (format!("node-{it}"), Member { pool: None, class: None, labels, cpu_millis: 0, standing })
+        let (labels, taken_from) = (BTreeMap::new(), BTreeSet::new());
+        let member =
+            Member { pool: None, class: None, labels, cpu_millis: 0, standing, taken_from };
+        (format!("node-{it}"), member)
     });
     let members: BTreeMap<String, Member> = members.collect();
     let limits = Limits { disruption_budgets: vec![budget], ..Limits::default() };

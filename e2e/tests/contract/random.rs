@@ -144,7 +144,9 @@ fn sequence(seed: u32) -> Vec<Act> {
             36 => Act::MakeOther(dice.other()),
             37 => match dice.other() {
                 // In use or not, these go when a controller lets them: the rig runs none.
-                other @ (Other::Volume | Other::VolumeClaim) => Act::TouchOther(other),
+                other @ (Other::Volume | Other::VolumeClaim | Other::Namespace) => {
+                    Act::TouchOther(other)
+                }
                 other if dice.below(2) == 0 => Act::TouchOther(other),
                 other => Act::EndOther(other),
             },

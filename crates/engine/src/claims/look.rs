@@ -259,7 +259,7 @@ pub fn pods_of(view: &View, claim: &Claim, now: Timestamp) -> usize {
     let machine = |it: &&Node| it.machine.is_some() && it.machine == claim.machine;
     let mut names: Vec<&str> =
         view.nodes.values().filter(machine).map(|it| it.name.as_str()).collect();
-    names.push(claim.node.as_deref().unwrap_or(&claim.name));
+    names.push(own_name(view, claim).unwrap_or(&claim.name));
     names.sort_unstable();
     names.dedup();
     names.into_iter().map(|it| pods_left(view, it, now)).sum()

@@ -227,7 +227,7 @@ pub(crate) fn plan_all(
         plan(table.readings.fleet(), placements, &Reach::default(), grants, limits, now)
     };
     let mut placements = Placements::default();
-    verdicts.into_placements(&mut placements);
+    verdicts.tell(&mut placements);
     let gone = leaving(sight);
     let mut considered: BTreeSet<String> = BTreeSet::new();
     let mut decided = decide(table, &placements);
@@ -249,7 +249,7 @@ pub(crate) fn plan_all(
         verdicts.learn(&considered, &placements, table.readings.fleet(), now);
         // Who cannot go stays, and takes nobody's place in the next round.
         considered.retain(|it| !verdicts.of.contains_key(it));
-        verdicts.into_placements(&mut placements);
+        verdicts.tell(&mut placements);
         decided = decide(table, &placements);
     }
     let look_on_at = if all_had_a_chance || decided.consider.is_empty() {
@@ -277,7 +277,7 @@ impl Verdicts {
         });
     }
 
-    fn into_placements(&self, placements: &mut Placements) {
+    fn tell(&self, placements: &mut Placements) {
         placements.of.extend(self.of.iter().map(|(node, (it, _))| (node.clone(), it.clone())));
         placements.passed.clone_from(&self.passed);
     }

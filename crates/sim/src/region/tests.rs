@@ -294,8 +294,17 @@ fn the_network_is_what_terms_select() {
 #[test]
 fn lists_that_lag_say_what_was_so_then() {
     let mut region = region();
+    let by = Actor::Operator(0);
+    let mut dice = Dice::new(4);
     region.publish(&Publication::of(NEW), later(100)).unwrap();
     region.disable(&name("golden-1"), later(100)).unwrap();
+<<<<<<< HEAD
+    let one = request(&mut region, "a-1", &["eu-central-1a"]);
+    let id = region.launch(by, &one, later(80), &mut dice).0.unwrap().machine.0;
+    region.terminate(by, &id, later(100), &mut dice);
+    let new = super::images::id_of(NEW).to_string();
+    for (stale, at, there) in [(0, 101, true), (60, 159, false), (60, 160, true)] {
+=======
     let parameter = |region: &Region, at| {
         let query =
             ParameterQuery { names: [POINTER.to_owned()].into(), ..ParameterQuery::default() };
@@ -304,13 +313,24 @@ fn lists_that_lag_say_what_was_so_then() {
         image == Some(super::images::id_of(NEW).to_string())
     };
     for (stale, at, new) in [(0, 101, true), (60, 101, false), (60, 159, false), (60, 160, true)] {
+>>>>>>> main
         for service in [Counterpart::Ec2, Counterpart::Ssm] {
             region.stale.insert(service, SignedDuration::from_secs(stale));
         }
         let at = later(at);
         let names = listed(&region, "owner=amazon,owner=self,name=*", at);
-        assert_eq!(names.contains(&NEW.to_owned()), new, "{stale} {at}");
-        assert_eq!(names.contains(&"golden-1".to_owned()), !new, "{stale} {at}");
-        assert_eq!(parameter(&region, at), new, "{stale} {at}");
+        assert_eq!(names.contains(&NEW.to_owned()), there, "{stale} {at}");
+        assert_eq!(names.contains(&"golden-1".to_owned()), !there, "{stale} {at}");
+        let query =
+            ParameterQuery { names: [POINTER.to_owned()].into(), ..ParameterQuery::default() };
+        let seen = region.ask(&Query::Parameters(query), at);
+        let text = seen.parameters.first().and_then(|it| it.newest()).map(|it| it.text.clone());
+        assert_eq!(text.as_ref() == Some(&new), there, "{stale} {at}");
+        let states: Vec<MachineState> =
+            region.machines("simulated", at).iter().map(|it| it.state).collect();
+        let state = if there { MachineState::ShuttingDown } else { MachineState::Pending };
+        assert_eq!(states, [state], "{stale} {at}");
     }
+    region.stale.insert(Counterpart::Ec2, SignedDuration::from_secs(60));
+    assert!(region.machines("simulated", later(130)).is_empty(), "it was launched since");
 }

@@ -185,14 +185,13 @@ impl World {
         let whom = self.check(fault)?;
         self.tell(Actor::Fate, Fact::Fault { what: fault.to_string() });
         // What waits for its moment has not struck yet, and what finds nobody never does.
-        let waits = match fault {
-            Fault::Crash { when, .. } | Fault::Freeze { when, .. } => {
-                matches!(when, Moment::At(..)) || whom.is_none()
-            }
-            Fault::Skew { .. } => whom.is_none(),
-            _ => false,
-        };
-        self.struck.faults += usize::from(!waits);
+        let armed = matches!(
+            fault,
+            Fault::Crash { when: Moment::At(..), .. } | Fault::Freeze { when: Moment::At(..), .. }
+        );
+        let nobody = whom.is_none()
+            && matches!(fault, Fault::Crash { .. } | Fault::Freeze { .. } | Fault::Skew { .. });
+        self.struck.faults += usize::from(!armed && !nobody);
         let mut before = None;
         match fault {
             Fault::Crash { whom: meant, when, down } => {
