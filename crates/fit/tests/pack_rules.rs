@@ -793,8 +793,8 @@ fn what_only_a_limit_keeps_out_may_come_once_others_have_given_back() {
         let pod = pods(demand, 1).remove(0);
         Pod { name: format!("p-{priority}").as_str().into(), ..pod }
     };
-    // The third needs the large one, for which there is room when the fourth has made the first node tall.
-    let all = [asks(4, "one", "1"), asks(3, "two", "1"), asks(2, "two", "2"), asks(1, "one", "2")];
+    // The third makes the first node large, for which there is room when the fourth has made the second tall.
+    let all = [asks(4, "two", "1"), asks(3, "one", "1"), asks(2, "two", "2"), asks(1, "one", "2")];
     let packing = pack(&all, &[], &[pool]);
     assert_eq!(packing.unplaced, [], "{packing:?}");
     assert_eq!(packing.new_nodes.len(), 2);

@@ -219,9 +219,9 @@ impl<'l> Builder<'l> {
                 // What exists is not for a person to correct. Without all that it says, nobody is sent there.
                 let told = reader.found.iter().map(|it| format!("{} {}", it.field, it.message));
                 let told: Vec<String> = told.collect();
-                let note =
+                let sentence =
                     format!("no pod is planned onto node {}: {}", node.name, told.join("; "));
-                self.world.notes.push(note);
+                self.world.notes.push(sentence);
                 node.allocatable.clear();
             } else {
                 self.tell(at, reader);

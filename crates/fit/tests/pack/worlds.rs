@@ -441,7 +441,7 @@ fn volume(dice: &mut Dice, group: usize, at: i64) -> Volume {
         driver: dice.percent(80).then(|| DRIVER.to_owned()),
         reach,
         // Some are made for each pod of their group.
-        own: !shared && group % 3 == 0,
+        own: !shared && group.is_multiple_of(3),
     }
 }
 
