@@ -201,11 +201,6 @@ fn anew(world: &World, class: &str, now: Timestamp) -> bool {
     !known(world.members_changed_at, now) || world.policies_of(class).any(|it| it.1.lately(now))
 }
 
-/// What was said lately: what was said before holds as well. `None`: it did not say anything then.
-fn before(kept: &Kept, now: Timestamp) -> Option<Option<&Value>> {
-    kept.lately(now).then_some(kept.before.as_deref())
-}
-
 /// Every budget that holds for a node and that everybody knows of. Where its own object was changed lately,
 /// what it allowed before is good enough.
 fn rooms<'a>(world: &'a World, setting: &Setting, grant: &Grant, now: Timestamp) -> Vec<Room<'a>> {
@@ -214,17 +209,13 @@ fn rooms<'a>(world: &'a World, setting: &Setting, grant: &Grant, now: Timestamp)
     for (name, budget) in world.all("NodeDisruptionBudget") {
         let object = &budget.object;
         let member = move |it: &str| labels_of(world, it).is_some_and(|it| selected(object, it));
-        let old = match before(budget, now) {
-            None => None,
-            Some(Some(old))
-                if at(old, &["spec", "labelSelectors"])
-                    == at(object, &["spec", "labelSelectors"]) =>
-            {
-                Some(old)
-            }
-            // Nobody need know of it.
-            Some(_) => continue,
-        };
+        let selectors = |it: &Value| at(it, &["spec", "labelSelectors"]).cloned();
+        let old = budget.before.as_deref().filter(|_| budget.lately(now));
+        let old = old.filter(|it| selectors(it) == selectors(object));
+        // It is new, or for other nodes now: nobody need know.
+        if budget.lately(now) && old.is_none() {
+            continue;
+        }
         if member(node) {
             rooms.push(Room {
                 name: format!("NodeDisruptionBudget {name}"),
