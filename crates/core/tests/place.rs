@@ -287,7 +287,9 @@ fn a_pool_that_is_kept_at_a_number_launches_one_in_the_place_of_each() {
     let full = |name: &str| {
         let mut pods = pods(&demand(name, 3), 1);
         pods[0].name = format!("{name}-0").into();
-        of_pool(node(name, 4, pods))
+        let mut full = of_pool(node(name, 4, pods));
+        full.labels.insert(label::INSTANCE_TYPE.to_owned(), "m5.4".to_owned());
+        full
     };
     let place = |nodes_max: i64, followed: &[&str]| {
         let mut nodes = vec![full("a"), full("b")];
