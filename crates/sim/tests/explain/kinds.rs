@@ -626,16 +626,23 @@ fn paused(draft: &mut Draft) -> Injected {
         .holding(Holds::All)
 }
 
-/// Two records of one node contradict each other.
-fn locked(draft: &mut Draft) -> Injected {
-    let node = draft.dice.pick(&draft.nodes).unwrap().clone();
-    let record = |uid: &str| {
-        json!({"apiVersion": "nodemolt.dev/v1alpha1", "kind": "Replacement", "metadata": {"name": uid},
-            "spec": {"nodeClaim": {"name": "nobody", "uid": uid}, "nodeName": node}})
-    };
-    let both = format!("{}\n---\n{}", record("aaaa"), record("bbbb"));
-    let does = vec![Does::Act(format!("apply {}", Value::from(both))), Does::Run(2)];
-    Injected::naming("DisruptionLedger", "", "cluster").doing(does).saying("unlock")
+/// Two records of one node contradict each other. They are of claims that are there: a name is given again
+/// when a claim is gone.
+fn locked(_: &mut Draft) -> Injected {
+    fn both(world: &World, _: &Injected) -> Vec<String> {
+        let claims = world.objects(kinds::CLAIM);
+        let node = &claims[0]["status"]["nodeName"];
+        let record = |claim: &Value| {
+            let (name, uid) = (&claim["metadata"]["name"], &claim["metadata"]["uid"]);
+            json!({"apiVersion": "nodemolt.dev/v1alpha1", "kind": "Replacement", "metadata": {"name": uid},
+                "spec": {"nodeClaim": {"name": name, "uid": uid}, "nodeName": node}})
+        };
+        let both = format!("{}\n---\n{}", record(&claims[0]), record(&claims[1]));
+        vec![format!("apply {}", Value::from(both))]
+    }
+    Injected::naming("DisruptionLedger", "", "cluster")
+        .doing(vec![Does::ActOn(both), Does::Run(2)])
+        .saying("unlock")
 }
 
 fn shared_workload(draft: &mut Draft) -> Injected {
