@@ -81,7 +81,8 @@ fn written_by_us(world: &World, after: usize) -> Vec<String> {
             let lease =
                 matches!(&it.fact, Fact::Stored { resource, .. } if *resource == kinds::LEASE);
             let idle = matches!(&it.fact, Fact::Turned(turned) if turned.writes == 0);
-            !lease && !idle && !matches!(it.fact, Fact::Replica { .. })
+            let asked = matches!(it.fact, Fact::Answered { .. } | Fact::Replica { .. });
+            !lease && !idle && !asked
         })
         .map(line)
         .collect()

@@ -135,7 +135,7 @@ fn for_nothing(
     }
     let wish = wish::of_node(world, setting, &mut Wanted::default(), node, step.at);
     // What changed since it was answered it cannot know of, nor what changed a moment ago.
-    let current = answers.since(replica, step.at).is_some_and(|it| it > world.choice_changed_at);
+    let current = answers.since(replica, step.at).is_some_and(|it| it > world.told_after());
     if wish == Wish::None && current && known(world.choice_changed_at, step.at) {
         let what = format!("node {node} was granted, and runs what it should");
         found.broken(Law::Doubt, step.at, what);

@@ -22,6 +22,8 @@ const CALL_TAKES: SignedDuration = SignedDuration::from_secs(15);
 pub(super) struct Epoch {
     /// By replica that is alive: the epoch that it has raised the ledger to.
     of: BTreeMap<u8, i64>,
+    /// The epoch of the process before, and when that ended.
+    ended: BTreeMap<u8, (i64, Timestamp)>,
     /// Who raised it last, to what, and when.
     stands: Option<(u8, i64, Timestamp)>,
     /// Whose call arrives at this moment, though it was decided upon long before. No law can forbid that to a
@@ -34,8 +36,9 @@ impl Epoch {
     pub(super) fn see(&mut self, world: &World, step: &Step, found: &mut Found) {
         if let Fact::Replica { number, state: ReplicaState::Started | ReplicaState::Crashed } =
             &step.fact
+            && let Some(epoch) = self.of.remove(number)
         {
-            self.of.remove(number);
+            self.ended.insert(*number, (epoch, step.at));
         }
         let Actor::Operator(replica) = step.by else { return };
         if let Fact::Stored { resource, object, .. } = &step.fact
@@ -51,7 +54,11 @@ impl Epoch {
             return;
         }
         let Some(act) = act(&step.fact) else { return };
-        match (self.of.get(&replica), self.stands) {
+        // What a process had sent before it ended still arrives.
+        let ended =
+            self.ended.get(&replica).filter(|it| step.at.duration_since(it.1) <= CALL_TAKES);
+        let own = self.of.get(&replica).or(ended.map(|it| &it.0));
+        match (own, self.stands) {
             (Some(own), Some((by, epoch, since)))
                 if *own < epoch && step.at.duration_since(since) > CALL_TAKES =>
             {

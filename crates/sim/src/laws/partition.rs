@@ -94,7 +94,7 @@ impl Partition {
         let heard = |since: Timestamp| now.duration_since(since) > HEARD_AFTER;
         // What images there are it must have been told since that last changed; one answer may lead to one
         // more question.
-        let told = answered_since.is_some_and(|it| it > world.choice_changed_at && known(it, now));
+        let told = answered_since.is_some_and(|it| it > world.told_after() && known(it, now));
         let said = |node: &String| {
             turned.starts.contains(node)
                 || turned.under_way.contains(node)

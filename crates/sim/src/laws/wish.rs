@@ -158,7 +158,9 @@ fn newest(
         used_is_old_enough: false,
     };
     let mut newest: Option<&Image> = None;
-    for image in world.images.values().filter(|it| line_of(&it.name) == line_of(&runs.name)) {
+    // An alias means the releases of its publisher, whatever strangers call theirs.
+    let same = |it: &&Image| line_of(&it.name) == line_of(&runs.name) && it.owner == runs.owner;
+    for image in world.images.values().filter(same) {
         // What its publisher has taken back is not ours to judge here.
         if !image.launchable || image.deprecated {
             return None;

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::KNOWN_AFTER;
 use super::read::{self, at, items, text};
 use super::said::{key, line_of, other_members, same_words, says_same};
+use crate::length;
 use crate::trace::{Actor, Fact, Image, Machine, Step};
 
 pub(super) const DISRUPTED_TAINT: &str = "karpenter.sh/disrupted";
@@ -55,6 +56,8 @@ pub(super) struct World {
     pub(super) members_changed_at: Timestamp,
     /// When something last changed by which images are chosen.
     pub(super) choice_changed_at: Timestamp,
+    /// Answers before this may be older than they seem.
+    stale_until: Timestamp,
     /// Some pointer names another image than the newest: only who reads pointers knows what is wanted then.
     pub(super) pointer_moved: bool,
     /// Of what is gone, by kind and name, when it went.
@@ -165,6 +168,17 @@ const CHOICE: [&str; 4] = ["ImagePolicy", "ImageQuarantine", "EC2NodeClass", "No
 /// What nobody decides anything by.
 pub(super) const NOISE: [&str; 3] = ["Lease", "Event", "CSINode"];
 
+/// How long answers will be older than they seem: `stale ec2 2m for 5m` says that nobody can know what has
+/// changed until then.
+fn stale(fault: &str) -> Option<SignedDuration> {
+    let words: Vec<&str> = fault.split_whitespace().collect();
+    match words[..] {
+        ["stale", _, _, "for", lasts] => length::read(lasts).ok(),
+        ["stale", ..] => Some(SignedDuration::MAX),
+        _ => None,
+    }
+}
+
 impl World {
     pub(super) fn new() -> Self {
         Self {
@@ -186,6 +200,7 @@ impl World {
             limits_changed_at: Timestamp::MIN,
             members_changed_at: Timestamp::MIN,
             choice_changed_at: Timestamp::MIN,
+            stale_until: Timestamp::MIN,
             pointer_moved: false,
             removed_at: BTreeMap::new(),
             images: BTreeMap::new(),
@@ -231,7 +246,18 @@ impl World {
                 self.pointer_moved |= self.points_back(what);
                 true
             }
-            Fact::Fault { .. } | Fact::FaultsEnd | Fact::Act { .. } => true,
+            Fact::Fault { what } => {
+                if let Some(lasts) = stale(what) {
+                    let until = step.at.saturating_add(lasts).unwrap_or(Timestamp::MAX);
+                    self.stale_until = self.stale_until.max(until);
+                }
+                true
+            }
+            Fact::FaultsEnd => {
+                self.stale_until = self.stale_until.min(step.at);
+                true
+            }
+            Fact::Act { .. } => true,
             Fact::LaunchAsked { .. }
             | Fact::TerminateAsked { .. }
             | Fact::Answered { .. }
@@ -275,6 +301,11 @@ impl World {
     }
 
     /// What people wrote has changed, and with it perhaps for whom it is.
+    /// An answer from after this tells what may boot now.
+    pub(super) fn told_after(&self) -> Timestamp {
+        self.choice_changed_at.max(self.stale_until)
+    }
+
     fn said_anew(&mut self, kind: &str, moved: bool, now: Timestamp) {
         if LIMITS.contains(&kind) {
             self.limits_changed_at = now;
