@@ -82,15 +82,15 @@ pub(super) fn pack(pods: &[&Value], places: &[Place<'_>]) -> Packed {
             let name = format!("{}/{}", read::namespace(pod), read::name(pod));
             return Packed::Not(Some(name));
         }
-        tray.push(Asks { pod, asks, may });
+        tray.push(Asks { pod, amounts: asks, may });
     }
     let free = |all: &[Place<'_>]| all.iter().fold(Amounts::default(), |sum, it| sum.plus(it.free));
-    let wanted = tray.iter().fold(Amounts::default(), |sum, it| sum.plus(it.asks));
+    let wanted = tray.iter().fold(Amounts::default(), |sum, it| sum.plus(it.amounts));
     if !wanted.fits(free(places)) {
         return Packed::Not(None);
     }
     // Who has fewest choices and asks for most is hardest to place.
-    tray.sort_by_key(|it| (it.may.len(), -it.asks.cpu, -it.asks.memory));
+    tray.sort_by_key(|it| (it.may.len(), -it.amounts.cpu, -it.amounts.memory));
     let mut left = TRIES;
     let mut places = places.to_vec();
     if place(&tray, &mut places, &mut left) {
@@ -104,7 +104,7 @@ pub(super) fn pack(pods: &[&Value], places: &[Place<'_>]) -> Packed {
 
 struct Asks<'a> {
     pod: &'a Value,
-    asks: Amounts,
+    amounts: Amounts,
     may: Vec<usize>,
 }
 
@@ -123,12 +123,12 @@ fn place<'a>(tray: &[Asks<'a>], places: &mut [Place<'a>], left: &mut u32) -> boo
                 && here.pods.is_empty()
                 && read::labels(places[*it].node) == read::labels(here.node)
         });
-        let fits = first.asks.fits(here.free);
+        let fits = first.amounts.fits(here.free);
         if tried || !fits || !here.pods.iter().all(|it| together(first.pod, it)) {
             continue;
         }
         let before = here.free;
-        places[*at].free = before.minus(first.asks);
+        places[*at].free = before.minus(first.amounts);
         places[*at].pods.push(first.pod);
         if place(rest, places, left) {
             return true;

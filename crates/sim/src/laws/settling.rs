@@ -38,10 +38,8 @@ impl Settling {
     /// Right before the step.
     pub(super) fn see(&mut self, world: &World, step: &Step) {
         match (&step.fact, step.by) {
-            (Fact::Turned(turned), Actor::Operator(replica)) => {
-                if self.leads.contains(&replica) {
-                    self.waiting = turned.waits.iter().cloned().collect();
-                }
+            (Fact::Turned(turned), Actor::Operator(replica)) if self.leads.contains(&replica) => {
+                self.waiting = turned.waits.iter().cloned().collect();
             }
             (Fact::Replica { number, state }, _) => match state {
                 ReplicaState::Leads => {

@@ -287,9 +287,8 @@ impl World {
                 let (since, before) = match kept {
                     Some(it) if same => (it.since, it.before),
                     Some(it) if self.begun => (step.at, Some(it.object)),
-                    Some(_) => (Timestamp::MIN, None),
                     None if self.begun => (step.at, None),
-                    None => (Timestamp::MIN, None),
+                    Some(_) | None => (Timestamp::MIN, None),
                 };
                 objects.insert(key, Kept { object: Rc::clone(object), since, before });
                 if !same && self.begun {
