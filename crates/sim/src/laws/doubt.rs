@@ -22,6 +22,8 @@ pub(super) struct Doubt {
     unknown: BTreeMap<u8, BTreeMap<String, Timestamp>>,
     /// By replica: what it granted in the turn that goes on.
     granted: BTreeMap<u8, BTreeSet<String>>,
+    /// Whose call arrives at this moment, though it was decided upon long before.
+    held_up: Option<(u8, Timestamp)>,
 }
 
 impl Doubt {
@@ -34,6 +36,12 @@ impl Doubt {
         found: &mut Found,
     ) {
         match (&step.fact, step.by) {
+            (Fact::HeldUp { .. }, Actor::Operator(replica)) => {
+                self.held_up = Some((replica, step.at));
+            }
+            // It was decided when more was known.
+            (Fact::Stored { .. }, Actor::Operator(replica))
+                if self.held_up == Some((replica, step.at)) => {}
             (Fact::Turned(turned), Actor::Operator(replica)) => {
                 // It leads, has nodes to decide about, and could not ask everything.
                 let decides = turned.writes > 0 || turned.commands > 0 || !turned.wished.is_empty();

@@ -174,6 +174,10 @@ impl Drawing {
                     self.plan(then, &line.publish('c', ""));
                     return vec!['c'];
                 }
+                // Where nothing newer may boot the publisher points to what was there before.
+                if line.publisher == Publisher::Amazon {
+                    self.plan(then, &format!("move {} {}", line.pointer(), line.id('a')));
+                }
                 vec!['a', 'b']
             }
             Plot::Bad(how) => {
