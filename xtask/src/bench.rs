@@ -103,8 +103,8 @@ fn pack(root: &Path, check: bool) -> Result<()> {
         let name = format!("{pods} {mix}");
         print_row(&name, theirs.measured, ours.measured);
         let faults = Faults::read(&ours.said)?;
-        let misses = misses(theirs.measured, ours.measured, &faults);
-        missed.extend(misses.into_iter().map(|it| format!("{name}: {it}")));
+        let found = misses(theirs.measured, ours.measured, &faults);
+        missed.extend(found.into_iter().map(|it| format!("{name}: {it}")));
         verdicts.push((name, faults.told()));
     }
     println!("\nwhat the checker says\n");

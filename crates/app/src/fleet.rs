@@ -134,8 +134,8 @@ pub(crate) fn explain(verb: &cli::Explain, look: Look) -> Result<Answer, Failure
         None => fleet_story(&opened, &picture),
         Some(about) => {
             let names = Names::new(&opened.world, &picture);
-            let named = names.find(about)?;
-            story(&opened, &picture, &named).ok_or_else(|| names.unknown(about))?
+            let meant = names.find(about)?;
+            story(&opened, &picture, &meant).ok_or_else(|| names.unknown(about))?
         }
     };
     let data = match verb.output {

@@ -100,15 +100,12 @@ pub fn place_leaving(
         if unforeseen.is_some() {
             strange.push(at);
         }
-        match kin.follow(node, unforeseen.is_some()).or(unforeseen) {
-            Some(placement) => {
-                placements.of.insert(node.name.clone(), placement);
-            }
-            None => {
-                moving.insert(node.name.clone(), leave.iter().map(|it| it.id()).collect());
-                leave_now.extend(leave.into_iter().cloned());
-            }
+        if let Some(placement) = kin.follow(node, unforeseen.is_some()).or(unforeseen) {
+            placements.of.insert(node.name.clone(), placement);
+            continue;
         }
+        moving.insert(node.name.clone(), leave.iter().map(|it| it.id()).collect());
+        leave_now.extend(leave.into_iter().cloned());
     }
     let mut pods = pending.to_vec();
     pods.extend(stay::together(leave_now, nodes));

@@ -62,9 +62,9 @@ fn emptied(successor: SuccessorSeen) -> Seen {
     Seen { old: present(false, true, 3), ..seen(successor) }
 }
 
-fn protected() -> Option<WaitFor> {
+fn protected() -> WaitFor {
     let protection = Protection { annotation: DO_NOT_DISRUPT, until: None };
-    Some(WaitFor::ProtectedNode { node: "old".to_owned(), claim: None, protection })
+    WaitFor::ProtectedNode { node: "old".to_owned(), claim: None, protection }
 }
 
 fn present(deleting: bool, cordoned: bool, pods: usize) -> OldSeen {
@@ -83,7 +83,8 @@ fn each_phase_knows_its_arrows() {
     let registered = |it: i64| SuccessorSeen::Registered { since: ago(minutes(it)), pods: 0 };
     let lost = || PlacementSeen::Lost { pod: "a/b".to_owned(), because: "no room".to_owned() };
     let limit = |it: i64| Some((ago(minutes(it)), "a/b".to_owned()));
-    for (what, from, since, seen, to) in [
+    // On the heap: a table of such cases is too large for a stack.
+    for (what, from, since, seen, to) in vec![
         ("asked for", Launching, 1, seen(launching(None)), Launching),
         ("launched", Launching, 1, seen(SuccessorSeen::Launched { pods: 0 }), Joining),
         ("no capacity at all", Launching, 1, seen(launching(Some("ICE"))), Retreating),
@@ -171,14 +172,14 @@ fn each_phase_knows_its_arrows() {
             "somebody protects it",
             Settling,
             15,
-            Seen { people: protected(), ..seen(ready(1, 0)) },
+            Seen { people: Some(protected()), ..seen(ready(1, 0)) },
             Settling,
         ),
         (
             "somebody protects it for long",
             Settling,
             16,
-            Seen { people: protected(), ..seen(ready(1, 0)) },
+            Seen { people: Some(protected()), ..seen(ready(1, 0)) },
             Retreating,
         ),
         (
@@ -277,7 +278,7 @@ fn each_phase_knows_its_arrows() {
             "not cordoned, and somebody protects it",
             Draining,
             20,
-            Seen { people: protected(), ..seen(ready(9, 0)) },
+            Seen { people: Some(protected()), ..seen(ready(9, 0)) },
             Settling,
         ),
         (
@@ -305,7 +306,7 @@ fn each_phase_knows_its_arrows() {
             "protected when it is cordoned already",
             Draining,
             20,
-            Seen { people: protected(), ..emptied(ready(9, 0)) },
+            Seen { people: Some(protected()), ..emptied(ready(9, 0)) },
             Draining,
         ),
         (
@@ -441,7 +442,7 @@ fn the_old_node_goes_first_where_there_is_no_room() {
 #[test]
 fn what_goes_first_is_not_cordoned_against_a_persons_word() {
     let begun = begun(Cause::Drift, Order::DeleteFirst);
-    let held = Seen { people: protected(), ..seen(SuccessorSeen::Unasked) };
+    let held = Seen { people: Some(protected()), ..seen(SuccessorSeen::Unasked) };
     let settling = begun.after(next(&begun, &held, now()), now());
     assert_eq!(settling.phase, Phase::Settling);
     assert!(!asks(settling.phase, &settling).contains(&Command::Cordon { node: "old".to_owned() }));
@@ -567,7 +568,7 @@ prop_compose! {
                 1 => PlacementSeen::Lost { pod: "a/b".to_owned(), because: "no room".to_owned() },
                 _ => PlacementSeen::Holds,
             },
-            people: if held { protected() } else { None },
+            people: held.then(protected),
             drain_limit: limit.map(|it| (ago(minutes(it)), "a/b".to_owned())),
             wanted,
             halted,

@@ -251,7 +251,7 @@ async fn empty(old: &Old, cluster: &impl Cluster, now: Timestamp) -> Result<(), 
         let claim = old_claim(&view, old)?;
         let named = view.nodes.get(&old.node);
         let another = |it: &&Node| it.machine.is_some() && it.machine != claim.machine;
-        (named.filter(another).is_none().then(|| old.node.clone()), now)
+        (named.is_none_or(|it| !another(&it)).then(|| old.node.clone()), now)
     };
     let Some(name) = name else { return Ok(()) };
     let pods = cluster.pods_on(&name).await;

@@ -35,8 +35,8 @@ pub(crate) fn raised(records: &Records, known: Option<u64>, now: Timestamp) -> L
     let recorded = records.replacements.values().filter_map(|it| it.grant).map(|(epoch, _)| epoch);
     let recorded = recorded.max().unwrap_or(0);
     let lost = ledger.revision.is_none() || ledger.epoch == 0 || ledger.epoch < recorded;
-    let last = recorded.max(known.unwrap_or(0)).max(ledger.epoch);
-    ledger.epoch = last.saturating_add(1);
+    let newest = recorded.max(known.unwrap_or(0)).max(ledger.epoch);
+    ledger.epoch = newest.saturating_add(1);
     if lost {
         let open = records.replacements.values().filter(|it| !it.replacement.phase.ended());
         for (it, granted) in open.filter_map(|it| Some((it, granted(it)?))) {

@@ -104,7 +104,9 @@ fn evict(_: &World) -> Errand {
 
 fn no_pods(view: &mut View) {
     let all: Vec<_> = view.pods.on("node-00000").map(nodemolt_core::seen::Pod::key).collect();
-    all.iter().for_each(|it| drop(view.pods.remove(it)));
+    for pod in &all {
+        drop(view.pods.remove(pod));
+    }
 }
 
 fn another_machine(view: &mut View) {
@@ -164,9 +166,10 @@ fn performed(world: &World, act: &Act, now: Timestamp) -> Done {
 fn nothing_is_done_for_one_who_leads_no_more_or_was_stopped() {
     let world = world(Phase::Draining);
     let act = act(&world, cordon(&world), true);
-    let withheld = |world: &World, now| match performed(world, &act, now) {
-        Done::Withheld(why) => why,
-        other => panic!("{other:?}"),
+    let withheld = |world: &World, now| {
+        let done = performed(world, &act, now);
+        let Done::Withheld(why) = done else { panic!("{done:?}") };
+        why
     };
     assert_eq!(withheld(&world, act.leads_until), "our lease has run out");
     // A clock that was set back does not make old news new.

@@ -292,9 +292,9 @@ fn a_moved_pod_that_does_not_start_stops_its_pool() {
 fn a_successor_is_made_by_the_class_of_the_moment() {
     let mut world = World::new(1, 2, &[OLD_IMAGE]);
     let stamp = |turn: &Turn| {
-        turn.acts.iter().find_map(|it| match &it.errand {
-            Errand::MakeClaim { claim, .. } => Some(claim.class_stamp.clone()),
-            _ => None,
+        turn.acts.iter().find_map(|it| {
+            let Errand::MakeClaim { claim, .. } = &it.errand else { return None };
+            Some(claim.class_stamp.clone())
         })
     };
     let mut first = None;

@@ -64,7 +64,7 @@ fn made(turn: &Turn) -> Vec<NewClaim> {
 }
 
 /// The claims that are made within a few turns, or what the node waits for.
-fn outcome(world: &mut World) -> Result<Vec<NewClaim>, WaitFor> {
+fn outcome(world: &mut World) -> Result<Vec<NewClaim>, Box<WaitFor>> {
     for _ in 0..8 {
         let turn = world.turn();
         let claims = made(&turn);
@@ -74,7 +74,7 @@ fn outcome(world: &mut World) -> Result<Vec<NewClaim>, WaitFor> {
         world.pass(1);
     }
     let turn = world.turn();
-    Err(turn.picture.plan.waiting["node-00000"].first.clone())
+    Err(Box::new(turn.picture.plan.waiting["node-00000"].first.clone()))
 }
 
 fn values(claim: &NewClaim) -> BTreeMap<&str, String> {
@@ -162,7 +162,7 @@ fn a_pool_that_is_kept_at_a_number_replaces_its_nodes_within_its_limits() {
             }
             Err(waits) => {
                 assert!(!follows, "{waits:?}");
-                let WaitFor::Limit { pool, resource, .. } = waits else { panic!("{waits:?}") };
+                let WaitFor::Limit { pool, resource, .. } = &*waits else { panic!("{waits:?}") };
                 assert_eq!((pool.as_str(), resource.as_str()), (POOL, NODES));
             }
         }
@@ -210,7 +210,7 @@ fn of_two_protections_the_longer_one_holds() {
             claim.protection = Some(of_claim.clone());
         }
         let waits = outcome(&mut world).unwrap_err();
-        let WaitFor::ProtectedNode { claim, .. } = waits else { panic!("{waits:?}") };
+        let WaitFor::ProtectedNode { claim, .. } = &*waits else { panic!("{waits:?}") };
         assert_eq!(claim.is_some(), by_claim);
     }
 }

@@ -5,7 +5,7 @@
 //! Each seed draws a world of its own: nodes of unequal sizes, workloads with and without budgets, people
 //! who write limits and change their minds, and a swarm of faults: not all kinds in every life, since some
 //! hide others. First everything goes wrong while the laws are checked at every step; then nothing more does,
-//! and the world has to settle; then it has to be quiet for an hour.
+//! and the world has to settle; then it has to be quiet for half an hour.
 
 mod images;
 mod scenario;
@@ -37,7 +37,7 @@ const SETTLES_WITHIN: SignedDuration = SignedDuration::from_hours(12);
 /// How often it is looked at whether it has.
 const LOOK_EVERY: SignedDuration = SignedDuration::from_mins(10);
 
-const QUIET_FOR: SignedDuration = SignedDuration::from_hours(1);
+const QUIET_FOR: SignedDuration = SignedDuration::from_mins(30);
 
 /// What is printed of the end of a life that broke a law.
 const LAST_STEPS: usize = 20;
@@ -117,7 +117,7 @@ impl Life {
         };
         match lived {
             Ok(Ok(lived)) => {
-                let report = self.report(&mut world, lived);
+                let report = self.report(&mut world, &lived);
                 Ok((world, report))
             }
             Ok(Err(told)) => Err(broken_off(&told)),
@@ -168,8 +168,8 @@ impl Life {
         Ok(Lived { acts, settled_after })
     }
 
-    fn report(&self, world: &mut World, lived: Lived) -> Report {
-        let Lived { acts, settled_after } = lived;
+    fn report(&self, world: &mut World, lived: &Lived) -> Report {
+        let Lived { acts, settled_after } = *lived;
         let first = world.violations().first().map(|it| it.step);
         let tail = first.map_or_else(Vec::new, |it| {
             let steps = world.trace().get(..=it).unwrap_or_default();

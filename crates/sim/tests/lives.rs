@@ -51,8 +51,8 @@ fn every_life_that_is_drawn_can_begin() {
         assert!((8..=14).contains(&life.world.nodes.len()), "seed {seed}");
         assert!(life.faults() >= 3, "seed {seed} has {} faults", life.faults());
         for (_, act) in &life.script {
-            let line = act.to_string();
-            assert_eq!(line.parse::<Act>().as_ref(), Ok(act), "seed {seed}: `{line}`");
+            let written = act.to_string();
+            assert_eq!(written.parse::<Act>().as_ref(), Ok(act), "seed {seed}: `{written}`");
         }
         assert_eq!(life, Life::draw(seed), "seed {seed} gives two lives");
     }

@@ -142,14 +142,16 @@ fn sequence(seed: u32) -> Vec<Act> {
             },
             35 => Act::TellSubject(dice.of(), dice.below(4) > 0, dice.small(4)),
             36 => Act::MakeOther(dice.other()),
-            37 => match dice.other() {
+            37 => {
+                let other = dice.other();
                 // In use or not, these go when a controller lets them: the rig runs none.
-                other @ (Other::Volume | Other::VolumeClaim | Other::Namespace) => {
+                let stays = matches!(other, Other::Volume | Other::VolumeClaim | Other::Namespace);
+                if stays || dice.below(2) == 0 {
                     Act::TouchOther(other)
+                } else {
+                    Act::EndOther(other)
                 }
-                other if dice.below(2) == 0 => Act::TouchOther(other),
-                other => Act::EndOther(other),
-            },
+            }
             _ => Act::TellPool(dice.below(4) > 0, dice.small(4)),
         });
     }

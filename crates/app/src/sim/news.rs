@@ -62,7 +62,6 @@ impl News {
             Fact::Removed { resource, last } if *resource == kinds::NODE => {
                 Some(format!("node {} is gone", name(last)))
             }
-            Fact::Removed { .. } => None,
             Fact::Evicted { namespace, pod, code, .. } => {
                 let about = format!("{namespace}/{pod}");
                 match code {
@@ -127,7 +126,6 @@ impl News {
                 | Actor::Publisher
                 | Actor::Fate => None,
             },
-            Fact::HeldUp { .. } | Fact::Refused { .. } => None,
             Fact::Act { what } => {
                 Some(format!("a person: {}", what.lines().next().unwrap_or_default()))
             }
@@ -135,6 +133,9 @@ impl News {
             | Fact::TerminateAsked { .. }
             | Fact::Answered { .. }
             | Fact::Image(_)
+            | Fact::Removed { .. }
+            | Fact::HeldUp { .. }
+            | Fact::Refused { .. }
             | Fact::Turned(_) => None,
         }
     }

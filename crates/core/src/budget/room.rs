@@ -366,15 +366,15 @@ impl Room {
     fn shortage(&self, name: &str, weight: u64, whom: Whom) -> Option<Shortage> {
         let own = self.used.get(name);
         let own_weight = own.map_or(0, |it| it.weight);
-        let (passed, sum) = match whom {
+        let (excused, sum) = match whom {
             Whom::Us => (None, 0),
             Whom::Back => (Some(Unavailable::BrokenByCandidate), self.broken_sum),
             Whom::People => (Some(Unavailable::Deleting), self.deleting_sum),
         };
-        let passes = |it: UsedBy| passed.is_some_and(|passed| it == UsedBy::Unavailable(passed));
-        let own_passed = own.filter(|it| passes(it.by)).map_or(0, |it| it.weight);
+        let passes = |it: UsedBy| excused.is_some_and(|excused| it == UsedBy::Unavailable(excused));
+        let own_excused = own.filter(|it| passes(it.by)).map_or(0, |it| it.weight);
         let used = self.used_sum.saturating_sub(own_weight);
-        let used = used.saturating_sub(sum.saturating_sub(own_passed));
+        let used = used.saturating_sub(sum.saturating_sub(own_excused));
         let batch_full = self.batch_left == Some(0);
         let fits = !batch_full
             && (used.saturating_add(weight) <= self.allowed || (self.at_least_one && used == 0));

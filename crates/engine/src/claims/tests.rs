@@ -23,6 +23,9 @@ use world::{GOOD, NEWER, Next, World, at, image, offered, requirement, stamp, wa
 const SECONDS: fn(i64) -> SignedDuration = SignedDuration::from_secs;
 const MINUTES: fn(i64) -> SignedDuration = SignedDuration::from_mins;
 
+type Changes = fn(&mut World);
+type Comes = fn(&World);
+
 fn no_capacity() -> Next {
     Next::Fail(LaunchError::NoCapacity(vec![("c5.large".to_owned(), "eu-west-1a".to_owned())]))
 }
@@ -528,8 +531,7 @@ fn what_nobody_stands_for_is_removed_late_and_only_with_proof() {
     assert_eq!(ends(&mut world), Vec::<String>::new(), "its claim cannot be read");
 
     // Who does somebody's work, or is not alone, or is all there is: a person looks first.
-    type Spares = fn(&mut World);
-    let spared: [(&[&str], Spares); 5] = [
+    let spared: [(&[&str], Changes); 5] = [
         (&["x", "y"], |_| {}),
         (&["x"], |it| {
             it.join("n-x", "i-stray-x");
@@ -740,7 +742,6 @@ fn the_end_of_a_machine_waits_for_pods_until_the_last_moment() {
     let acts = world.decide().acts;
     assert!(matches!(acts[0].deed, Deed::Terminate { .. }), "{acts:?}");
     // A pod came while the hand was on its way; whether or not a watch has told of it.
-    type Comes = fn(&World);
     let comes: [(Comes, &str); 3] = [
         (|it| it.run_hidden_pod("p0", "n1"), "1 pods are still to leave"),
         (|it| it.run_pod("p1", "n1"), "1 pods are still to leave"),
@@ -755,8 +756,11 @@ fn the_end_of_a_machine_waits_for_pods_until_the_last_moment() {
         if why == "another leads" {
             world.deposed.set(false);
         } else {
-            let pods: Vec<_> = world.view.borrow().pods.iter().map(|it| it.key()).collect();
-            pods.iter().for_each(|it| drop(world.view.borrow_mut().pods.remove(it)));
+            let pods: Vec<_> =
+                world.view.borrow().pods.iter().map(nodemolt_core::seen::Pod::key).collect();
+            for pod in &pods {
+                drop(world.view.borrow_mut().pods.remove(pod));
+            }
         }
     }
     world.run_hidden_pod("p0", "n1");

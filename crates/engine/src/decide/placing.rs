@@ -145,8 +145,10 @@ impl<'r> Table<'r> {
         let placements = self.place(memory, sight, &leaving, Places::Ready);
         let answer = |(node, has_successors): (&String, &bool)| {
             let seen = match placements.of.get(node) {
-                // There was nothing to launch, so successors are not said.
-                None | Some(Placement::Successors { .. }) => PlacementSeen::NotDecided,
+                // There was nothing to launch, so successors are not said, and nothing can be lacking.
+                None | Some(Placement::Successors { .. } | Placement::NoKin { .. }) => {
+                    PlacementSeen::NotDecided
+                }
                 Some(Placement::Spare { .. }) => PlacementSeen::Holds,
                 // What cannot be modelled goes to a node of the same kind, which is ready now.
                 Some(Placement::Unmodelled { .. }) if *has_successors => PlacementSeen::Holds,
@@ -157,8 +159,6 @@ impl<'r> Table<'r> {
                 Some(Placement::Unplaced { pod, why }) => {
                     PlacementSeen::Lost { pod: pod.to_string(), because: why.to_string() }
                 }
-                // Nothing is launched here, so that nothing can be lacking.
-                Some(Placement::NoKin { .. }) => PlacementSeen::NotDecided,
             };
             (node.clone(), seen)
         };
