@@ -345,7 +345,7 @@ fn a_pod_that_holds_a_drain_is_read_back_as_the_one_that_is_seen() {
         "metadata": {"name": "uid-1", "resourceVersion": "3"},
         "spec": {"nodeClaim": {"name": "c", "uid": "uid-1"}},
         "status": {"phase": "Draining", "phaseSince": "2026-11-16T06:00:00Z", "cause": "Drift",
-            "try": 1, "reason": {"kind": "PlacementHolds"}, "order": "SuccessorFirst",
+            "try": 1, "reason": {"word": "PlacementHolds"}, "order": "SuccessorFirst",
             "drainLimitAction": "Skip",
             "drain": {"held": [{"namespace": "shop", "name": "web-1", "because": "a budget"}]}}});
     let (_, adapter) = script([

@@ -363,7 +363,7 @@ fn what_others_end_is_ended_once_that_is_certain() {
         (live(), NodesSeen::One(&going), "condemned (its node was deleted) → DeleteClaim"),
         (live(), no_node(), "running (waits for a fresh list of nodes)"),
         (live(), missing(secs(9, 30)), "running (waits for a fresh list of nodes)"),
-        (live(), missing(at(9)), "condemned (its node was deleted) → DeleteClaim"),
+        (live(), missing(at(9)), "condemned (its node is not there any more) → DeleteClaim"),
         (live(), NodesSeen::Unknown, "running (waits for a fresh list of nodes)"),
     ] {
         check(&claim, &seen(machine, nodes), at(10), expected);
@@ -402,9 +402,10 @@ fn what_is_deleted_goes_in_order() {
     let never = deleted(launched(&[]), at(10));
     check(&never, &with(NodesSeen::One(&stranger), Some(0)), now, terminate);
     check(&never, &with(no_node(), Some(0)), now, terminate);
-    // Somebody removed the node by force, and its pods have nowhere to be evicted from.
-    let lost = NodesSeen::None { missing_since: Some(at(9)) };
-    check(&gone(), &with(lost, Some(2)), now, terminate);
+    // Somebody removed the node by force, or a list lacks it: pods that are bound to it may still run there.
+    let lost = || NodesSeen::None { missing_since: Some(at(9)) };
+    check(&gone(), &with(lost(), Some(2)), now, "emptying (waits for 2 pods to leave)");
+    check(&gone(), &with(lost(), Some(0)), now, terminate);
 
     let graced = Claim { termination_grace_period: Some(SignedDuration::from_mins(5)), ..gone() };
     check(&graced, &with(NodesSeen::One(&going), Some(3)), secs(14, 59), pods);
