@@ -6,7 +6,7 @@ use super::cause::held_causes;
 use super::story::{self, Story, both};
 use super::{World, blocks, causes};
 use crate::drain::{Homeless, PodId, evictions};
-use crate::plan::{Pending, WaitFor, Waiting};
+use crate::plan::{Pending, Waiting};
 
 /// What a pod does to its node, and what is done about it; or why one that was moved holds others.
 pub fn explain_pod(
@@ -53,7 +53,7 @@ pub fn explain_pod(
         story.fact("drain", "its node is not being emptied");
         let waiting = world.plan.waiting.get(node_name);
         for reason in waiting.into_iter().flat_map(Waiting::all) {
-            if speaks_of(reason, &pod.id) {
+            if reason.pod() == Some(&pod.id) {
                 let causes = causes(reason, node.member.class.as_deref(), now);
                 let text = causes.first().map_or("", |it| it.text.as_str());
                 story.fact("holds", format!("its node waits for {text}"));
@@ -101,29 +101,4 @@ fn explain_pending(pending: &Pending, now: Timestamp) -> Story {
         story.then("nothing to do: nodes are made only for pods that were moved");
     }
     story
-}
-
-fn speaks_of(reason: &WaitFor, id: &PodId) -> bool {
-    match reason {
-        WaitFor::ProtectedPod { pod, .. }
-        | WaitFor::BarePod { pod }
-        | WaitFor::Pdb { pod, .. }
-        | WaitFor::HomelessPod { pod, .. }
-        | WaitFor::SharedBudget { pod, .. }
-        | WaitFor::Place { pod, .. } => pod == id,
-        WaitFor::Limit { pod, .. } => pod.as_ref() == Some(id),
-        WaitFor::Unlock { .. }
-        | WaitFor::Resume { .. }
-        | WaitFor::OtherHand { .. }
-        | WaitFor::Image(_)
-        | WaitFor::ProtectedNode { .. }
-        | WaitFor::NextTry { .. }
-        | WaitFor::Capacity { .. }
-        | WaitFor::Lifetime { .. }
-        | WaitFor::Window { .. }
-        | WaitFor::Reach { .. }
-        | WaitFor::SharedWorkload { .. }
-        | WaitFor::Budget(_)
-        | WaitFor::Consideration => false,
-    }
 }

@@ -143,6 +143,32 @@ impl WaitFor {
         }
     }
 
+    /// The pod that it is about, if it is about one.
+    pub fn pod(&self) -> Option<&PodId> {
+        match self {
+            Self::ProtectedPod { pod, .. }
+            | Self::BarePod { pod }
+            | Self::Pdb { pod, .. }
+            | Self::HomelessPod { pod, .. }
+            | Self::SharedBudget { pod, .. }
+            | Self::Place { pod, .. } => Some(pod),
+            Self::Limit { pod, .. } => pod.as_ref(),
+            Self::Unlock { .. }
+            | Self::Resume { .. }
+            | Self::OtherHand { .. }
+            | Self::Image(_)
+            | Self::ProtectedNode { .. }
+            | Self::NextTry { .. }
+            | Self::Capacity { .. }
+            | Self::Lifetime { .. }
+            | Self::Window { .. }
+            | Self::Reach { .. }
+            | Self::SharedWorkload { .. }
+            | Self::Budget(_)
+            | Self::Consideration => None,
+        }
+    }
+
     /// When time alone changes it, where that is known.
     pub fn ends_at(&self) -> Option<Timestamp> {
         match self {

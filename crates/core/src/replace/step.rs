@@ -9,7 +9,6 @@ use super::{
     Because, OldSeen, Phase, PlacementSeen, Replacement, Seen, Step, Successor, SuccessorSeen, Wait,
 };
 use crate::drain::AtLimit;
-use crate::plan::WaitFor;
 
 /// A request for a fleet is answered in seconds; attempts with fewer and fewer choices take minutes.
 pub const LAUNCH_DEADLINE: SignedDuration = SignedDuration::from_mins(15);
@@ -220,7 +219,7 @@ impl<'a> View<'a> {
             return Some(unsteady);
         }
         if let Some(reason) = &self.seen.people {
-            let pod = of_pod(reason);
+            let pod = reason.pod().map(ToString::to_string);
             let given_up = Because::HeldBack { pod, why: reason.to_string() };
             return Some((Wait::Person(Box::new(reason.clone())), Some(given_up)));
         }
@@ -424,30 +423,4 @@ impl<'a> View<'a> {
 /// there.
 fn not_listed(successor: &Successor) -> &'static SuccessorSeen {
     if successor.uid.is_some() { &SuccessorSeen::Unknown } else { &SuccessorSeen::Unasked }
-}
-
-/// The pod that a reason is about, if it is about one.
-fn of_pod(reason: &WaitFor) -> Option<String> {
-    match reason {
-        WaitFor::ProtectedPod { pod, .. }
-        | WaitFor::BarePod { pod }
-        | WaitFor::Pdb { pod, .. }
-        | WaitFor::HomelessPod { pod, .. }
-        | WaitFor::SharedBudget { pod, .. }
-        | WaitFor::Place { pod, .. } => Some(pod.to_string()),
-        WaitFor::Limit { pod, .. } => pod.as_ref().map(ToString::to_string),
-        WaitFor::Unlock { .. }
-        | WaitFor::Resume { .. }
-        | WaitFor::OtherHand { .. }
-        | WaitFor::Image(_)
-        | WaitFor::ProtectedNode { .. }
-        | WaitFor::NextTry { .. }
-        | WaitFor::Capacity { .. }
-        | WaitFor::Lifetime { .. }
-        | WaitFor::Window { .. }
-        | WaitFor::Reach { .. }
-        | WaitFor::SharedWorkload { .. }
-        | WaitFor::Budget(_)
-        | WaitFor::Consideration => None,
-    }
 }
