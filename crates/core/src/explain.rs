@@ -181,7 +181,12 @@ fn after_all(waiting: &Waiting, now: Timestamp) -> String {
                     UsedBy::Unavailable(_) => (node.as_str(), "is available again"),
                 }));
             }
-            (WaitFor::SharedBudget { node, .. } | WaitFor::SharedWorkload { node, .. }, None) => {
+            (
+                WaitFor::Succession { node }
+                | WaitFor::SharedBudget { node, .. }
+                | WaitFor::SharedWorkload { node, .. },
+                None,
+            ) => {
                 nodes.insert(node, "is done");
             }
             (_, None) => rest += 1,

@@ -89,6 +89,8 @@ pub struct Node {
     pub next_try: Option<NextTry>,
     /// Its replacement, while one is open.
     pub under_way: Option<UnderWay>,
+    /// The old node whose replacement is open and counts on this one: until that is over it stays.
+    pub succeeds: Option<String>,
     /// It runs a candidate that was halted.
     pub leads_back: bool,
 }
@@ -434,6 +436,9 @@ impl<'a> Desk<'a> {
             && more.nodes == 0
         {
             out.push(WaitFor::Reach { because: more.because.clone() });
+        }
+        if let Some(node) = &node.succeeds {
+            out.push(WaitFor::Succession { node: node.clone() });
         }
         if let Some(shared) = self.together.conflict(name, node, &self.pdbs) {
             out.push(shared);

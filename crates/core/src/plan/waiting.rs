@@ -91,6 +91,10 @@ pub enum WaitFor {
     Reach {
         because: String,
     },
+    /// Of an old node, which counts on this one.
+    Succession {
+        node: String,
+    },
     SharedBudget {
         pdb: String,
         pod: PodId,
@@ -134,6 +138,7 @@ impl WaitFor {
             Self::Lifetime { .. } => "MinimumLifetime",
             Self::Window { .. } => "Window",
             Self::Reach { .. } => "Reach",
+            Self::Succession { .. } => "Succession",
             Self::SharedBudget { .. } => "SharedBudget",
             Self::SharedWorkload { .. } => "SharedWorkload",
             Self::Budget(_) => "Budget",
@@ -163,6 +168,7 @@ impl WaitFor {
             | Self::Lifetime { .. }
             | Self::Window { .. }
             | Self::Reach { .. }
+            | Self::Succession { .. }
             | Self::SharedWorkload { .. }
             | Self::Budget(_)
             | Self::Consideration => None,
@@ -188,6 +194,7 @@ impl WaitFor {
             | Self::Pdb { .. }
             | Self::HomelessPod { .. }
             | Self::Reach { .. }
+            | Self::Succession { .. }
             | Self::SharedBudget { .. }
             | Self::SharedWorkload { .. }
             | Self::Limit { .. }
@@ -199,7 +206,10 @@ impl WaitFor {
     /// It will have its turn when others are done.
     pub fn lifted_by_progress(&self) -> bool {
         match self {
-            Self::SharedBudget { .. } | Self::SharedWorkload { .. } | Self::Consideration => true,
+            Self::Succession { .. }
+            | Self::SharedBudget { .. }
+            | Self::SharedWorkload { .. }
+            | Self::Consideration => true,
             Self::Budget(shortage) => shortage.allowed > 0,
             Self::Unlock { .. }
             | Self::Resume { .. }
@@ -272,6 +282,9 @@ impl WaitFor {
                 format!("the windows of ImagePolicy `{policy}`, {opens}{because}")
             }
             Self::Reach { because } => format!("the rollout: {because}"),
+            Self::Succession { node } => {
+                format!("node {node}: its replacement is not over and counts on this one")
+            }
             Self::SharedBudget { pdb, pod, node } => {
                 format!("node {node}: PodDisruptionBudget `{pdb}` of pod {pod} is spoken for there")
             }

@@ -66,6 +66,7 @@ fn waits_for(it: &WaitFor) -> WaitsFor {
             let name = pdb.rsplit_once('/').map_or(pdb.as_str(), |(_, name)| name);
             ("PodDisruptionBudget", Some(pod.namespace.clone()), Some(name.to_owned()))
         }
+        WaitFor::Succession { node } => named("Node", node),
         WaitFor::SharedWorkload { workload, .. } => named("Workload", workload),
         WaitFor::Budget(shortage) => match &shortage.id {
             BudgetId::Serial => nobody("Budget"),
