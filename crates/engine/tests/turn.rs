@@ -9,7 +9,7 @@ use nodemolt_core::replace::Phase;
 use nodemolt_core::seen::Kind;
 use nodemolt_engine::port::Leadership;
 use nodemolt_engine::record::{Ledger, Lock, Pause, Recorded};
-use nodemolt_engine::{Done, Errand, turn};
+use nodemolt_engine::{Done, Errand, Memory, turn};
 use support::{NEW_IMAGE, OLD_IMAGE, Still, World, config, errands, now_or_never};
 
 #[test]
@@ -147,6 +147,40 @@ fn a_lost_ledger_is_rebuilt_from_the_records() {
         let why = after.lock.map(|it| it.reason).unwrap_or_default();
         assert!(why.contains("uid-x"), "{why}");
     }
+}
+
+/// Found by lives: who comes after a ledger that somebody deleted began with an epoch that had been before, and who
+/// had led in that one was not told apart from it.
+#[test]
+fn a_lost_ledger_never_begins_with_an_epoch_that_has_been() {
+    let mut world = begun();
+    let until = world.now + jiff::SignedDuration::from_hours(1);
+    // Many have led since the grant was written, and all have forgotten.
+    world.cluster.records.borrow_mut().ledger = Ledger::default();
+    world.memory = Memory::default();
+    world.memory.lead(&Leadership::Leads { until, transitions: 2 });
+    world.turn();
+    assert!(world.cluster.records.borrow().ledger.epoch > 40);
+}
+
+/// A class rests after a batch, and still does when somebody has deleted the ledger meanwhile.
+#[test]
+fn a_lost_ledger_knows_what_has_ended_from_the_records() {
+    let mut world = begun();
+    let since = world.cluster.records.borrow().ledger.grants.values().next().unwrap().since;
+    world.pass(60);
+    let ended_at = world.now;
+    let ended = |it: &mut Recorded| {
+        it.replacement.phase = Phase::Done;
+        it.replacement.since = ended_at;
+        it.grant = None;
+    };
+    world.cluster.records.borrow_mut().replacements.values_mut().for_each(ended);
+    world.cluster.records.borrow_mut().ledger = Ledger::default();
+    world.turn();
+    let closed = world.cluster.records.borrow().ledger.closed.clone();
+    let times: Vec<_> = closed.iter().map(|it| (it.since, it.ended_at)).collect();
+    assert_eq!(times, [(since, ended_at)], "{closed:?}");
 }
 
 /// A lock holds what is voluntary, and nothing else; and standing there it is no reason to write.
