@@ -83,7 +83,14 @@ pub async fn turn(
     now: Timestamp,
 ) -> Result<Turn, ObserveError> {
     cluster.view().complete().map_err(ObserveError::Incomplete)?;
-    let mut records = cluster.records().await.map_err(ObserveError::Records)?;
+    let mut records = match cluster.records().await {
+        Ok(records) => records,
+        Err(error) => {
+            memory.cut_off();
+            return Err(ObserveError::Records(error));
+        }
+    };
+    memory.looks(now);
     let mut pen = Pen { cluster, clock, writes: 0, failed: Vec::new(), again_at: None, now };
     if !pen.take_office(memory, &mut records).await {
         let picture = look(memory, config, &cluster.view(), &records, now);
