@@ -317,11 +317,21 @@ impl<C: Cluster, K: Clock> Pen<'_, C, K> {
         }
         let raised = ledger::raised(records, ours, self.now);
         let answer = self.cluster.write_ledger(&raised).await;
-        let Some(revision) = self.wrote("ledger", answer) else { return false };
+        if self.wrote("ledger", answer).is_none() {
+            return false;
+        }
         memory.raised(raised.epoch);
-        records.ledger = raised;
-        records.ledger.revision = Some(revision);
-        true
+        // Until now somebody else may have written records.
+        match self.cluster.records().await {
+            Ok(read) => *records = read,
+            Err(error) => {
+                memory.cut_off();
+                self.failed.push(("records".to_owned(), error));
+                self.again(DECIDE_AGAIN_AFTER);
+                return false;
+            }
+        }
+        records.ledger.revision.is_some() && records.ledger.epoch == raised.epoch
     }
 
     /// One compare-and-swap for all grants of the turn: who of those that begin is granted, by name. `None`

@@ -94,6 +94,8 @@ pub(crate) struct Fake {
     pub(crate) conflict: RefCell<bool>,
     /// Records cannot be read.
     pub(crate) silent: RefCell<bool>,
+    /// What somebody else writes right before the next ledger is written.
+    pub(crate) meanwhile: RefCell<Option<fn(&mut Records)>>,
     /// Every image has an object already, which no watch tells of.
     pub(crate) forgets: RefCell<bool>,
     revisions: RefCell<u64>,
@@ -132,6 +134,9 @@ impl Cluster for Fake {
 
     async fn write_ledger(&self, ledger: &Ledger) -> Result<Revision, ClusterError> {
         let mut records = self.records.borrow_mut();
+        if let Some(writes) = self.meanwhile.take() {
+            writes(&mut records);
+        }
         let loses = !ledger.grants.is_empty() && self.conflict.take();
         if loses || ledger.revision != records.ledger.revision {
             return Err(ClusterError::Conflict("ledger".to_owned()));
