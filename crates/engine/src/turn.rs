@@ -83,7 +83,14 @@ pub async fn turn(
     now: Timestamp,
 ) -> Result<Turn, ObserveError> {
     cluster.view().complete().map_err(ObserveError::Incomplete)?;
-    let mut records = cluster.records().await.map_err(ObserveError::Records)?;
+    let mut records = match cluster.records().await {
+        Ok(records) => records,
+        Err(error) => {
+            memory.cut_off();
+            return Err(ObserveError::Records(error));
+        }
+    };
+    memory.looks(now);
     let mut pen = Pen { cluster, clock, writes: 0, failed: Vec::new(), again_at: None, now };
     if !pen.take_office(memory, &mut records).await {
         let picture = look(memory, config, &cluster.view(), &records, now);
@@ -313,11 +320,21 @@ impl<C: Cluster, K: Clock> Pen<'_, C, K> {
             ledger::raised(records, ours, class_of_pool(&view), self.now)
         };
         let answer = self.cluster.write_ledger(&raised).await;
-        let Some(revision) = self.wrote("ledger", answer) else { return false };
+        if self.wrote("ledger", answer).is_none() {
+            return false;
+        }
         memory.raised(raised.epoch);
-        records.ledger = raised;
-        records.ledger.revision = Some(revision);
-        true
+        // Until now somebody else may have written records.
+        match self.cluster.records().await {
+            Ok(read) => *records = read,
+            Err(error) => {
+                memory.cut_off();
+                self.failed.push(("records".to_owned(), error));
+                self.again(DECIDE_AGAIN_AFTER);
+                return false;
+            }
+        }
+        records.ledger.revision.is_some() && records.ledger.epoch == raised.epoch
     }
 
     /// One compare-and-swap for all grants of the turn: who of those that begin is granted, by name. `None`

@@ -7,7 +7,7 @@ use nodemolt_core::drift::Drift;
 use nodemolt_core::explain::explain;
 use nodemolt_core::replace::Phase;
 use nodemolt_core::seen::Kind;
-use nodemolt_engine::port::Leadership;
+use nodemolt_engine::port::{Leadership, Records};
 use nodemolt_engine::record::{Ledger, Lock, Pause, Recorded};
 use nodemolt_engine::{Done, Errand, Memory, turn};
 use support::{NEW_IMAGE, OLD_IMAGE, Still, World, config, errands, now_or_never};
@@ -184,6 +184,25 @@ fn a_lost_ledger_knows_what_has_ended_from_the_records() {
 }
 
 /// A lock holds what is voluntary, and nothing else; and standing there it is no reason to write.
+/// Until the epoch is raised the one before may write.
+#[test]
+fn who_takes_over_decides_on_what_was_written_until_then() {
+    for ended in [false, true] {
+        let mut world = begun();
+        world.memory = nodemolt_engine::Memory::default();
+        let until = world.now + jiff::SignedDuration::from_hours(1);
+        world.memory.lead(&Leadership::Leads { until, transitions: 2 });
+        let ends: fn(&mut Records) = |it| {
+            for record in it.replacements.values_mut() {
+                record.replacement.phase = Phase::Cancelled;
+            }
+        };
+        world.cluster.meanwhile.replace(ended.then_some(ends));
+        let turn = world.turn();
+        assert_eq!(turn.picture.steps.is_empty(), ended, "{:?}", turn.picture.steps);
+    }
+}
+
 #[test]
 fn under_a_lock_what_a_person_deletes_goes_all_the_same() {
     let mut world = World::new(3, 2, &[OLD_IMAGE]);
