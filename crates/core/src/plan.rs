@@ -165,6 +165,8 @@ pub struct Plan {
     /// In the order in which they were found room for.
     pub start: Vec<Start>,
     pub waiting: BTreeMap<String, Waiting>,
+    /// Those that start and those that wait, in the order in which they were asked.
+    pub order: Vec<String>,
     pub under_way: BTreeSet<String>,
     /// Those that wait for their placement only, and whose pool is not passed over: place them, all
     /// together, and plan again.
@@ -223,6 +225,7 @@ pub fn plan(
             plan.under_way.insert(name.to_owned());
             continue;
         }
+        plan.order.push(name.to_owned());
         match desk.decide(name, node, wish) {
             Decided::Starts(start) => {
                 queue.started(node);
@@ -337,10 +340,12 @@ impl<'a> Desk<'a> {
             reasons.push(WaitFor::Consideration);
         }
         match Waiting::of(reasons) {
-            Some(waiting) => {
+            Some(waiting) if considers => {
                 self.take(name, node, wish);
-                if considers { Decided::Considers(waiting) } else { Decided::Waits(waiting) }
+                Decided::Considers(waiting)
             }
+            // Whoever is held has no grant; that it is being deleted counts already.
+            Some(waiting) => Decided::Waits(waiting),
             None => self.start(name, node, wish, Order::SuccessorFirst, placement),
         }
     }

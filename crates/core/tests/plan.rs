@@ -100,6 +100,17 @@ fn web(name: &str) -> Pod {
     pod("shop", name, "web")
 }
 
+/// It holds everybody, people included.
+fn none_of_all() -> DisruptionBudget {
+    DisruptionBudget {
+        name: "all".to_owned(),
+        selectors: vec![labels("")],
+        keep: Ok(Keep::MaxUnavailable(Amount::Count(0))),
+        gates_controller: true,
+        gates_people: true,
+    }
+}
+
 fn one(pods: Vec<Pod>) -> World {
     World::of([("n1", node("web", "a", pods))])
 }
@@ -262,7 +273,7 @@ fn a_node_waits_for_something_with_a_name() {
                     gates_people: false,
                 }];
             }),
-            "NodeDisruptionBudget `all`: 0 of 0 nodes in use",
+            "NodeDisruptionBudget `all`, which allows none",
         ),
         (
             unplaced(Some(Obstacle::PoolLimit {
@@ -298,6 +309,26 @@ fn all_reasons_are_told_and_those_of_people_come_first() {
     let plan = world.plan();
     let reasons: Vec<&str> = plan.waiting["n1"].all().map(WaitFor::reason).collect();
     assert_eq!(reasons, ["Paused", "PodDisruptionBudget", "MinimumLifetime"]);
+}
+
+/// Whoever reads of the slot first waits for it, and nothing would come of that.
+#[test]
+fn a_limit_is_told_before_the_slot_and_a_budget_of_nothing_before_time() {
+    let mut world = World::of([("n1", node("web", "a", vec![])), ("n2", node("web", "b", vec![]))]);
+    world.node("n1").under_way = Some(UnderWay { phase: Phase::Draining, since: ago(minutes(3)) });
+    let grant = Grant { kind: GrantKind::Replacement, since: ago(minutes(3)) };
+    world.grants.open.insert("n1".to_owned(), grant);
+    let limit = Placement::NoKin { pool: "web".to_owned(), limit: Some("cpu".to_owned()) };
+    world.placements.of.insert("n2".to_owned(), limit);
+    let reasons = |world: &World| -> Vec<&'static str> {
+        world.plan().waiting["n2"].all().map(WaitFor::reason).collect()
+    };
+    assert_eq!(reasons(&world), ["Limit", "Budget"]);
+    world.rule().minimum_lifetime = SignedDuration::MAX;
+    assert_eq!(reasons(&world), ["Limit", "MinimumLifetime", "Budget"]);
+    world.placements.of.insert("n2".to_owned(), spare());
+    world.limits.disruption_budgets = vec![none_of_all()];
+    assert_eq!(reasons(&world), ["Budget", "MinimumLifetime"]);
 }
 
 #[test]
@@ -378,6 +409,9 @@ fn asked_then_oldest_then_spread_then_easiest_then_name() {
     // the easier node; and so on.
     assert_eq!(world.starts(), ["n6", "n7", "n4", "n2", "n3", "n1", "n5"]);
     assert_eq!(world.clone().at_once(2).starts(), ["n6", "n7"]);
+    // Whoever waits is asked all the same; nobody starts, so zones stay as they are.
+    world.grants.paused = Some("by ops".to_owned());
+    assert_eq!(world.plan().order, ["n6", "n7", "n2", "n4", "n1", "n3", "n5"]);
 }
 
 #[test]
@@ -504,17 +538,20 @@ fn who_is_deleted_by_a_person_passes_budgets_and_counts_against_them() {
     assert_eq!(world.plan().consider, ["n3"]);
     world.placements.of.insert("n3".to_owned(), spare());
     // A budget may gate people too, if it says so; an interruption waits for nobody.
-    world.limits.disruption_budgets = vec![DisruptionBudget {
-        name: "all".to_owned(),
-        selectors: vec![labels("")],
-        keep: Ok(Keep::MaxUnavailable(Amount::Count(0))),
-        gates_controller: true,
-        gates_people: true,
-    }];
-    assert_eq!(
-        world.plan().waiting["n3"].first.to_string(),
-        "NodeDisruptionBudget `all`: 0 of 0 nodes in use"
-    );
+    world.limits.disruption_budgets = vec![none_of_all()];
+    let plan = world.plan();
+    let none = "NodeDisruptionBudget `all`, which allows none";
+    assert_eq!(plan.waiting["n3"].first.to_string(), none);
+    assert_eq!(plan.waiting["n1"].first.to_string(), none);
+    assert_eq!(plan.order, ["n3", "n2", "n1"], "it is asked first, whether it goes or not");
+    // Whoever is held has no grant, and did not get one just now.
+    world.limits.disruption_budgets[0].keep = Ok(Keep::MaxUnavailable(Amount::Count(1)));
+    world.node("n2").member.standing = Standing::Unavailable(Unavailable::NotReady);
+    let plan = world.plan();
+    let all = "NodeDisruptionBudget `all`: 1 of 1 nodes in use by n2 (not ready)";
+    assert_eq!(plan.waiting["n3"].first.to_string(), all);
+    let all = "NodeDisruptionBudget `all`: 2 of 1 nodes in use by n2 (not ready), n3 (being deleted)";
+    assert_eq!(plan.waiting["n1"].first.to_string(), all);
     world.node("n3").wish.as_mut().unwrap().cause = Cause::Interrupted;
     assert_eq!(world.starts(), ["n3"]);
 }

@@ -272,6 +272,7 @@ fn gone(sight: &Sight<'_>) -> BTreeMap<String, Member> {
             // What nobody knows the size of is taken for all there is.
             cpu_millis: it.cpu_millis.unwrap_or(u64::MAX),
             standing: Standing::Outside,
+            surge: false,
             taken_from: it.taken_from.clone(),
         };
         (it.node.clone(), member)

@@ -46,6 +46,7 @@ pub(crate) fn member(pool: &str) -> Member {
         labels: labels(&format!("karpenter.sh/nodepool={pool}")),
         cpu_millis: 4000,
         standing: Standing::Available,
+        surge: false,
         taken_from: std::collections::BTreeSet::new(),
     }
 }

@@ -37,7 +37,9 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
         }
     }
     let drifts = std::sync::Arc::clone(readings.drifts());
+    let surge = surge(sight);
     for (name, node) in &mut readings.fleet_mut().nodes {
+        node.member.surge = surge.contains(name.as_str());
         let claim = sight.claims.get(name.as_str()).copied().filter(|it| ours(sight, it));
         let record = records
             .get(name.as_str())
@@ -88,6 +90,23 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
     }
     memory.drifted_since.retain(|uid, _| drifted.contains(uid.as_str()));
     Wished { next_at }
+}
+
+/// Nodes that take over from one that is still there.
+fn surge<'a>(sight: &Sight<'a>) -> BTreeSet<&'a str> {
+    let view = sight.view;
+    let beside = sight.successors.iter().filter(|(_, record)| {
+        let record = sight.records.replacements.get(**record);
+        record.is_some_and(|it| view.nodes.contains_key(&it.replacement.old.node))
+    });
+    let claims: Vec<&Claim> = beside.filter_map(|(claim, _)| view.claims.get(*claim)).collect();
+    // Its node may be seen before its claim says so; the machine is known long before both.
+    let machines: BTreeSet<_> = claims.iter().filter_map(|it| it.machine.as_ref()).collect();
+    let joined = view.nodes.values().filter(|it| {
+        !machines.is_empty() && it.machine.as_ref().is_some_and(|it| machines.contains(it))
+    });
+    let named = claims.iter().filter_map(|it| it.node.as_deref());
+    named.chain(joined.map(|it| it.name.as_str())).collect()
 }
 
 fn expires_at(claim: &Claim) -> Option<Timestamp> {

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::read::{self, at, items, text};
+use super::settling::open;
 use super::world::{DISRUPTED_TAINT, Grant, Kept, POOL_LABEL, World, grants, has_taint, known};
 use super::{Found, KNOWN_AFTER, Law, Setting, calendar};
 use crate::trace::{Actor, Step};
@@ -330,8 +331,10 @@ fn overdrawn(
         .map(String::as_str)
         .filter(|it| (room.member)(it))
         .collect();
+    let surge = surge(world);
     let over = |weight: &dyn Fn(&str) -> i128| {
-        let total = members.iter().map(|it| weight(it)).sum::<i128>();
+        let counted = members.iter().filter(|it| !surge.contains(*it));
+        let total = counted.map(|it| weight(it)).sum::<i128>();
         let taken = used.iter().map(|it| weight(it)).sum::<i128>();
         let allowed = (room.allows)(total);
         let alone = room.at_least_one && used.len() == 1 && allowed > 0;
@@ -406,8 +409,27 @@ fn selected(budget: &Value, labels: &Labels) -> bool {
     })
 }
 
+/// Nodes that are there beside the one that they take over from: the whole is what it is without them.
+fn surge(world: &World) -> BTreeSet<&str> {
+    let old = |it: &Value| text(it, &["spec", "nodeName"]).map(str::to_owned);
+    let beside = world
+        .replacements
+        .values()
+        .filter(|it| open(it) && old(it).is_some_and(|it| world.nodes.contains_key(&it)));
+    let successors = beside.flat_map(|it| items(it, &["status", "successors"]));
+    let nodes = successors.filter_map(|successor| {
+        let (uid, name) = (text(successor, &["uid"]), text(successor, &["name"]));
+        let claim = world.claims.values().find(|it| {
+            uid == Some(read::uid(&it.object)) || name == Some(read::name(&it.object))
+        })?;
+        text(&claim.object, &["status", "nodeName"])
+    });
+    nodes.collect()
+}
+
 fn count(world: &World, member: impl Fn(&str) -> bool) -> i128 {
-    let members = world.nodes.keys().filter(|it| member(it)).count();
+    let surge = surge(world);
+    let members = world.nodes.keys().filter(|it| member(it) && !surge.contains(it.as_str())).count();
     i128::try_from(members).unwrap_or(i128::MAX)
 }
 

@@ -181,6 +181,20 @@ pub(crate) const CASES: &[Case] = &[
         tale.ledger(&[], 1);
         tale
     }),
+    ("a share grew with its own surge", Law::Budget, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
+            it["spec"]["rollout"] = json!({"concurrency": 9});
+        });
+        tale.wait(120);
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        // Half of three is one, although there are four now.
+        tale.ledger(&["n1", "n2"], 1);
+        tale.settle();
+        tale
+    }),
     ("the window is closed", Law::Budget, || {
         let mut tale = begun();
         tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
