@@ -19,6 +19,7 @@ const READY: &str = "Ready";
 const ACCEPTED: &str = "Accepted";
 const UNREADABLE: &str = "Unreadable";
 const OVERLAP: &str = "PoliciesOverlap";
+const SELECTS_NOTHING: &str = "SelectsNothing";
 
 /// Whoever has just begun asks first. Until then what the one before has told stands.
 const UNKNOWN_TOLD_AFTER: SignedDuration = SignedDuration::from_mins(2);
@@ -147,7 +148,7 @@ fn policies(sight: &Sight<'_>) -> Vec<Status> {
             }
             None if classes.is_empty() => {
                 let why = "its selector matches no class";
-                condition(READY, Some(false), "SelectsNothing", why, sight.now)
+                condition(READY, Some(false), SELECTS_NOTHING, why, sight.now)
             }
             None => condition(READY, Some(true), READY, "", sight.now),
         };
@@ -169,6 +170,22 @@ fn policies(sight: &Sight<'_>) -> Vec<Status> {
         Some(Status::Policy { name, uid, generation, classes, conditions })
     });
     all.collect()
+}
+
+/// Policies that do not do what was meant, a sentence each: what their conditions say, for whoever looks at
+/// the fleet.
+pub(crate) fn idle_policies(sight: &Sight<'_>) -> Vec<String> {
+    let mut told = Vec::new();
+    for status in policies(sight) {
+        let Status::Policy { name, conditions, .. } = status else { continue };
+        for it in conditions {
+            let idle = it.reason == SELECTS_NOTHING;
+            if idle || (it.kind == OVERLAP && it.status == Some(true)) {
+                told.push(format!("ImagePolicy `{name}`: {}", it.message));
+            }
+        }
+    }
+    told
 }
 
 /// `None` for a pool that somebody else looks after.
@@ -276,7 +293,7 @@ fn of_room(room: &budget::Room, now: Timestamp) -> Condition {
     match &room.condition {
         None => condition(READY, Some(true), READY, "", now),
         Some(budget::Condition::SelectsNothing) => {
-            condition(READY, Some(false), "SelectsNothing", "its selectors match no node", now)
+            condition(READY, Some(false), SELECTS_NOTHING, "its selectors match no node", now)
         }
         Some(budget::Condition::Unreadable(why)) => {
             let why = format!("it counts as zero: {}", why.0);
