@@ -5,6 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{self, BudgetId};
+use nodemolt_core::replace::LIFE_MIN;
 use nodemolt_core::resolve::Resolution;
 use nodemolt_core::seen::{Class, ClassKey, Identity, Kind, Pool, Subject};
 
@@ -204,13 +205,28 @@ fn pool_ready(memory: &Memory, sight: &Sight<'_>, key: &ClassKey) -> Option<Cond
 }
 
 fn pool_accepted(pool: &Pool, now: Timestamp) -> Condition {
-    match pool.budgets.iter().find_map(|it| it.as_ref().err()) {
-        None => condition(ACCEPTED, Some(true), ACCEPTED, "", now),
-        Some(why) => {
-            let why = format!("its budgets count as zero: {}", why.0);
-            condition(ACCEPTED, Some(false), UNREADABLE, &why, now)
-        }
+    if let Some(why) = pool.budgets.iter().find_map(|it| it.as_ref().err()) {
+        let why = format!("its budgets count as zero: {}", why.0);
+        return condition(ACCEPTED, Some(false), UNREADABLE, &why, now);
     }
+    match short_lived(pool) {
+        Some(why) => condition(ACCEPTED, Some(false), "ExpireAfterTooShort", &why, now),
+        None => condition(ACCEPTED, Some(true), ACCEPTED, "", now),
+    }
+}
+
+/// What is said of an `expireAfter` that would replace nodes for ever.
+fn short_lived(pool: &Pool) -> Option<String> {
+    let lives = pool.template.expire_after.filter(|it| *it < LIFE_MIN)?;
+    Some(format!(
+        "`expireAfter` of {lives:#} counts as `Never`: a successor may take {LIFE_MIN:#} to come"
+    ))
+}
+
+/// Pools of ours whose nodes do not expire as was written, a sentence each.
+pub(crate) fn short_lived_pools(sight: &Sight<'_>) -> Vec<String> {
+    let ours = sight.view.pools.values().filter(|it| sight.ours(&it.class));
+    ours.filter_map(|it| Some(format!("NodePool `{}`: {}", it.name, short_lived(it)?))).collect()
 }
 
 fn of_class(memory: &Memory, sight: &Sight<'_>, class: &Class) -> ClassStatus {

@@ -210,7 +210,7 @@ pub(super) fn of_node(
     if asked {
         return Wish::Person;
     }
-    let age = text(&claim.object, &["spec", "expireAfter"]).and_then(read::duration);
+    let age = text(&claim.object, &["spec", "expireAfter"]).and_then(read::duration).filter(|it| *it >= LIFE_MIN);
     if age.is_some_and(|age| now.duration_since(made) >= age) {
         return Wish::Expired;
     }
@@ -226,6 +226,9 @@ pub(super) fn of_node(
         Some(_) => Wish::Image,
     }
 }
+
+/// Docs say: whoever is to live for less than a successor may take to come does not expire.
+pub(super) const LIFE_MIN: SignedDuration = SignedDuration::from_mins(45);
 
 /// Its own replacement decides about a successor, until that has ended.
 fn succeeds(world: &World, claim: &Claim) -> bool {
