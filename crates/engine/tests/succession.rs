@@ -216,8 +216,9 @@ fn of_two_protections_the_longer_one_holds() {
     let ended = Protection {
         annotation: DO_NOT_DISRUPT,
         until: Some(at - jiff::SignedDuration::from_hours(1)),
+        unread: None,
     };
-    let for_ever = Protection { annotation: DO_NOT_DISRUPT, until: None };
+    let for_ever = Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None };
     for (of_node, of_claim, by_claim) in
         [(&ended, &for_ever, true), (&for_ever, &ended, false), (&for_ever, &for_ever, false)]
     {

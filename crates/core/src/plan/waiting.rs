@@ -340,7 +340,11 @@ fn until(at: Option<Timestamp>, time: &dyn Fn(Timestamp) -> String) -> String {
 }
 
 fn protected(protection: &Protection, time: &dyn Fn(Timestamp) -> String) -> String {
-    format!("`{}`{}", protection.annotation, until(protection.until, time))
+    let Protection { annotation, until: ends_at, unread } = protection;
+    match unread {
+        Some(word) => format!("`{annotation}: {word}`, which cannot be read and so protects"),
+        None => format!("`{annotation}`{}", until(*ends_at, time)),
+    }
 }
 
 fn budget(shortage: &Shortage, time: &dyn Fn(Timestamp) -> String) -> String {
