@@ -195,8 +195,10 @@ fn the_eviction_api_answers() {
 
 #[test]
 fn some_pods_stay_and_some_wait_for_a_person() {
-    let protected =
-        |annotation, until| Pod { protection: Some(Protection { annotation, until, unread: None }), ..web("a") };
+    let protected = |annotation, until| Pod {
+        protection: Some(Protection { annotation, until, unread: None }),
+        ..web("a")
+    };
     let ending = |seconds: i64| Pod {
         ends_at: Some(now() + SECOND * i32::try_from(seconds).unwrap()),
         ..web("a")
@@ -467,8 +469,11 @@ fn some_pod() -> impl Strategy<Value = Pod> {
                 };
                 it.ready = ready;
                 it.tier = if critical && app == 2 { Tier::System } else { Tier::Ordinary };
-                it.protection = (held && ends > 100)
-                    .then_some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
+                it.protection = (held && ends > 100).then_some(Protection {
+                    annotation: DO_NOT_DISRUPT,
+                    until: None,
+                    unread: None,
+                });
                 it.ends_at = (ending && ends < 0)
                     .then(|| now() + SECOND * i32::try_from(ends + 100).unwrap());
                 it

@@ -340,7 +340,8 @@ fn a_deadline_lifts_what_pods_say_and_not_what_the_node_says() {
     assert!(world.starts().is_empty());
     world.node("n1").has_deadline = true;
     assert_eq!(world.starts(), ["n1"]);
-    world.node("n1").protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
+    world.node("n1").protection =
+        Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     assert!(world.starts().is_empty());
 }
 
@@ -535,7 +536,8 @@ fn who_is_deleted_by_a_person_passes_budgets_and_counts_against_them() {
     let plan = world.plan();
     let all = "NodeDisruptionBudget `all`: 1 of 1 nodes in use by n2 (not ready)";
     assert_eq!(plan.waiting["n3"].first.to_string(), all);
-    let all = "NodeDisruptionBudget `all`: 2 of 1 nodes in use by n2 (not ready), n3 (being deleted)";
+    let all =
+        "NodeDisruptionBudget `all`: 2 of 1 nodes in use by n2 (not ready), n3 (being deleted)";
     assert_eq!(plan.waiting["n1"].first.to_string(), all);
     world.node("n3").wish.as_mut().unwrap().cause = Cause::Interrupted;
     assert_eq!(world.starts(), ["n3"]);
@@ -640,7 +642,8 @@ fn the_expected_duration_is_what_was_measured() {
     let two = world.clone().at_once(2).plan().expected.unwrap();
     assert_eq!((two.nodes, two.at_once, two.duration), (3, 2, minutes(20)));
     // Who waits for a person is not counted.
-    world.node("n3").protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
+    world.node("n3").protection =
+        Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     assert_eq!(world.plan().expected.unwrap().nodes, 2);
     world.fleet.nodes.values_mut().for_each(|it| it.wish = None);
     assert_eq!(world.plan().expected, None);
@@ -661,8 +664,11 @@ fn some_node() -> impl Strategy<Value = Node> {
                         0 => it.owner = Owner::Nobody,
                         1 => it.owner = Owner::DaemonSet,
                         2 => {
-                            it.protection =
-                                Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
+                            it.protection = Some(Protection {
+                                annotation: DO_NOT_DISRUPT,
+                                until: None,
+                                unread: None,
+                            });
                         }
                         _ => {}
                     }

@@ -208,7 +208,8 @@ impl WaitFor {
     }
 
     fn lifted_by(&self) -> Lifted {
-        let unless = |at: Option<Timestamp>| if at.is_some() { Lifted::Time } else { Lifted::Person };
+        let unless =
+            |at: Option<Timestamp>| if at.is_some() { Lifted::Time } else { Lifted::Person };
         match self {
             Self::Unlock { .. }
             | Self::Resume { .. }

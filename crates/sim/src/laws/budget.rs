@@ -423,7 +423,8 @@ fn surge(world: &World) -> BTreeSet<&str> {
 
 fn count(world: &World, member: impl Fn(&str) -> bool) -> i128 {
     let surge = surge(world);
-    let members = world.nodes.keys().filter(|it| member(it) && !surge.contains(it.as_str())).count();
+    let members =
+        world.nodes.keys().filter(|it| member(it) && !surge.contains(it.as_str())).count();
     i128::try_from(members).unwrap_or(i128::MAX)
 }
 

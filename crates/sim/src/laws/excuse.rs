@@ -184,7 +184,15 @@ mod tests {
     #[test]
     fn a_protection_lasts_as_long_as_it_says() {
         let now: Timestamp = "2026-11-02T09:00:00Z".parse().unwrap_or_default();
-        for (word, holds) in [("true", true), ("false", false), ("2h", true), ("30m", false), ("", false), ("True", true), ("banana", true)] {
+        for (word, holds) in [
+            ("true", true),
+            ("false", false),
+            ("2h", true),
+            ("30m", false),
+            ("", false),
+            ("True", true),
+            ("banana", true),
+        ] {
             let pod = json!({
                 "metadata": {"annotations": {"karpenter.sh/do-not-disrupt": word}},
                 "status": {"startTime": "2026-11-02T08:00:00Z"},

@@ -210,7 +210,9 @@ pub(super) fn of_node(
     if asked {
         return Wish::Person;
     }
-    let age = text(&claim.object, &["spec", "expireAfter"]).and_then(read::duration).filter(|it| *it >= LIFE_MIN);
+    let age = text(&claim.object, &["spec", "expireAfter"])
+        .and_then(read::duration)
+        .filter(|it| *it >= LIFE_MIN);
     if age.is_some_and(|age| now.duration_since(made) >= age) {
         return Wish::Expired;
     }
