@@ -345,6 +345,17 @@ fn a_deadline_lifts_what_pods_say_and_not_what_the_node_says() {
     assert!(world.starts().is_empty());
 }
 
+#[test]
+fn a_protection_that_nobody_can_read_is_told_with_what_was_written() {
+    let unread = Some("banana".to_owned());
+    let protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread });
+    let plan = one(vec![Pod { protection, ..web("p") }]).plan();
+    assert_eq!(
+        plan.waiting["n1"].first.to_string(),
+        "a person: pod shop/p says `karpenter.sh/do-not-disrupt: banana`, which cannot be read and so protects"
+    );
+}
+
 /// Nobody evicts those; but they end with the machine, and so Karpenter counts them, too.
 #[test]
 fn protected_pods_hold_their_node_though_they_would_stay_with_it() {

@@ -5,6 +5,7 @@
 //! meant something by it, and a pod that is gone does not come back (decision 0036).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_fit::go_duration;
@@ -26,6 +27,18 @@ pub struct Protection {
 impl Protection {
     pub fn holds(&self, now: Timestamp) -> bool {
         self.until.is_none_or(|it| now < it)
+    }
+}
+
+/// What somebody wrote, without until when.
+impl fmt::Display for Protection {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.unread {
+            None => write!(out, "`{}`", self.annotation),
+            Some(word) => {
+                write!(out, "`{}: {word}`, which cannot be read and so protects", self.annotation)
+            }
+        }
     }
 }
 

@@ -341,11 +341,7 @@ fn until(at: Option<Timestamp>, time: &dyn Fn(Timestamp) -> String) -> String {
 }
 
 fn protected(protection: &Protection, time: &dyn Fn(Timestamp) -> String) -> String {
-    let Protection { annotation, until: ends_at, unread } = protection;
-    match unread {
-        Some(word) => format!("`{annotation}: {word}`, which cannot be read and so protects"),
-        None => format!("`{annotation}`{}", until(*ends_at, time)),
-    }
+    format!("{protection}{}", until(protection.until, time))
 }
 
 fn budget(shortage: &Shortage, time: &dyn Fn(Timestamp) -> String) -> String {
