@@ -155,10 +155,10 @@ fn who_would_be_followed_for_ever_does_not_expire() {
         for claim in world.cluster.view.borrow_mut().claims.values_mut() {
             claim.expire_after = Some(lives);
         }
-        change_pool(&world, |it| it.template.expire_after = Some(lives));
         let turn = world.turn();
         assert_eq!(turn.picture.fleet.nodes.values().any(|it| it.wish.is_some()), goes, "{lives}");
-        let warnings = turn.picture.warnings();
+        change_pool(&world, |it| it.template.expire_after = Some(lives));
+        let warnings = world.turn().picture.warnings();
         let told = warnings.iter().any(|it| it.contains("counts as `Never`"));
         assert_eq!(told, !goes, "{lives}: {warnings:?}");
     }
