@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::read::{self, at, items, text};
 use super::settling::open;
+use super::succession::of_this_try;
 use super::world::{DISRUPTED_TAINT, Grant, Kept, POOL_LABEL, World, grants, has_taint, known};
 use super::{Found, KNOWN_AFTER, Law, Setting, calendar};
 use crate::trace::{Actor, Step};
@@ -410,7 +411,9 @@ fn surge(world: &World) -> BTreeSet<&str> {
         .replacements
         .values()
         .filter(|it| open(it) && old(it).is_some_and(|it| world.nodes.contains_key(&it)));
-    let successors = beside.flat_map(|it| items(it, &["status", "successors"]));
+    let successors = beside.flat_map(|record| {
+        items(record, &["status", "successors"]).filter(move |it| of_this_try(record, it))
+    });
     let nodes = successors.filter_map(|successor| {
         let (uid, name) = (text(successor, &["uid"]), text(successor, &["name"]));
         let claim = world.claims.values().find(|it| {
