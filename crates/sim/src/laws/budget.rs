@@ -406,11 +406,10 @@ fn selected(budget: &Value, labels: &Labels) -> bool {
 
 /// Nodes that are there beside the one that they take over from: the whole is what it is without them.
 fn surge(world: &World) -> BTreeSet<&str> {
-    let old = |it: &Value| text(it, &["spec", "nodeName"]).map(str::to_owned);
-    let beside = world
-        .replacements
-        .values()
-        .filter(|it| open(it) && old(it).is_some_and(|it| world.nodes.contains_key(&it)));
+    let there = |it: &Value| {
+        text(it, &["spec", "nodeName"]).is_some_and(|old| world.nodes.contains_key(old))
+    };
+    let beside = world.replacements.values().filter(|it| open(it) && there(it));
     let successors = beside.flat_map(|record| {
         items(record, &["status", "successors"]).filter(move |it| of_this_try(record, it))
     });
