@@ -28,8 +28,8 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 
 pub use step::{
-    JOIN_DEADLINE, LAUNCH_DEADLINE, LOST_DEADLINE, READY_DEADLINE, SETTLE_DEADLINE, STEADY_FOR,
-    evicts, next,
+    JOIN_DEADLINE, LAUNCH_DEADLINE, LIFE_MIN, LOST_DEADLINE, READY_DEADLINE, SETTLE_DEADLINE,
+    STEADY_FOR, evicts, next,
 };
 
 use crate::drain::AtLimit;

@@ -199,7 +199,7 @@ fn a_drain_that_is_held_names_the_budget() {
 /// Whatever holds a node, its object is named, so that a person can go there.
 #[test]
 fn causes_name_their_objects() {
-    let held = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    let held = Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     let cases: Vec<(Change, [&str; 3])> = vec![
         (
             Box::new(|it| it.fleet.pdbs = vec![pdb("shop", "web", "web", 0)]),
@@ -280,7 +280,7 @@ fn a_pool_and_the_fleet_are_counted() {
         .with("n2", node("web", "b", vec![]))
         .with("d1", node("db", "b", vec![pod("shop", "db-0", "db")]));
     told.fleet.nodes.get_mut("d1").unwrap().protection =
-        Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+        Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     for phase in
         [Phase::Launching, Phase::Joining, Phase::Settling, Phase::Draining, Phase::Terminating]
     {
@@ -372,7 +372,7 @@ fn a_replacement_says_what_it_waits_for() {
     told.steps = step(Phase::Terminating, Because::Drained);
     assert_eq!(told.node("n0").next, "terminating: every pod that must leave has left");
     // What it waits for has a name, and explain leads there.
-    let protection = Protection { annotation: DO_NOT_DISRUPT, until: None };
+    let protection = Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None };
     let because = "no room".to_owned();
     for (wait, expected) in [
         (Wait::Place { pod: "shop/p".to_owned(), because }, ["NoPlace", "Pod", "shop", "p"]),

@@ -118,7 +118,7 @@ fn one(pods: Vec<Pod>) -> World {
 /// Everything that the issue names, each with the words that a person gets.
 #[test]
 fn a_node_waits_for_something_with_a_name() {
-    let held = |annotation| Some(Protection { annotation, until: None });
+    let held = |annotation| Some(Protection { annotation, until: None, unread: None });
     let windows = Windows {
         zone: zone("Europe/Berlin").unwrap(),
         allow: Some(vec![Window {
@@ -336,18 +336,30 @@ fn a_deadline_lifts_what_pods_say_and_not_what_the_node_says() {
     let mut world = one(vec![web("p")]);
     world.fleet.pdbs = vec![pdb("shop", "web", "web", 0)];
     Arc::make_mut(&mut world.node("n1").pods[0]).protection =
-        Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+        Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     assert!(world.starts().is_empty());
     world.node("n1").has_deadline = true;
     assert_eq!(world.starts(), ["n1"]);
-    world.node("n1").protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    world.node("n1").protection =
+        Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     assert!(world.starts().is_empty());
+}
+
+#[test]
+fn a_protection_that_nobody_can_read_is_told_with_what_was_written() {
+    let unread = Some("banana".to_owned());
+    let protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread });
+    let plan = one(vec![Pod { protection, ..web("p") }]).plan();
+    assert_eq!(
+        plan.waiting["n1"].first.to_string(),
+        "a person: pod shop/p says `karpenter.sh/do-not-disrupt: banana`, which cannot be read and so protects"
+    );
 }
 
 /// Nobody evicts those; but they end with the machine, and so Karpenter counts them, too.
 #[test]
 fn protected_pods_hold_their_node_though_they_would_stay_with_it() {
-    let protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    let protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     let held = || Pod { protection: protection.clone(), ..web("p") };
     for (what, pod, starts) in [
         ("it tolerates the cordon", Pod { tolerates_cordon: true, ..held() }, false),
@@ -550,7 +562,8 @@ fn who_is_deleted_by_a_person_passes_budgets_and_counts_against_them() {
     let plan = world.plan();
     let all = "NodeDisruptionBudget `all`: 1 of 1 nodes in use by n2 (not ready)";
     assert_eq!(plan.waiting["n3"].first.to_string(), all);
-    let all = "NodeDisruptionBudget `all`: 2 of 1 nodes in use by n2 (not ready), n3 (being deleted)";
+    let all =
+        "NodeDisruptionBudget `all`: 2 of 1 nodes in use by n2 (not ready), n3 (being deleted)";
     assert_eq!(plan.waiting["n1"].first.to_string(), all);
     world.node("n3").wish.as_mut().unwrap().cause = Cause::Interrupted;
     assert_eq!(world.starts(), ["n3"]);
@@ -655,7 +668,8 @@ fn the_expected_duration_is_what_was_measured() {
     let two = world.clone().at_once(2).plan().expected.unwrap();
     assert_eq!((two.nodes, two.at_once, two.duration), (3, 2, minutes(20)));
     // Who waits for a person is not counted.
-    world.node("n3").protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    world.node("n3").protection =
+        Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     assert_eq!(world.plan().expected.unwrap().nodes, 2);
     world.fleet.nodes.values_mut().for_each(|it| it.wish = None);
     assert_eq!(world.plan().expected, None);
@@ -676,8 +690,11 @@ fn some_node() -> impl Strategy<Value = Node> {
                         0 => it.owner = Owner::Nobody,
                         1 => it.owner = Owner::DaemonSet,
                         2 => {
-                            it.protection =
-                                Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+                            it.protection = Some(Protection {
+                                annotation: DO_NOT_DISRUPT,
+                                until: None,
+                                unread: None,
+                            });
                         }
                         _ => {}
                     }
@@ -857,7 +874,7 @@ proptest! {
     fn waiting_takes_nothing(mut world in some_world()) {
         let before = world.starts();
         let mut late = Node { pods: vec![], ..node("web", "zz", vec![]) };
-        late.protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+        late.protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
         late.wish = Some(drifted());
         world.fleet.nodes.insert("a0".to_owned(), late);
         prop_assert_eq!(before, world.starts());

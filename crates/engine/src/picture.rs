@@ -23,6 +23,7 @@ use crate::decide::going::Going;
 use crate::decide::{Sight, decide};
 use crate::memory::Memory;
 use crate::port::Records;
+use crate::status;
 
 /// All that stories are told from, at one moment.
 #[derive(Debug, Clone)]
@@ -43,6 +44,9 @@ pub struct Picture {
     pub limits: Limits,
     /// Classes, pools, policies and quarantines that cannot be read, each with why.
     pub unreadable: Vec<String>,
+    /// Policies that are for no class, or whose `rollout` another one stands before; pools whose nodes do
+    /// not expire as was written.
+    pub idle: Vec<String>,
     /// By class: what is known of its images, and what is not.
     pub classes: BTreeMap<String, ClassTold>,
 }
@@ -85,6 +89,7 @@ impl Picture {
             drains: going.iter().filter_map(|it| it.drain.clone()).collect(),
             limits,
             unreadable: unreadable(sight.view),
+            idle: [status::idle_policies(sight), status::short_lived_pools(sight)].concat(),
             classes: BTreeMap::new(),
         }
     }
@@ -114,7 +119,7 @@ impl Picture {
                 Some(format!("{}: nothing may go until it can be read: {}", room.id, why.0))
             }
         });
-        self.unreadable.iter().cloned().chain(rooms).collect()
+        self.unreadable.iter().chain(&self.idle).cloned().chain(rooms).collect()
     }
 
     /// Nodes that do not match, or of which that is not known, by name.

@@ -67,7 +67,7 @@ fn no_room(world: &mut World) {
 }
 
 fn protect(world: &mut World) {
-    let protection = Protection { annotation: DO_NOT_DISRUPT, until: None };
+    let protection = Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None };
     edit(world, OLD, |it| it.protection = Some(protection));
 }
 

@@ -189,10 +189,11 @@ impl Process {
         let mut news = Vec::new();
         match event {
             ProcessEvent::Turn => {
+                // One that an earlier one was put before is of no account any more.
                 if self.turn_due.is_some_and(|it| it <= now) {
                     self.turn_due = None;
+                    self.begin_turn(executor, now);
                 }
-                self.begin_turn(executor, now);
             }
             ProcessEvent::Renew => {
                 self.begin_renewal(executor);

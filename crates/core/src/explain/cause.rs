@@ -191,9 +191,7 @@ pub(super) fn held_causes(held: &Held, pdbs: &[Pdb]) -> Vec<Cause> {
             let text = refused_text(refused, &held.pod, pdbs);
             ("PodDisruptionBudget", refusing(refused, &held.pod), text)
         }
-        Hold::Protected(protection) => {
-            ("ProtectedPod", of_pod(), format!("says `{}`", protection.annotation))
-        }
+        Hold::Protected(protection) => ("ProtectedPod", of_pod(), format!("says {protection}")),
         Hold::Bare => ("BarePod", of_pod(), "has no controller and would be lost".to_owned()),
         Hold::UnderWay { pdb } => {
             let budget = Named::in_namespace("PodDisruptionBudget", &held.pod.namespace, pdb);

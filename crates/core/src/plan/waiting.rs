@@ -215,7 +215,8 @@ impl WaitFor {
     }
 
     fn lifted_by(&self) -> Lifted {
-        let unless = |at: Option<Timestamp>| if at.is_some() { Lifted::Time } else { Lifted::Person };
+        let unless =
+            |at: Option<Timestamp>| if at.is_some() { Lifted::Time } else { Lifted::Person };
         match self {
             Self::Unlock { .. }
             | Self::Resume { .. }
@@ -353,7 +354,7 @@ fn until(at: Option<Timestamp>, time: &dyn Fn(Timestamp) -> String) -> String {
 }
 
 fn protected(protection: &Protection, time: &dyn Fn(Timestamp) -> String) -> String {
-    format!("`{}`{}", protection.annotation, until(protection.until, time))
+    format!("{protection}{}", until(protection.until, time))
 }
 
 fn budget(shortage: &Shortage, time: &dyn Fn(Timestamp) -> String) -> String {

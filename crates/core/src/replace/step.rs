@@ -20,6 +20,10 @@ pub const JOIN_DEADLINE: SignedDuration = SignedDuration::from_mins(15);
 /// Karpenter waits for ever. Drivers and startup taints take minutes.
 pub const READY_DEADLINE: SignedDuration = SignedDuration::from_mins(15);
 
+/// Whoever lives no longer than a successor may take to come would be followed for ever: 15 minutes each to
+/// launch, to join and to be ready. An `expireAfter` that is shorter counts as `Never`, and is told.
+pub const LIFE_MIN: SignedDuration = SignedDuration::from_mins(45);
+
 /// How long a successor must have been ready without a break before pods are sent there.
 pub const STEADY_FOR: SignedDuration = SignedDuration::from_secs(30);
 

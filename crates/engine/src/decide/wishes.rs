@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use nodemolt_core::drift::Drift;
 use nodemolt_core::node::ImageRef;
 use nodemolt_core::plan::{NextTry, UnderWay, Wish};
-use nodemolt_core::replace::Cause;
+use nodemolt_core::replace::{Cause, LIFE_MIN};
 use nodemolt_core::seen::{Claim, Kind, Node, Stage};
 use nodemolt_core::wanted::{NoImage, Replacing, Wanted};
 
@@ -110,7 +110,8 @@ fn surge<'a>(sight: &Sight<'a>) -> BTreeSet<&'a str> {
 }
 
 fn expires_at(claim: &Claim) -> Option<Timestamp> {
-    claim.expire_after.map(|it| after(claim.created_at, it))
+    let lives = claim.expire_after.filter(|it| *it >= LIFE_MIN);
+    lives.map(|it| after(claim.created_at, it))
 }
 
 /// The old node whose replacement is open and counts on this claim.

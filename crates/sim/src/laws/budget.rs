@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::read::{self, at, items, text};
 use super::settling::open;
+use super::succession::of_this_try;
 use super::world::{DISRUPTED_TAINT, Grant, Kept, POOL_LABEL, World, grants, has_taint, known};
 use super::{Found, KNOWN_AFTER, Law, Setting, calendar};
 use crate::trace::{Actor, Step};
@@ -411,12 +412,13 @@ fn selected(budget: &Value, labels: &Labels) -> bool {
 
 /// Nodes that are there beside the one that they take over from: the whole is what it is without them.
 fn surge(world: &World) -> BTreeSet<&str> {
-    let old = |it: &Value| text(it, &["spec", "nodeName"]).map(str::to_owned);
-    let beside = world
-        .replacements
-        .values()
-        .filter(|it| open(it) && old(it).is_some_and(|it| world.nodes.contains_key(&it)));
-    let successors = beside.flat_map(|it| items(it, &["status", "successors"]));
+    let there = |it: &Value| {
+        text(it, &["spec", "nodeName"]).is_some_and(|old| world.nodes.contains_key(old))
+    };
+    let beside = world.replacements.values().filter(|it| open(it) && there(it));
+    let successors = beside.flat_map(|record| {
+        items(record, &["status", "successors"]).filter(move |it| of_this_try(record, it))
+    });
     let nodes = successors.filter_map(|successor| {
         let (uid, name) = (text(successor, &["uid"]), text(successor, &["name"]));
         let claim = world.claims.values().find(|it| {
@@ -429,7 +431,8 @@ fn surge(world: &World) -> BTreeSet<&str> {
 
 fn count(world: &World, member: impl Fn(&str) -> bool) -> i128 {
     let surge = surge(world);
-    let members = world.nodes.keys().filter(|it| member(it) && !surge.contains(it.as_str())).count();
+    let members =
+        world.nodes.keys().filter(|it| member(it) && !surge.contains(it.as_str())).count();
     i128::try_from(members).unwrap_or(i128::MAX)
 }
 

@@ -162,7 +162,9 @@ fn asked_for(world: &World, node: &str, now: Timestamp) -> bool {
     let deleting = claim.is_some_and(|it| it.deleting_since.is_some())
         || object.is_some_and(|it| read::deleting(it).is_some());
     let expired = claimed.is_some_and(|it| {
-        let age = read::text(it, &["spec", "expireAfter"]).and_then(read::duration);
+        let age = read::text(it, &["spec", "expireAfter"])
+            .and_then(read::duration)
+            .filter(|it| *it >= wish::LIFE_MIN);
         let made = read::time(it, &["metadata", "creationTimestamp"]);
         age.zip(made).is_some_and(|(age, made)| now.duration_since(made) >= age)
     });

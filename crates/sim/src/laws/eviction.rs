@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::budget::paused;
+use super::excuse::for_ever;
 use super::read::{self, at, items, text};
 use super::world::{Pod, World, known};
 use super::{Complaint, Found, Law};
@@ -74,7 +75,7 @@ impl Eviction {
 
     fn protect(&mut self, pod: &Value, now: Timestamp) {
         let protected =
-            PROTECTIONS.iter().any(|it| read::annotation(pod, it).is_some_and(|it| it == "true"));
+            PROTECTIONS.iter().any(|it| read::annotation(pod, it).is_some_and(for_ever));
         if protected {
             self.protected.entry(read::uid(pod).to_owned()).or_insert(now);
         } else if !self.protected.is_empty() {

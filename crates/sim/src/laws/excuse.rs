@@ -85,15 +85,20 @@ fn ends(world: &World, namespace: &str) -> bool {
     known.is_none_or(|it| read::deleting(&it.object).is_some())
 }
 
-/// `true`, or for so long after the start.
+/// `true`, or for so long after the start. What nobody can read holds, too.
 fn protected(object: &Value, now: Timestamp) -> bool {
     PROTECTIONS.iter().filter_map(|it| read::annotation(object, it)).any(|word| {
         let begun = read::time(object, &["status", "startTime"])
             .or_else(|| read::time(object, &["metadata", "creationTimestamp"]));
         let length = read::duration(word);
-        word == "true"
+        for_ever(word)
             || length.zip(begun).is_some_and(|(length, begun)| now.duration_since(begun) < length)
     })
+}
+
+/// Whether it protects until somebody takes it away: `true`, and whatever is neither a length nor a no.
+pub(super) fn for_ever(word: &str) -> bool {
+    !matches!(word, "" | "false") && (read::duration(word).is_none() || word.contains(['d', 'w']))
 }
 
 /// Whether a budget lets no pod of this node go, by our own count.
@@ -192,7 +197,15 @@ mod tests {
     #[test]
     fn a_protection_lasts_as_long_as_it_says() {
         let now: Timestamp = "2026-11-02T09:00:00Z".parse().unwrap_or_default();
-        for (word, holds) in [("true", true), ("false", false), ("2h", true), ("30m", false)] {
+        for (word, holds) in [
+            ("true", true),
+            ("false", false),
+            ("2h", true),
+            ("30m", false),
+            ("", false),
+            ("True", true),
+            ("banana", true),
+        ] {
             let pod = json!({
                 "metadata": {"annotations": {"karpenter.sh/do-not-disrupt": word}},
                 "status": {"startTime": "2026-11-02T08:00:00Z"},

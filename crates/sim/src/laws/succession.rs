@@ -70,7 +70,7 @@ fn excepted(world: &World, name: &str, node: &Value) -> bool {
 }
 
 /// Those of earlier tries may be anything by now.
-fn of_this_try(record: &Value, successor: &Value) -> bool {
+pub(super) fn of_this_try(record: &Value, successor: &Value) -> bool {
     let own = read::number(successor, &["try"]);
     own.is_none() || own == read::number(record, &["status", "try"])
 }

@@ -209,7 +209,9 @@ pub(super) fn of_node(
     if asked {
         return Wish::Person;
     }
-    let age = text(&claim.object, &["spec", "expireAfter"]).and_then(read::duration);
+    let age = text(&claim.object, &["spec", "expireAfter"])
+        .and_then(read::duration)
+        .filter(|it| *it >= LIFE_MIN);
     if age.is_some_and(|age| now.duration_since(made) >= age) {
         return Wish::Expired;
     }
@@ -225,6 +227,9 @@ pub(super) fn of_node(
         Some(_) => Wish::Image,
     }
 }
+
+/// Docs say: whoever is to live for less than a successor may take to come does not expire.
+pub(super) const LIFE_MIN: SignedDuration = SignedDuration::from_mins(45);
 
 /// Somebody else says that it has drifted.
 fn foreign(claim: &Value) -> bool {

@@ -102,7 +102,7 @@ pub(super) fn limit(looked: &mut Looked<'_>, held: &[Held], now: Timestamp, wake
 /// What a person should know of a pod that may not leave.
 fn holds(why: &Hold) -> Option<String> {
     match why {
-        Hold::Protected(protection) => Some(format!("it says `{}`", protection.annotation)),
+        Hold::Protected(protection) => Some(format!("it says {protection}")),
         Hold::Bare => Some("it has no controller and would be lost".to_owned()),
         Hold::Refused(refused) => Some(refused.to_string()),
         Hold::Stays(_) | Hold::Terminating | Hold::UnderWay { .. } | Hold::AfterOthers => None,
