@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use nodemolt_core::budget::{Condition, Limits, Measured};
 use nodemolt_core::drain::Drain;
 use nodemolt_core::drift::Drift;
-use nodemolt_core::explain::{ClassTold, SuccessorTold, World};
+use nodemolt_core::explain::{ClassTold, Doubted, SuccessorTold, World};
 use nodemolt_core::node::Running;
 use nodemolt_core::plan::{Fleet, Plan};
 use nodemolt_core::replace::{Replacement, Step};
@@ -45,6 +45,8 @@ pub struct Picture {
     pub unreadable: Vec<String>,
     /// By class: what is known of its images, and what is not.
     pub classes: BTreeMap<String, ClassTold>,
+    /// What a person has to look at.
+    pub doubted: Doubted,
 }
 
 impl Picture {
@@ -86,6 +88,7 @@ impl Picture {
             limits,
             unreadable: unreadable(sight.view),
             classes: BTreeMap::new(),
+            doubted: Doubted::default(),
         }
     }
 
@@ -103,6 +106,7 @@ impl Picture {
             drains: &self.drains,
             classes: &self.classes,
             successors: &self.successors,
+            doubted: &self.doubted,
         }
     }
 
