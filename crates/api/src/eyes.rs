@@ -461,9 +461,9 @@ impl Eyes {
         self.fresh.insert(of, now);
         let kind = of.kind();
         let all = Watched::ALL.into_iter().filter(|it| it.kind() == kind);
-        // As fresh as the stalest of those that tell of it.
-        let stalest: Option<Vec<Timestamp>> = all.map(|it| self.fresh.get(&it).copied()).collect();
-        if let Some(stalest) = stalest.and_then(|it| it.into_iter().min()) {
+        // As fresh as the stalest of those that tell of it; one that told nothing yet is staler than all.
+        let stalest = all.map(|it| self.fresh.get(&it).copied()).min().flatten();
+        if let Some(stalest) = stalest {
             self.view.fresh.insert(kind, stalest);
         }
     }

@@ -203,6 +203,10 @@ pub fn plan(
     limits: &Limits,
     now: Timestamp,
 ) -> Plan {
+    // In most turns of most fleets nobody should go, and nothing has to be measured.
+    if fleet.nodes.values().all(|it| it.wish.is_none()) {
+        return Plan::default();
+    }
     let pdbs = Pdbs::new(&fleet.pdbs);
     // Once for each class: calendars are slow to look through, and nodes are many.
     let openings = limits.classes.iter().map(|(class, it)| (class.as_str(), it.opening(now)));

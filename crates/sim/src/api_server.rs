@@ -195,6 +195,13 @@ impl ApiServer {
         }
     }
 
+    /// Forgets the changes of a kind that everybody who watches was told of: nobody notices.
+    pub(crate) fn forget_until(&mut self, resource: Resource, revision: u64) {
+        if let Some(shelf) = kind_of(resource).and_then(|it| self.shelves.get_mut(it)) {
+            shelf.forget_until(revision);
+        }
+    }
+
     pub fn get(&self, resource: Resource, namespace: &str, name: &str) -> Option<&Rc<Value>> {
         self.shelves.get(kind_of(resource)?)?.objects.get(&Key::new(namespace, name))
     }

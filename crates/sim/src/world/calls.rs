@@ -239,7 +239,7 @@ impl World {
         {
             // Somebody else has just touched it: nothing that matters, but the revision is another.
             let touch = json!({"metadata": {"annotations": {
-                "example.com/touched": format!("{}", self.trace.len()),
+                "example.com/touched": format!("{}", self.next_step()),
             }}});
             let namespace = request.namespace.as_deref();
             // That it is not there is no wonder, and no conflict.
