@@ -289,7 +289,9 @@ impl<'a> Desk<'a> {
         match placement {
             _ if order == Order::DeleteFirst => {}
             Some(Placement::Unplaced { pod, why }) => reasons.push(no_place(node, pod, why)),
-            Some(Placement::NoKin { pool, limit }) => reasons.push(no_kin(pool, limit.as_ref())),
+            Some(Placement::NoKin { pool, limit }) => {
+                reasons.push(no_kin(pool, limit.as_ref().map(|(it, _)| it)));
+            }
             None if reasons.is_empty() => reasons.push(WaitFor::Consideration),
             Some(
                 Placement::Spare { .. }

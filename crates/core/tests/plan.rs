@@ -590,7 +590,7 @@ fn a_pool_that_has_no_room_starves_no_other() {
 fn who_needs_one_of_its_own_kind_waits_for_it_by_name() {
     let mut world = one(vec![]);
     let no_kin = |limit: Option<&str>| {
-        let limit = limit.map(str::to_owned);
+        let limit = limit.map(|it| (it.to_owned(), Quantity::from_units(1)));
         Placement::NoKin { pool: "web".to_owned(), limit }
     };
     world.placements.of.insert("n1".to_owned(), no_kin(Some("cpu")));
