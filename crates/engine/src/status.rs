@@ -220,7 +220,7 @@ fn pool_accepted(pool: &Pool, now: Timestamp) -> Condition {
 fn short_lived(pool: &Pool) -> Option<String> {
     let lives = pool.template.expire_after.filter(|it| *it < LIFE_MIN)?;
     Some(format!(
-        "`expireAfter` of {lives:#} counts as `Never`: a successor may take {LIFE_MIN:#} to come"
+        "`expireAfter` of {lives:#} counts as `Never`: a successor takes {LIFE_MIN:#} to come"
     ))
 }
 

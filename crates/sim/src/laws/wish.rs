@@ -229,7 +229,7 @@ pub(super) fn of_node(
 }
 
 /// Docs say: whoever is to live for less than a successor may take to come does not expire.
-pub(super) const LIFE_MIN: SignedDuration = SignedDuration::from_mins(45);
+pub(super) const LIFE_MIN: SignedDuration = SignedDuration::from_mins(5);
 
 /// Somebody else says that it has drifted.
 fn foreign(claim: &Value) -> bool {
