@@ -227,9 +227,15 @@ pub(super) fn see_terminate(world: &World, machine: &str, step: &Step, found: &m
     if !matches!(step.by, Actor::Operator(_)) {
         return;
     }
-    let claim = world.machines.get(machine).and_then(|it| world.claim_of_machine(it));
-    if let Some(claim) = claim {
-        still_there(world, claim, &format!("machine {machine} was ended"), step, found);
+    let Some(seen) = world.machines.get(machine) else { return };
+    let Some(claim) = world.claim_of_machine(seen) else { return };
+    let act = format!("machine {machine} was ended");
+    let has = text(&claim.object, &["status", "providerID"]).map(read::machine_of);
+    if has.is_none_or(|it| it == machine) {
+        still_there(world, claim, &act, step, found);
+    } else if let Some(name) = seen.node.as_deref() {
+        // The claim has another machine, and its node is that one's.
+        nobody_left(world, name, &act, step, found);
     }
 }
 
@@ -240,6 +246,10 @@ fn still_there(world: &World, claim: &Claim, act: &str, step: &Step, found: &mut
         return;
     }
     found.premise(Law::Succession);
+    nobody_left(world, name, act, step, found);
+}
+
+fn nobody_left(world: &World, name: &str, act: &str, step: &Step, found: &mut Found) {
     // Nobody could know of who came a moment ago.
     let left = moving(world, name, step.at).find(|it| known(it.bound_at, world.sent_at(step)));
     if let Some(pod) = left {

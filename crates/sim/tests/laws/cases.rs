@@ -2,8 +2,9 @@
 //!
 //! One for each place in the laws that can complain, and more where it complains of several things.
 
+use jiff::SignedDuration;
 use nodemolt_sim::laws::Law;
-use nodemolt_sim::trace::{Actor, Fact, ReplicaState};
+use nodemolt_sim::trace::{Actor, Fact, ReplicaState, Step};
 use serde_json::json;
 
 use crate::tale::{NEW, OLD, Tale, US, begun, latest, sound};
@@ -437,7 +438,18 @@ pub(crate) const CASES: &[Case] = &[
         let mut again = tale.steps.last().unwrap().clone();
         let Fact::Machine(machine) = &mut again.fact else { panic!("the last is a machine") };
         "i-second".clone_into(&mut machine.id);
+        again.at += SignedDuration::from_secs(1);
         tale.steps.push(again);
+        tale
+    }),
+    ("EC2 made two machines at once and both stay", Law::NoOrphansNoTwins, || {
+        let mut tale = sound();
+        let made = |it: &Step| matches!(&it.fact, Fact::Machine(it) if it.id == "i-s1");
+        let at = tale.steps.iter().position(made).unwrap();
+        let mut twin = tale.steps[at].clone();
+        let Fact::Machine(machine) = &mut twin.fact else { panic!("it is a machine") };
+        "i-twin".clone_into(&mut machine.id);
+        tale.steps.insert(at + 1, twin);
         tale
     }),
     ("a machine is left over", Law::NoOrphansNoTwins, || {
