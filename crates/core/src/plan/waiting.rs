@@ -235,6 +235,7 @@ impl WaitFor {
             Self::Budget(shortage) if shortage.resting => Lifted::Time,
             Self::Budget(shortage) if shortage.allowed == 0 => unless(shortage.opens_at),
             Self::Reach { .. }
+            | Self::Succession { .. }
             | Self::SharedBudget { .. }
             | Self::SharedWorkload { .. }
             | Self::Budget(_)
