@@ -440,6 +440,21 @@ fn a_pool_that_cannot_go_on_starves_nobody() {
     assert_eq!(world.starts(), ["n1"], "waiting takes nothing");
 }
 
+/// Seed 1268 of an earlier draw: the old node's drain waited for a person, and nothing was said of the successor,
+/// whose image had been taken back.
+#[test]
+fn a_successor_stays_until_the_replacement_that_counts_on_it_is_over() {
+    let on = || node("web", "a", Vec::new());
+    let mut world = World::of([("n1", on()), ("n2", on())]).at_once(5);
+    world.node("n1").under_way = Some(UnderWay { phase: Phase::Draining, since: ago(minutes(3)) });
+    world.node("n2").succeeds = Some("n1".to_owned());
+    assert!(world.starts().is_empty());
+    assert_eq!(
+        world.plan().waiting["n2"].first.to_string(),
+        "node n1: its replacement is not over and counts on this one"
+    );
+}
+
 #[test]
 fn two_replacements_of_one_workload_wait_for_each_other() {
     let on = |pods: &[&str]| node("web", "a", pods.iter().map(|it| web(it)).collect());
@@ -575,7 +590,7 @@ fn a_pool_that_has_no_room_starves_no_other() {
 fn who_needs_one_of_its_own_kind_waits_for_it_by_name() {
     let mut world = one(vec![]);
     let no_kin = |limit: Option<&str>| {
-        let limit = limit.map(str::to_owned);
+        let limit = limit.map(|it| (it.to_owned(), Quantity::from_units(1)));
         Placement::NoKin { pool: "web".to_owned(), limit }
     };
     world.placements.of.insert("n1".to_owned(), no_kin(Some("cpu")));

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use nodemolt_core::budget::{Condition, Limits, Measured};
 use nodemolt_core::drain::Drain;
 use nodemolt_core::drift::Drift;
-use nodemolt_core::explain::{ClassTold, SuccessorTold, World};
+use nodemolt_core::explain::{ClassTold, Doubted, SuccessorTold, World};
 use nodemolt_core::node::Running;
 use nodemolt_core::plan::{Fleet, Plan};
 use nodemolt_core::replace::{Replacement, Step};
@@ -49,6 +49,8 @@ pub struct Picture {
     pub idle: Vec<String>,
     /// By class: what is known of its images, and what is not.
     pub classes: BTreeMap<String, ClassTold>,
+    /// What a person has to look at.
+    pub doubted: Doubted,
 }
 
 impl Picture {
@@ -91,6 +93,7 @@ impl Picture {
             unreadable: unreadable(sight.view),
             idle: [status::idle_policies(sight), status::short_lived_pools(sight)].concat(),
             classes: BTreeMap::new(),
+            doubted: Doubted::default(),
         }
     }
 
@@ -108,6 +111,7 @@ impl Picture {
             drains: &self.drains,
             classes: &self.classes,
             successors: &self.successors,
+            doubted: &self.doubted,
         }
     }
 

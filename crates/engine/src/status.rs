@@ -75,11 +75,12 @@ pub(crate) fn statuses(memory: &mut Memory, sight: &Sight<'_>, picture: &Picture
     all.into_iter()
         .map(|it| (place_of(&it), it))
         .filter_map(|(place, status)| {
-            let status = match memory.told.get(&place) {
+            let before = memory.told.get(&place);
+            let status = match before {
                 Some(before) => since_before(status, before),
                 None => status,
             };
-            (memory.told.get(&place) != Some(&status)).then_some(status)
+            (before != Some(&status)).then_some(status)
         })
         .collect()
 }
@@ -219,7 +220,7 @@ fn pool_accepted(pool: &Pool, now: Timestamp) -> Condition {
 fn short_lived(pool: &Pool) -> Option<String> {
     let lives = pool.template.expire_after.filter(|it| *it < LIFE_MIN)?;
     Some(format!(
-        "`expireAfter` of {lives:#} counts as `Never`: a successor may take {LIFE_MIN:#} to come"
+        "`expireAfter` of {lives:#} counts as `Never`: a successor takes {LIFE_MIN:#} to come"
     ))
 }
 
@@ -336,7 +337,7 @@ fn condition(
 
 /// A condition is since when its status is what it is.
 fn since_before(status: Status, before: &Status) -> Status {
-    let known: Vec<Condition> = conditions(before).to_vec();
+    let known = conditions(before);
     let mut status = status;
     for it in conditions_mut(&mut status) {
         let same = known.iter().find(|other| other.kind == it.kind && other.status == it.status);

@@ -271,6 +271,7 @@ impl Process {
             return;
         }
         let Some(mut memory) = self.memory.take() else { return };
+        self.hands.turn();
         self.stirred = false;
         self.wakes_at = None;
         self.turned_at = Some(now);

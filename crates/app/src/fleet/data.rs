@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use nodemolt_core::drift::Drift;
-use nodemolt_core::explain::Cause;
+use nodemolt_core::explain::{self, Cause, Story};
 use nodemolt_engine::Picture;
 use serde::Serialize;
 
@@ -26,6 +26,8 @@ pub(super) struct Status<'p> {
     locked: Option<&'p str>,
     /// What people wrote and what does not work as they meant it.
     warnings: Vec<String>,
+    /// What a person has to look at.
+    doubted: Vec<Story>,
     pools: Vec<PoolStatus<'p>>,
     nodes: Vec<Node<'p>>,
 }
@@ -109,6 +111,7 @@ pub(super) fn status<'p>(
         paused: halt.and_then(|it| it.paused.as_deref()),
         locked: halt.and_then(|it| it.locked.as_deref()),
         warnings: picture.warnings(),
+        doubted: explain::doubted(&picture.doubted),
         pools: pools.iter().map(pool).collect(),
         nodes: rows.iter().map(node).collect(),
     }

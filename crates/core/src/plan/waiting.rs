@@ -102,6 +102,10 @@ pub enum WaitFor {
     Reach {
         because: String,
     },
+    /// Of an old node, which counts on this one.
+    Succession {
+        node: String,
+    },
     SharedBudget {
         pdb: String,
         pod: PodId,
@@ -145,6 +149,7 @@ impl WaitFor {
             Self::Lifetime { .. } => "MinimumLifetime",
             Self::Window { .. } => "Window",
             Self::Reach { .. } => "Reach",
+            Self::Succession { .. } => "Succession",
             Self::SharedBudget { .. } => "SharedBudget",
             Self::SharedWorkload { .. } => "SharedWorkload",
             Self::Budget(_) => "Budget",
@@ -174,6 +179,7 @@ impl WaitFor {
             | Self::Lifetime { .. }
             | Self::Window { .. }
             | Self::Reach { .. }
+            | Self::Succession { .. }
             | Self::SharedWorkload { .. }
             | Self::Budget(_)
             | Self::Consideration => None,
@@ -199,6 +205,7 @@ impl WaitFor {
             | Self::Pdb { .. }
             | Self::HomelessPod { .. }
             | Self::Reach { .. }
+            | Self::Succession { .. }
             | Self::SharedBudget { .. }
             | Self::SharedWorkload { .. }
             | Self::Limit { .. }
@@ -228,6 +235,7 @@ impl WaitFor {
             Self::Budget(shortage) if shortage.resting => Lifted::Time,
             Self::Budget(shortage) if shortage.allowed == 0 => unless(shortage.opens_at),
             Self::Reach { .. }
+            | Self::Succession { .. }
             | Self::SharedBudget { .. }
             | Self::SharedWorkload { .. }
             | Self::Budget(_)
@@ -238,7 +246,10 @@ impl WaitFor {
     /// It will have its turn when others are done.
     pub fn lifted_by_progress(&self) -> bool {
         match self {
-            Self::SharedBudget { .. } | Self::SharedWorkload { .. } | Self::Consideration => true,
+            Self::Succession { .. }
+            | Self::SharedBudget { .. }
+            | Self::SharedWorkload { .. }
+            | Self::Consideration => true,
             Self::Budget(shortage) => shortage.allowed > 0,
             Self::Unlock { .. }
             | Self::Resume { .. }
@@ -311,6 +322,9 @@ impl WaitFor {
                 format!("the windows of ImagePolicy `{policy}`, {opens}{because}")
             }
             Self::Reach { because } => format!("the rollout: {because}"),
+            Self::Succession { node } => {
+                format!("node {node}: its replacement is not over and counts on this one")
+            }
             Self::SharedBudget { pdb, pod, node } => {
                 format!("node {node}: PodDisruptionBudget `{pdb}` of pod {pod} is spoken for there")
             }

@@ -129,6 +129,7 @@ pub(crate) fn node(pool: &str, zone: &str, pods: Vec<Pod>) -> Node {
         has_deadline: false,
         next_try: None,
         under_way: None,
+        succeeds: None,
         leads_back: false,
     }
 }

@@ -260,6 +260,7 @@ fn read_node(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> Nod
         has_deadline: claim.is_some_and(|it| it.termination_grace_period.is_some()),
         next_try: None,
         under_way: None,
+        succeeds: None,
         leads_back: false,
     }
 }

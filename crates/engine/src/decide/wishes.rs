@@ -54,6 +54,7 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
             let because = it.replacement.because.clone();
             Some(NextTry { at, failed_at: it.replacement.since, because })
         });
+        node.succeeds = claim.and_then(|it| succeeds(sight, it)).map(str::to_owned);
         let Some(claim) = claim else {
             node.wish = None;
             continue;
@@ -113,6 +114,13 @@ fn expires_at(claim: &Claim) -> Option<Timestamp> {
     lives.map(|it| after(claim.created_at, it))
 }
 
+/// The old node whose replacement is open and counts on this claim.
+fn succeeds<'a>(sight: &Sight<'a>, claim: &Claim) -> Option<&'a str> {
+    let replacement = sight.successors.get(claim.name.as_str())?;
+    let record = sight.records.replacements.get(*replacement)?;
+    Some(&record.replacement.old.node)
+}
+
 fn of_node(
     memory: &Memory,
     sight: &Sight<'_>,
@@ -126,13 +134,13 @@ fn of_node(
     if let Some(since) = claim.deleting_since.or(node.deleting_since) {
         return Some(plain(Cause::Deleted, since));
     }
-    // Its own replacement decides about a successor, until that has ended.
-    let successor = sight.successors.contains_key(claim.name.as_str());
-    if successor || !claim.stages.contains_key(&Stage::Initialized) {
+    if !claim.stages.contains_key(&Stage::Initialized) {
         return None;
     }
+    // What a dead successor means its own replacement decides, until that has ended.
     let machine = claim.machine.as_ref().and_then(|it| memory.machines.value()?.get(it));
     if let Some(machine) = machine
+        && succeeds(sight, claim).is_none()
         && matches!(machine.state, MachineState::ShuttingDown | MachineState::Terminated)
     {
         let since = memory.machines.last().map_or(sight.now, |(_, at)| at);

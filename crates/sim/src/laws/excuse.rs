@@ -58,12 +58,25 @@ pub(super) fn lasts(
         "HomelessPod" => pod.is_some_and(|it| at(it, &["spec", "nodeName"]).is_none()),
         "MinimumLifetime" => young(world, node, now),
         "Limit" => wait.name.as_deref().is_some_and(|it| reached(world, it, node)),
+        "Succession" => {
+            let old = world
+                .replacements
+                .values()
+                .find(|it| text(it, &["spec", "nodeName"]) == wait.name.as_deref() && open(it));
+            old.is_some_and(|it| counts_on(world, it, node) && held(world, it, now))
+        }
         "SharedBudget" | "SharedWorkload" => {
             let mut records = world.replacements.values();
             records.any(|it| open(it) && held(world, it, now))
         }
         _ => false,
     }
+}
+
+/// Whether a node is one of those that a Replacement puts in the place of the old one.
+fn counts_on(world: &World, record: &Value, node: &str) -> bool {
+    let claim = world.claim_of(node).map(|it| read::uid(&it.object));
+    read::items(record, &["status", "successors"]).any(|it| text(it, &["uid"]) == claim)
 }
 
 /// A namespace that is going.
