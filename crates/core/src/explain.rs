@@ -379,7 +379,11 @@ pub fn explain_fleet(world: &World<'_>, now: Timestamp) -> Story {
         // A class without a figure of its own has the cluster's slot.
         if room.allowed < u64::MAX {
             let used = room.used_sum();
-            story.fact("budget", format!("{}: {used} of {} {unit} in use", room.id, room.allowed));
+            let said = match room.allowed {
+                0 => format!("{} allows none", room.id),
+                allowed => format!("{}: {used} of {allowed} {unit} in use", room.id),
+            };
+            story.fact("budget", said);
         }
     }
     doubted::tell_all(&mut story, world);

@@ -75,7 +75,7 @@ const ALL: &[(&str, &str, &[Is], &[&str])] = &[
     ),
     ("never-joins", "node-1", &[Claim(1)], &["to join, until"]),
     ("pdb-never-allows", "node-0", &[CART], &["allows no disruption"]),
-    ("scheduling-mishap", "node-a", &[Claim(1)], &["successor web-"]),
+    ("scheduling-mishap", "node-a", &[Claim(0)], &["successor web-"]),
     ("successor-dies", "node-0", &[CART, DEAD], &["has ended", "next try"]),
     ("successor-dies", "node-0", &[DEAD], &["has ended", "next try"]),
     ("throttled-ssm", "node-0", &PARAMETERS, &["AWS SSM", "throttled", "asked again"]),
