@@ -82,6 +82,8 @@ pub struct ApiServer {
     shelves: Vec<Shelf>,
     index: Index,
     validators: &'static Validators,
+    /// As another version of the definitions would: nothing of custom kinds is refused, pruned or defaulted.
+    unchecked: bool,
     /// What changed since the controllers last asked. `None`: there are none.
     feed: Option<Vec<Touched>>,
 }
@@ -116,6 +118,7 @@ impl ApiServer {
             shelves: kinds::ALL.iter().map(|_| Shelf::default()).collect(),
             index: Index::default(),
             validators: Validators::shared(),
+            unchecked: false,
             feed: None,
         };
         for name in NAMESPACES {
@@ -126,6 +129,11 @@ impl ApiServer {
             debug_assert!(made.is_ok(), "{made:?}");
         }
         server
+    }
+
+    /// From now on, or not any more: what custom kinds' schemas say does not count.
+    pub(crate) fn check_nothing(&mut self, unchecked: bool) {
+        self.unchecked = unchecked;
     }
 
     /// One request, done at once or not at all.
