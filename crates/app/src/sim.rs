@@ -94,7 +94,7 @@ impl Held {
         let Opened { file, world } = &mut self.opened;
         let at = world.now();
         // Who is not there was mistyped, whichever verb names it.
-        let wrong = |it: ActError| if it.gone { Failure::usage(it) } else { Failure::new(it) };
+        let wrong = |it: ActError| if it.mistyped { Failure::usage(it) } else { Failure::new(it) };
         let told_of_it = world.act(act).map_err(wrong)?;
         file.note(act, at, world);
         file.save(&self.path).map_err(|it| told(&it))?;

@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 
 use crate::output::Failure;
 
-/// Long enough for a handful of acts on a world that has lived for days, short enough for a person.
+/// Long enough for an act on a world that has lived for days, short enough for a person.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// So many times that, where others act one after another.
+const TURNS_MAX: u32 = 10;
 const LOOKS_EVERY: Duration = Duration::from_millis(20);
 
 /// Held until it is dropped.
@@ -40,15 +42,22 @@ impl Lock {
         let open = File::options().create(true).read(true).write(true).truncate(false).open(&path);
         let mut file = open.map_err(wrong)?;
         let begun = Instant::now();
+        // By whom it is held, and since when: of several who wait each has its turn.
+        let mut held = (holder(&mut file), begun);
         loop {
             match file.try_lock() {
                 Ok(()) => break,
-                Err(TryLockError::WouldBlock) if begun.elapsed() < patience => {
-                    std::thread::sleep(LOOKS_EVERY);
-                }
-                Err(TryLockError::WouldBlock) => return Err(taken(world, &mut file, patience)),
                 Err(TryLockError::Error(it)) => return Err(wrong(it)),
+                Err(TryLockError::WouldBlock) => {}
             }
+            let now_by = holder(&mut file);
+            if now_by != held.0 {
+                held = (now_by, Instant::now());
+            }
+            if held.1.elapsed() >= patience || begun.elapsed() >= patience * TURNS_MAX {
+                return Err(taken(world, held.0, patience));
+            }
+            std::thread::sleep(LOOKS_EVERY);
         }
         // Only for those who wait in vain; the lock holds without it.
         let _ = file
@@ -65,9 +74,14 @@ fn beside(world: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
-fn taken(world: &Path, file: &mut File, patience: Duration) -> Failure {
+/// The process that has it, as far as it has said so.
+fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
-    let holder = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse::<u32>().ok());
+    file.rewind().and_then(|()| file.read_to_string(&mut text)).ok()?;
+    text.trim().parse().ok()
+}
+
+fn taken(world: &Path, holder: Option<u32>, patience: Duration) -> Failure {
     let holder = holder.map(|it| format!(" (process {it})")).unwrap_or_default();
     Failure::new(format!(
         "could not act on {}: another nodemolt{holder} has been acting on it for {}s",
