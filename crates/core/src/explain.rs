@@ -8,6 +8,7 @@
 
 mod asked;
 mod cause;
+mod doubted;
 mod gone;
 mod pod;
 mod story;
@@ -19,6 +20,7 @@ use jiff::Timestamp;
 
 pub use asked::{ClassTold, Newer, Unanswered};
 pub use cause::causes;
+pub use doubted::{Doubted, Kept, Orphan, doubted};
 pub use gone::{RecordTold, explain_claim, explain_gone};
 pub use pod::explain_pod;
 pub use story::{Cause, Fact, Named, Story, User, relative};
@@ -37,6 +39,9 @@ use story::both;
 
 /// So many things that hold nodes are told of a pool or the fleet: a screen is not higher.
 const CAUSES_TOLD_MAX: usize = 12;
+
+/// What happens next, where nothing does.
+const NOTHING_TO_DO: &str = "nothing to do";
 
 /// All that there is to tell from. What is missing is told as missing.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +64,8 @@ pub struct World<'a> {
     pub classes: &'a BTreeMap<String, ClassTold>,
     /// By claim: the successors of replacements, and whatever else is on its way.
     pub successors: &'a BTreeMap<String, SuccessorTold>,
+    /// What a person has to look at.
+    pub doubted: &'a Doubted,
 }
 
 /// What is told of a successor beside its name.
@@ -74,7 +81,7 @@ pub struct SuccessorTold {
 
 /// Why a node is, or is not, replaced. `None` if there is no such node.
 pub fn explain(world: &World<'_>, name: &str, now: Timestamp) -> Option<Story> {
-    let node = world.fleet.nodes.get(name)?;
+    let Some(node) = world.fleet.nodes.get(name) else { return doubted::lost(world, name) };
     let mut story = Story::about("node", name);
     head(&mut story, world, name, node, now);
     gone::tell_deleted(&mut story, world, name, now);
@@ -98,6 +105,7 @@ pub fn explain(world: &World<'_>, name: &str, now: Timestamp) -> Option<Story> {
         let told = (node.member.class.as_deref(), told);
         asked::tell(&mut story, told, world.running.get(name), world.drifts.get(name), now);
     }
+    doubted::tell(&mut story, world, name);
     Some(story)
 }
 
@@ -116,7 +124,7 @@ fn stays(story: &mut Story, world: &World<'_>, name: &str, node: &Node, now: Tim
                 None => format!("nothing, until we know {missing}"),
             }
         }
-        Some(Drift::InSync | Drift::Drifted { .. }) | None => "nothing to do".to_owned(),
+        Some(Drift::InSync | Drift::Drifted { .. }) | None => NOTHING_TO_DO.to_owned(),
     };
 }
 
@@ -190,7 +198,12 @@ fn after_all(waiting: &Waiting, now: Timestamp) -> String {
                     UsedBy::Unavailable(_) => (node.as_str(), "is available again"),
                 }));
             }
-            (WaitFor::SharedBudget { node, .. } | WaitFor::SharedWorkload { node, .. }, None) => {
+            (
+                WaitFor::Succession { node }
+                | WaitFor::SharedBudget { node, .. }
+                | WaitFor::SharedWorkload { node, .. },
+                None,
+            ) => {
                 nodes.insert(node, "is done");
             }
             (_, None) => rest += 1,
@@ -428,6 +441,7 @@ pub fn explain_fleet(world: &World<'_>, now: Timestamp) -> Story {
             story.fact("budget", format!("{}: {used} of {} {unit} in use", room.id, room.allowed));
         }
     }
+    doubted::tell_all(&mut story, world);
     story
 }
 
@@ -508,7 +522,7 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
         (None, None) if waiting.is_empty() && unknown > 0 => {
             "nothing, until it is known what they should run".to_owned()
         }
-        (None, None) if waiting.is_empty() => "nothing to do".to_owned(),
+        (None, None) if waiting.is_empty() => NOTHING_TO_DO.to_owned(),
         (None, None) => "goes on when what they wait for is lifted".to_owned(),
     };
 }

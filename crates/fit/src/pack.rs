@@ -10,6 +10,7 @@
 mod answer;
 mod bits;
 mod measure;
+mod district;
 mod template;
 mod topology;
 mod essence;
@@ -132,7 +133,8 @@ fn attempt<'w, 'a>(
         for kind in &order {
             while let Some(pod) = left[*kind].last().copied() {
                 watch(&state, pod);
-                if !state.place(*kind, pod, measured_over) {
+                let company = state.company(*kind, &left);
+                if !state.place(*kind, pod, measured_over, company) {
                     break;
                 }
                 left[*kind].pop();

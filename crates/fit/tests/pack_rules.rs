@@ -695,6 +695,67 @@ fn a_daemon_of_one_zone_is_in_the_way_there_only() {
     }
 }
 
+#[test]
+fn a_daemon_of_one_zone_takes_its_share_there_only() {
+    let zones = ["a", "b", "c"];
+    let small = machine("small", "cpu=2 pods=10", &zones, None);
+    let daemon = |cpu: &str, zone: &str| {
+        let selector = labels(&[(label::ZONE, zone)]);
+        let demand = Demand { node_selector: selector, ..demand(cpu) };
+        Pod::new(&Arc::new(Namespace::named("kube-system")), zone, &Arc::new(demand))
+    };
+    let all = || vec![daemon("cpu=1", "a"), daemon("cpu=1500m", "b")];
+    let pool = Pool { daemons: all(), ..pool(vec![small]) };
+    for (cpu, expected) in [
+        ("cpu=500m", Ok(&zones[..])),
+        ("cpu=1", Ok(&["a"][..])),
+        ("cpu=2", Ok(&["c"])),
+        ("cpu=2500m", Err("nearest is a new node of pool default: 500m more cpu needed")),
+    ] {
+        let packing = pack(&pods(demand(cpu), 1), &[], std::slice::from_ref(&pool));
+        match (expected, packing.new_nodes.as_slice()) {
+            (Ok(zones), [new]) => {
+                let of_zone = new.requirements.iter().find(|it| it.key == label::ZONE).unwrap();
+                assert_eq!(of_zone.values, zones, "{cpu}");
+            }
+            (Ok(zones), new) => panic!("{cpu}: {zones:?} {new:?}"),
+            (Err(why), _) => assert_eq!(packing.unplaced[0].why.to_string(), why),
+        }
+    }
+    // It goes on being filled by what there is in its zone.
+    let packing = pack(&pods(demand("cpu=1"), 4), &[], std::slice::from_ref(&pool));
+    assert_eq!(packing.unplaced, []);
+    let in_a = Demand { node_selector: labels(&[(label::ZONE, "a")]), ..demand("cpu=2") };
+    let packing = pack(&pods(in_a, 1), &[], &[pool]);
+    assert_eq!(packing.placed, [], "in that zone it has no room");
+}
+
+#[test]
+fn those_who_must_be_on_one_node_start_where_all_of_them_have_room() {
+    let together = Demand { affinity: vec![term(label::HOSTNAME, "web")], ..demand("cpu=1") };
+    let all = pods(together.clone(), 3);
+    let small = || node("a", "a", "cpu=1 memory=1Gi pods=9");
+    let large = node("b", "a", "cpu=3 memory=1Gi pods=9");
+    assert_eq!(on(&pack(&all, &[small(), large.clone()], &[])), ["b"; 3]);
+    assert_eq!(on(&pack(&all, &[small()], &[three_zones()])), ["new 0"; 3]);
+    // Of those that cannot be together, most.
+    assert_eq!(on(&pack(&pods(together.clone(), 7), &[small(), large.clone()], &[])), ["b"; 3]);
+    // Others of the group count, whatever they ask for.
+    let mut mixed = pods(together.clone(), 2);
+    let second = Demand { requests: amounts("cpu=500m"), ..together.clone() };
+    mixed.extend(
+        pods(second, 2).into_iter().map(|it| Pod { name: format!("{}-b", it.name).into(), ..it }),
+    );
+    let nodes = [node("a", "a", "cpu=2 pods=9"), large.clone()];
+    assert_eq!(on(&pack(&mixed, &nodes, &[])), ["b"; 4]);
+    // Where one of them runs the others have to be, room or not.
+    let mut taken = small();
+    taken.pods = pods(together, 1);
+    taken.allocatable = amounts("cpu=2 pods=9");
+    taken.pods[0].name = "first".into();
+    assert_eq!(on(&pack(&all, &[taken, large], &[])), ["a"]);
+}
+
 /// kube-scheduler 1.36 takes such a selector in a pod's own terms for all namespaces; the documentation does not.
 #[test]
 fn a_selector_that_a_namespace_without_labels_meets_is_read_as_carefully_as_can_be() {

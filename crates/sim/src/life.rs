@@ -97,7 +97,7 @@ impl Life {
     }
 
     pub fn live(&self) -> Result<Report, String> {
-        self.watched().map(|(_, report)| report)
+        self.live_in(|world| world.keep_only(LAST_STEPS), None).map(|(_, report)| report)
     }
 
     /// The same, with the world at its end: whoever wants to see every step.
@@ -107,6 +107,14 @@ impl Life {
 
     /// Only so far, if it lives for so long.
     pub fn watched_until(&self, until: Option<Timestamp>) -> Result<(World, Report), String> {
+        self.live_in(|_| (), until)
+    }
+
+    fn live_in(
+        &self,
+        prepare: impl FnOnce(&mut World),
+        until: Option<Timestamp>,
+    ) -> Result<(World, Report), String> {
         let scenario = Scenario::read("life", &self.world.text).map_err(|problems| {
             problems.iter().fold(String::new(), |mut all, it| {
                 let _ = writeln!(all, "{it}");
@@ -114,6 +122,7 @@ impl Life {
             })
         })?;
         let mut world = World::new(&scenario, self.seed).map_err(|it| it.to_string())?;
+        prepare(&mut world);
         // Whatever it dies of, the steps until then are what its reader needs.
         let lived = catch_unwind(AssertUnwindSafe(|| self.pass(&mut world, until)));
         let broken_off = |told: &str| {
@@ -186,7 +195,7 @@ impl Life {
         let Lived { acts, settled_after } = *lived;
         let first = world.violations().first().map(|it| it.step);
         let tail = first.map_or_else(Vec::new, |it| {
-            let steps = world.trace().get(..=it).unwrap_or_default();
+            let steps = world.trace_until(it);
             steps.iter().rev().take(LAST_STEPS).rev().map(line).collect()
         });
         let violations = world.violations().iter().map(|it| it.violation.clone()).collect();

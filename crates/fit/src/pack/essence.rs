@@ -5,15 +5,13 @@
 //! The pods of a `StatefulSet` have their own names in their labels, and claims of their own. Nobody asks for either, so
 //! twenty thousand of them are one kind, and are looked at once.
 
-use std::collections::BTreeSet;
+use std::{cmp::Ordering, collections::BTreeSet};
 
 use crate::{
-    capacity::Amounts,
     node::Node,
-    pod::{Demand, HostPort, Namespace, Pod, PodTerm, Spread, Weighted},
+    pod::{Demand, Namespace, Pod},
     pool::Pool,
-    selector::{Labels, NodeTerm, Selector},
-    taint::Toleration,
+    selector::{NodeTerm, Selector},
 };
 
 /// Keys of labels that some pod, daemon or running pod asks about others.
@@ -64,31 +62,36 @@ impl<'a> Mentioned<'a> {
 type EssentialVolume<'a> = (Option<&'a str>, Option<&'a str>, Option<&'a [NodeTerm]>);
 
 /// Everything about a pod but its name, and what of it nobody asks for.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug)]
 pub(super) struct Essence<'a> {
     namespace: &'a Namespace,
     labels: Vec<(&'a str, &'a str)>,
-    priority: i32,
-    requests: &'a Amounts,
-    node_selector: &'a Labels,
-    node_terms: Option<&'a [NodeTerm]>,
-    preferred_nodes: &'a [Weighted<NodeTerm>],
-    tolerations: &'a [Toleration],
-    affinity: &'a [PodTerm],
-    anti_affinity: &'a [PodTerm],
-    preferred_affinity: &'a [Weighted<PodTerm>],
-    preferred_anti_affinity: &'a [Weighted<PodTerm>],
-    spread: &'a [Spread],
-    host_ports: &'a [HostPort],
     volumes: Vec<EssentialVolume<'a>>,
-    gates: &'a [String],
-    unmodelled: &'a [String],
+    /// For the rest.
+    demand: &'a Demand,
 }
 
 impl<'a> Essence<'a> {
     pub(super) fn new(pod: &'a Pod, mentioned: &Mentioned<'_>) -> Self {
+        let demand = &*pod.demand;
+        let labels = demand.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let mut volumes: Vec<EssentialVolume<'_>> = demand
+            .volumes
+            .iter()
+            .map(|it| {
+                let handle = (!it.own).then_some(it.handle.as_str());
+                (handle, it.driver.as_deref(), it.reach.as_deref())
+            })
+            .collect();
+        volumes.sort_unstable();
+        let labels = labels.filter(|(key, _)| mentioned.0.contains(key)).collect();
+        Self { namespace: &pod.namespace, labels, volumes, demand }
+    }
+
+    /// By what two are compared. Whoever adds a field to a demand is asked here whether it makes a difference.
+    fn compared(&self) -> impl Ord {
         let Demand {
-            labels,
+            labels: _,
             priority,
             requests,
             node_selector,
@@ -101,37 +104,33 @@ impl<'a> Essence<'a> {
             preferred_anti_affinity,
             spread,
             host_ports,
-            volumes,
+            volumes: _,
             gates,
             unmodelled,
-        } = &*pod.demand;
-        let labels = labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        let mut volumes: Vec<EssentialVolume<'_>> = volumes
-            .iter()
-            .map(|it| {
-                let handle = (!it.own).then_some(it.handle.as_str());
-                (handle, it.driver.as_deref(), it.reach.as_deref())
-            })
-            .collect();
-        volumes.sort_unstable();
-        Self {
-            namespace: &pod.namespace,
-            labels: labels.filter(|(key, _)| mentioned.0.contains(key)).collect(),
-            priority: *priority,
-            requests,
-            node_selector,
-            node_terms: node_terms.as_deref(),
-            preferred_nodes,
-            tolerations,
-            affinity,
-            anti_affinity,
-            preferred_affinity,
-            preferred_anti_affinity,
-            spread,
-            host_ports,
-            volumes,
-            gates,
-            unmodelled,
-        }
+        } = self.demand;
+        let itself = (self.namespace, &self.labels, priority, requests);
+        let nodes = (node_selector, node_terms, preferred_nodes, tolerations);
+        let others = (affinity, anti_affinity, preferred_affinity, preferred_anti_affinity, spread);
+        (itself, nodes, others, host_ports, &self.volumes, gates, unmodelled)
     }
 }
+
+impl Ord for Essence<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.compared().cmp(&other.compared())
+    }
+}
+
+impl PartialOrd for Essence<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Essence<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Essence<'_> {}

@@ -40,7 +40,7 @@ pub(super) fn nearest(state: &State<'_, '_>, kind: usize, kinds: usize) -> Optio
 
 /// Every place, and what is in the way there.
 pub(super) fn account(state: &State<'_, '_>, kind: usize) -> Account {
-    let sought = Sought { kind, wishes: &[], stage: Stage::Real, beside: false };
+    let sought = Sought { kind, wishes: &[], stage: Stage::Real, beside: false, company: &[] };
     let sites = state.world.sites.len();
     let opened = (sites..state.places()).map(|place| {
         let opened = match state.grown(place, &sought) {
@@ -204,7 +204,7 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
         obstacles.extend(reaching.map(elsewhere));
     }
     for (place, need) in state.needs(kind, None) {
-        let most = template.most(place);
+        let most = template.rooms.most(place);
         if most < need {
             obstacles.push(short(&world.scale, place, need.saturating_sub(most)));
         }
@@ -225,7 +225,7 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
     if !obstacles.is_empty() {
         return obstacles;
     }
-    let sought = Sought { kind, wishes: &[], stage: Stage::Real, beside: false };
+    let sought = Sought { kind, wishes: &[], stage: Stage::Real, beside: false, company: &[] };
     if state.one_more(pool, &sought).is_ok() {
         return Vec::new();
     }
@@ -256,14 +256,17 @@ fn fits(state: &State<'_, '_>, kind: usize, pool: usize) -> (Vec<Fit>, bool) {
             continue;
         }
         open = true;
-        for (place, need) in state.needs(kind, None) {
-            match template.at_least(place, need) {
-                Some(roomy) => fit.machines.and(roomy),
-                None => fit.machines.clear(),
+        for part in template.rooms.parts(&fit.slots) {
+            let mut fit = Fit { slots: part.slots.as_ref().clone(), ..fit.clone() };
+            for (place, need) in state.needs(kind, None) {
+                match part.at_least(place, need) {
+                    Some(roomy) => fit.machines.and(roomy),
+                    None => fit.machines.clear(),
+                }
             }
-        }
-        if template.tidy_slots(&mut fit.machines, &mut fit.slots) {
-            fits.push(fit);
+            if template.tidy_slots(&mut fit.machines, &mut fit.slots) {
+                fits.push(fit);
+            }
         }
     }
     (fits, open)

@@ -9,6 +9,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::{
     bits::Bits,
+    district::Part,
     measure::{Needs, Room},
     search::Sought,
     state::{Became, Domain, OpenNode, State, within},
@@ -18,8 +19,8 @@ use super::{
 };
 use crate::requirement::Requirement;
 
-/// Why not, and for how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why not, and for how long: the first is the most final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum No {
     /// There is no such room here any more.
     Full,
@@ -62,7 +63,7 @@ impl State<'_, '_> {
             floor: None,
             held: SmallVec::from_elem(0, template.limited.len()),
         };
-        self.becomes(&node, self.places(), self.needs(sought.kind, None), sought)
+        self.becomes(&node, self.places(), &self.room_for(sought, None), sought)
     }
 
     /// What the open node at this place would become.
@@ -71,25 +72,44 @@ impl State<'_, '_> {
         if self.port_taken(sought.kind, place).is_some() {
             return Err(No::Never);
         }
-        self.becomes(node, place, self.needs(sought.kind, Some(place)), sought)
+        self.becomes(node, place, &self.room_for(sought, Some(place)), sought)
     }
 
     fn becomes(
         &self,
         node: &OpenNode,
         place: usize,
-        needs: Needs,
+        needs: &Needs,
+        sought: &Sought<'_>,
+    ) -> Result<Became, No> {
+        let tolerance = self.world.kinds[sought.kind].tolerance;
+        if !self.world.tolerances[tolerance].pools.has(node.pool) {
+            return Err(No::Never);
+        }
+        let mut no = No::Full;
+        for part in self.world.pools[node.pool].rooms.parts(&node.fit.slots) {
+            match self.becomes_in(&part, node, place, needs, sought) {
+                Ok(became) => return Ok(became),
+                Err(why) => no = no.max(why),
+            }
+        }
+        Err(no)
+    }
+
+    fn becomes_in(
+        &self,
+        part: &Part<'_>,
+        node: &OpenNode,
+        place: usize,
+        needs: &Needs,
         sought: &Sought<'_>,
     ) -> Result<Became, No> {
         let kind = &self.world.kinds[sought.kind];
         let template = &self.world.pools[node.pool];
-        if !self.world.tolerances[kind.tolerance].pools.has(node.pool) {
-            return Err(No::Never);
-        }
         let mut roomy = node.fit.machines.clone();
         for (resource, amount) in needs {
-            let total = node.used[resource].saturating_add(amount);
-            roomy.and(template.at_least(resource, total).ok_or(No::Full)?);
+            let total = node.used[*resource].saturating_add(*amount);
+            roomy.and(part.at_least(*resource, total).ok_or(No::Full)?);
         }
         if roomy.empty() {
             return Err(No::Full);
@@ -117,9 +137,9 @@ impl State<'_, '_> {
         let ways = self.world.ways(sought.kind, node.pool);
         let parts = barred
             .filter(|it| !it.somewhere.is_empty())
-            .map(|it| apart_from(&it.somewhere, &roomy, &node.fit.slots));
+            .map(|it| apart_from(&it.somewhere, &roomy, &part.slots));
         let from: SmallVec<[(&Bits, &Bits); 2]> = match &parts {
-            None => smallvec![(&roomy, &node.fit.slots)],
+            None => smallvec![(&roomy, part.slots.as_ref())],
             Some(parts) => parts.iter().map(|(machines, slots)| (machines, slots)).collect(),
         };
         let from = ways.iter().flat_map(|way| from.iter().map(move |it| (way, *it)));

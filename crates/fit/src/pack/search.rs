@@ -7,11 +7,14 @@
 //! asked for at once; where that cannot be had, each is taken up in the order of importance and given
 //! up if no place meets it together with those kept before.
 
+use std::collections::BTreeMap;
+
 use smallvec::SmallVec;
 
 use super::{
     answer::Preference,
     bits::{Bits, first, start, words},
+    measure::Needs,
     narrow::No,
     state::{Became, Domain, Stage, State},
     world::{Checks, Wished, World},
@@ -26,6 +29,8 @@ pub(super) struct Sought<'s> {
     pub(super) stage: Stage,
     /// On a node that brings along a daemon that the pod must be near.
     pub(super) beside: bool,
+    /// Room for those who have to follow it onto the same node.
+    pub(super) company: &'s [(usize, i64)],
 }
 
 #[derive(Debug)]
@@ -81,20 +86,53 @@ impl<'s> Sought<'s> {
 
 impl State<'_, '_> {
     /// Find a place for one pod of the kind and put it there. Whether there was one.
-    pub(super) fn place(&mut self, kind: usize, pod: usize, stage: Stage) -> bool {
-        for scope in [Scope::Sites, Scope::NewNodes] {
-            if let Some((found, relaxed)) = self.best(kind, stage, scope) {
-                match found {
-                    Found::Site(place) => self.put(kind, pod, place, relaxed),
-                    Found::Open(place, became) => {
-                        self.put_new(kind, pod, Some(place), became, relaxed);
-                    }
-                    Found::OneMore(became) => self.put_new(kind, pod, None, became, relaxed),
-                }
-                return true;
+    pub(super) fn place(&mut self, kind: usize, pod: usize, stage: Stage, company: Needs) -> bool {
+        let Some((found, relaxed)) = self.look_around(kind, stage, company) else { return false };
+        match found {
+            Found::Site(place) => self.put(kind, pod, place, relaxed),
+            Found::Open(place, became) => self.put_new(kind, pod, Some(place), became, relaxed),
+            Found::OneMore(became) => self.put_new(kind, pod, None, became, relaxed),
+        }
+        true
+    }
+
+    /// Where all of its company has room, too; else half of it, and so on.
+    fn look_around(
+        &mut self,
+        kind: usize,
+        stage: Stage,
+        mut company: Needs,
+    ) -> Option<(Found, Vec<Preference>)> {
+        let scopes = [Scope::Sites, Scope::NewNodes];
+        let alone = scopes.iter().find_map(|scope| self.best(kind, stage, *scope, &[]))?;
+        while !company.is_empty() {
+            let found = scopes.iter().find_map(|scope| self.best(kind, stage, *scope, &company));
+            if found.is_some() {
+                return found;
+            }
+            company.iter_mut().for_each(|(_, amount)| *amount /= 2);
+            company.retain(|(_, amount)| *amount > 0);
+        }
+        Some(alone)
+    }
+
+    /// What those need who have to be on one node with this pod, if it is the first of them.
+    pub(super) fn company(&self, kind: usize, left: &[Vec<usize>]) -> Needs {
+        let first = &self.world.kinds[kind];
+        let group = first.clings.and_then(|it| self.world.clinging.get(&it));
+        let Some(group) = group.filter(|_| self.first_of_its_own(&first.musts)) else {
+            return Needs::new();
+        };
+        let mut needs: BTreeMap<usize, i64> = BTreeMap::new();
+        for at in group {
+            let others = left[*at].len().saturating_sub(usize::from(*at == kind));
+            let others = i64::try_from(others).unwrap_or(i64::MAX);
+            for (resource, amount) in &self.world.kinds[*at].needs {
+                let sum = needs.entry(*resource).or_default();
+                *sum = sum.saturating_add(amount.saturating_mul(others));
             }
         }
-        false
+        needs.into_iter().filter(|(_, amount)| *amount > 0).collect()
     }
 
     /// The place that meets the most important preferences.
@@ -103,11 +141,12 @@ impl State<'_, '_> {
         kind: usize,
         stage: Stage,
         scope: Scope,
+        company: &[(usize, i64)],
     ) -> Option<(Found, Vec<Preference>)> {
         let wishes = &self.world.kinds[kind].wishes;
         // On nodes that exist the scheduler decides, and it sees nodes, not what could be launched.
         let stage = if scope == Scope::Sites { Stage::Real } else { stage };
-        let none = Sought { kind, wishes: &[], stage, beside: false };
+        let none = Sought { kind, wishes: &[], stage, beside: false, company };
         if wishes.is_empty() {
             return self.find(&none, scope, true).map(|it| (it, Vec::new()));
         }
@@ -148,6 +187,8 @@ impl State<'_, '_> {
             };
             match found {
                 Ok(found) => return Some(found),
+                // Alone it may have room.
+                Err(_) if !sought.company.is_empty() => {}
                 // Not of a pod with volumes, whose needs depend on the node.
                 Err(No::Full) if self.world.kinds[sought.kind].volumes.is_empty() => {
                     self.full[self.world.kinds[sought.kind].needs_at].insert(place);
@@ -242,10 +283,22 @@ impl State<'_, '_> {
         Some(())
     }
 
+    /// What the pod needs here, and those who have to follow it.
+    pub(super) fn room_for(&self, sought: &Sought<'_>, place: Option<usize>) -> Needs {
+        let mut needs = self.needs(sought.kind, place);
+        for (resource, more) in sought.company {
+            match needs.iter_mut().find(|(it, _)| it == resource) {
+                Some((_, amount)) => *amount = amount.saturating_add(*more),
+                None => needs.push((*resource, *more)),
+            }
+        }
+        needs
+    }
+
     /// Whether a node that exists can take the pod. Labels and taints were looked at before.
     fn hosts(&self, site: usize, sought: &Sought<'_>) -> Result<(), No> {
         let free = self.free(site);
-        if self.needs(sought.kind, Some(site)).iter().any(|(place, need)| free[*place] < *need) {
+        if self.room_for(sought, Some(site)).iter().any(|(place, need)| free[*place] < *need) {
             return Err(No::Full);
         }
         if self.port_taken(sought.kind, site).is_some() {

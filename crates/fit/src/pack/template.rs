@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     bits::Bits,
+    district::{Rooms, Share},
     measure::{Room, Scale, measured},
 };
 use crate::{
@@ -84,7 +85,7 @@ pub(super) struct Template<'a> {
     machine_keys: BTreeSet<String>,
     /// Labels of which some machine may have several values, and which therefore stay open.
     many_valued: BTreeSet<String>,
-    steps: Vec<Steps>,
+    pub(super) rooms: Rooms,
     /// Names of limited resources, and of each machine how much of them it takes.
     pub(super) limited: Vec<String>,
     pub(super) takes: Vec<Room>,
@@ -94,13 +95,6 @@ pub(super) struct Template<'a> {
     pub(super) by_size: Vec<usize>,
     pub(super) min_values: Vec<MinValues>,
     pub(super) price: Vec<Option<Price>>,
-}
-
-/// Which machines have at least so much of one resource.
-#[derive(Debug, Default)]
-struct Steps {
-    amounts: Vec<i64>,
-    at_least: Vec<Bits>,
 }
 
 impl<'a> Template<'a> {
@@ -140,7 +134,7 @@ impl<'a> Template<'a> {
             slot_keys,
             machine_keys,
             many_valued,
-            steps: Vec::new(),
+            rooms: Rooms::default(),
             limited: Vec::new(),
             takes: Vec::new(),
             takes_most: Room::new(),
@@ -239,28 +233,14 @@ impl<'a> Template<'a> {
             .sort_by(|left, right| (&self.takes[*left], *left).cmp(&(&self.takes[*right], *right)));
     }
 
-    /// What each machine has for pods, its share of daemons taken off.
+    /// What each machine has for pods, the share of daemons taken off.
     fn measure(&mut self, scale: &Scale, vocabulary: &Vocabulary) {
-        let mut rooms: Vec<Room> =
+        let bare: Vec<Room> =
             self.machines.iter().map(|it| scale.room(&it.allocatable, &it.volume_limits)).collect();
-        for daemon in self.pool.daemons.iter().map(|it| &*it.demand) {
-            let needs = scale.needs(daemon);
-            for at in self.hosts(daemon, vocabulary).iter() {
-                super::measure::take(&mut rooms[at], &needs);
-            }
-        }
-        self.steps = (0..scale.len())
-            .map(|place| Steps::new(rooms.iter().map(|it| it[place]), &self.base.machines))
-            .collect();
-    }
-
-    /// The machines on which a node would get this daemon, as far as one can tell beforehand.
-    pub(super) fn hosts(&self, daemon: &Demand, vocabulary: &Vocabulary) -> Bits {
-        let mut hosts = Bits::default();
-        for fit in self.ways_to_host(daemon, vocabulary) {
-            hosts.or(&fit.machines);
-        }
-        hosts
+        let daemons = self.pool.daemons.iter().map(|it| &*it.demand);
+        let shares: Vec<Share> =
+            daemons.map(|it| (scale.needs(it), self.ways_to_host(it, vocabulary))).collect();
+        self.rooms = Rooms::new(&bare, &shares, &self.base.machines, &self.base.slots);
     }
 
     /// Whether each of these machines can be had in these slots only.
@@ -398,17 +378,6 @@ impl<'a> Template<'a> {
         }
     }
 
-    /// The machines that have at least so much.
-    pub(super) fn at_least(&self, place: usize, amount: i64) -> Option<&Bits> {
-        let steps = &self.steps[place];
-        steps.at_least.get(steps.amounts.partition_point(|it| *it < amount))
-    }
-
-    /// The most that any machine has of it.
-    pub(super) fn most(&self, place: usize) -> i64 {
-        self.steps[place].amounts.last().copied().unwrap_or(0)
-    }
-
     pub(super) fn source(&self, key: &str, vocabulary: &Vocabulary) -> Source {
         let key = label::normalise(key);
         if key == label::HOSTNAME {
@@ -511,28 +480,6 @@ impl<'a> Template<'a> {
 
     pub(super) fn slot_keys(&self) -> &BTreeSet<String> {
         &self.slot_keys
-    }
-}
-
-impl Steps {
-    fn new(amounts: impl Iterator<Item = i64>, among: &Bits) -> Self {
-        let mut all: Vec<(i64, usize)> =
-            amounts.enumerate().filter(|(at, _)| among.has(*at)).map(|(at, it)| (it, at)).collect();
-        all.sort_unstable();
-        let mut steps = Self::default();
-        let mut so_far = Bits::default();
-        for (amount, at) in all.into_iter().rev() {
-            so_far.insert(at);
-            if steps.amounts.last() == Some(&amount) {
-                steps.at_least.pop();
-            } else {
-                steps.amounts.push(amount);
-            }
-            steps.at_least.push(so_far.clone());
-        }
-        steps.amounts.reverse();
-        steps.at_least.reverse();
-        steps
     }
 }
 

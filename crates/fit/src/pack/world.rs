@@ -48,6 +48,8 @@ pub(super) struct World<'a> {
     pub(super) ports: Vec<&'a HostPort>,
     /// How many different needs there are.
     pub(super) needs: usize,
+    /// Kinds whose pods have to be on one node, by what counts them.
+    pub(super) clinging: BTreeMap<usize, Vec<usize>>,
 }
 
 /// Pods that differ in nothing but their names, and in what nobody asks for.
@@ -70,6 +72,8 @@ pub(super) struct Kind<'a> {
     /// Where its volumes can be reached, by site; and if that is not everywhere, its ways per pool.
     pub(super) reached: Option<(Bits, Vec<Vec<Fit>>)>,
     pub(super) musts: Checks,
+    /// What counts those with whom it has to be on one node, and itself.
+    pub(super) clings: Option<usize>,
     /// Per pool, the ways in which a new node gets a daemon that the pod must be near: the node brings it along.
     pub(super) brings: Vec<Vec<Fit>>,
     /// What must hold there.
@@ -185,6 +189,7 @@ impl<'a> World<'a> {
             tolerances: Vec::new(),
             ports: Vec::new(),
             needs: 0,
+            clinging: BTreeMap::new(),
         };
         let mentioned = {
             let templates: Vec<&Pool> = world.pools.iter().map(|it| it.pool).collect();
@@ -258,6 +263,7 @@ impl<'a> World<'a> {
                 volumes,
                 reached,
                 musts: Checks::default(),
+                clings: None,
                 brings: Vec::new(),
                 musts_beside: Checks::default(),
                 wishes: Vec::new(),
@@ -465,6 +471,12 @@ impl<'a> World<'a> {
             musts.first_of_its_own &= brings.iter().all(Vec::is_empty);
             self.kinds[at].brings = brings;
             self.kinds[at].wishes = self.wishes(at);
+            let fine = |it: &&usize| self.keys[self.counters.all[**it].key].fine();
+            let clings = musts.near.iter().find(fine).filter(|_| musts.first_of_its_own).copied();
+            self.kinds[at].clings = clings;
+            if let Some(group) = clings {
+                self.clinging.entry(group).or_default().push(at);
+            }
             self.kinds[at].musts = musts;
         }
         for site in self.sites.clone() {

@@ -18,6 +18,8 @@ const GPU: &str = "example.com/gpu";
 const DRIVER: &str = "ebs.csi.aws.com";
 const EBS_ZONE: &str = "topology.ebs.csi.aws.com/zone";
 const VERSION: &str = "pod-template-hash";
+/// A daemon that runs in one zone only.
+const ZONAL: &str = "zonal";
 
 /// Splitmix64.
 #[derive(Debug, Clone)]
@@ -234,6 +236,15 @@ fn pool(dice: &mut Dice, at: i64, machines: i64) -> Pool {
         }];
         let namespace = Arc::new(Namespace::new("one", labels(&[("team", "x")])));
         it.daemons = vec![Pod::new(&namespace, "daemon", &Arc::new(daemon))];
+    }
+    if it.weight == 1 {
+        let daemon = Demand {
+            requests: amounts(900, 512),
+            node_selector: labels(&[(label::ZONE, ZONES[1])]),
+            ..Demand::default()
+        };
+        let namespace = Arc::new(Namespace::named("kube-system"));
+        it.daemons.push(Pod::new(&namespace, ZONAL, &Arc::new(daemon)));
     }
     it
 }
@@ -540,6 +551,9 @@ pub(crate) const CONSTRAINTS: &[Without] = &[
             it.labels.clear();
             it.anti_affinity.clear();
         });
+    }),
+    ("daemons of one zone", |it| {
+        it.pools.iter_mut().for_each(|it| it.daemons.retain(|it| &*it.name != ZONAL));
     }),
     ("daemons", |it| it.pools.iter_mut().for_each(|it| it.daemons.clear())),
     ("lack of capacity", |it| {
