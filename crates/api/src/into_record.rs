@@ -222,6 +222,11 @@ impl From<&Because> for PhaseReason {
                 detail: say(because),
                 ..plain(ReasonWord::NoPlaceAnyMore)
             },
+            Because::SuccessorCordoned { pod, claim, node } => Self {
+                pod: Some(cut(pod, POD_MAX)),
+                detail: say(node),
+                ..about(ReasonWord::SuccessorCordoned, claim)
+            },
             Because::HeldBack { pod, why } => Self {
                 pod: pod.as_ref().map(|it| cut(it, POD_MAX)),
                 detail: say(why),
@@ -263,6 +268,11 @@ fn because(reader: &mut Reader, reason: &PhaseReason) -> Option<Because> {
         ReasonWord::NoPlaceAnyMore => Because::NoPlaceAnyMore {
             pod: reader.present("status.reason.pod", pod.clone())?,
             because: detail(),
+        },
+        ReasonWord::SuccessorCordoned => Because::SuccessorCordoned {
+            claim: claim()?,
+            pod: reader.present("status.reason.pod", pod.clone())?,
+            node: detail(),
         },
         ReasonWord::HeldBack => Because::HeldBack { pod: pod.clone(), why: detail() },
         ReasonWord::DrainLimit => {

@@ -308,6 +308,8 @@ pub enum ReasonWord {
     SuccessorDied,
     /// A pod has no place any more.
     NoPlaceAnyMore,
+    /// Somebody had cordoned a successor, and a pod has no place elsewhere.
+    SuccessorCordoned,
     /// A protection or a budget of pods was not lifted in time.
     HeldBack,
     /// A pod did not leave in time.

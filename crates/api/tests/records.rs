@@ -59,6 +59,11 @@ fn because() -> impl Strategy<Value = Because> {
         |claim| Because::SuccessorGone { claim },
         |claim| Because::SuccessorLost { claim },
         |claim| Because::SuccessorDied { claim, node: "ip-10-0-0-6".to_owned() },
+        |claim| Because::SuccessorCordoned {
+            pod: "shop/cart-0".to_owned(),
+            claim,
+            node: "ip-10-0-0-6".to_owned(),
+        },
         |pod| Because::DrainLimit { pod },
     ];
     prop_oneof![

@@ -4,6 +4,7 @@
 //! elsewhere lines. Nothing is written to disk.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -62,8 +63,9 @@ What to try next:
 pub(crate) fn run(verb: &cli::Demo, look: Look) -> Result<Answer, Failure> {
     let (name, scenario) = sim::scenario(SCENARIO)?;
     let mut world = WorldFile::new(&name, scenario, verb.seed).replay().map_err(Failure::new)?;
-    let moves = look.choice() != anstream::ColorChoice::Never;
-    let live = !verb.lines && moves && std::io::stdout().is_terminal();
+    // Whether it moves is one thing, whether it is coloured another. A dumb terminal cannot go back.
+    let dumb = std::env::var_os("TERM").is_some_and(|it| it == "dumb");
+    let live = !verb.lines && !dumb && std::io::stdout().is_terminal();
     let data = if live { draw(&mut world, look)? } else { lines(&mut world)? };
     Ok(Answer {
         data: look.plain(&format!("{data}\n{NEXT}")),
@@ -125,7 +127,8 @@ fn draw(world: &mut World, look: Look) -> Result<String, Failure> {
     let mut seen = world.trace().len();
     let mut done = 0;
     let end = world.now() + LASTS;
-    let mut out = anstream::AutoStream::new(std::io::stdout(), look.choice());
+    let mut out = std::io::stdout();
+    let mut size = Size::ask();
     let mut frame = "\x1b[2J".to_owned();
     while world.now() < end {
         let before = told.len();
@@ -136,9 +139,10 @@ fn draw(world: &mut World, look: Look) -> Result<String, Failure> {
         seen = world.trace().len();
         // From the top, without wrapping: each line over the one that was there.
         frame.push_str("\x1b[?7l\x1b[H");
-        for line in look.plain(&picture(world, &told, look)?).lines() {
+        let lines = fitting(&look.plain(&picture(world, &told, look)?), size, look);
+        for line in &lines {
             frame.push_str(line);
-            frame.push_str("\x1b[K\n");
+            frame.push_str("\x1b[K\r\n");
         }
         frame.push_str("\x1b[J\x1b[?7h");
         // Who has closed the terminal does not want to see more.
@@ -146,9 +150,72 @@ fn draw(world: &mut World, look: Look) -> Result<String, Failure> {
             break;
         }
         frame.clear();
-        std::thread::sleep(if told.len() > before { STANDS } else { STANDS_QUIET });
+        let news = told.len() > before;
+        std::thread::sleep(if news { STANDS } else { STANDS_QUIET });
+        if news {
+            // Windows are made larger and smaller while one looks.
+            size = Size::ask();
+        }
     }
     Ok(String::new())
+}
+
+/// Of a window, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    lines: usize,
+    columns: usize,
+}
+
+impl Size {
+    /// By `stty`, which every system with terminals has; else what terminals have always been.
+    fn ask() -> Self {
+        let usual = Self { lines: 24, columns: 80 };
+        let Ok(terminal) = std::fs::File::open("/dev/tty") else { return usual };
+        let asked = Command::new("stty").arg("size").stdin(terminal).stderr(Stdio::null()).output();
+        let told = asked.ok().and_then(|it| String::from_utf8(it.stdout).ok());
+        told.and_then(|it| Self::read(&it)).unwrap_or(usual)
+    }
+
+    /// `24 80`; noughts where nobody knows.
+    fn read(text: &str) -> Option<Self> {
+        let (lines, columns) = text.trim().split_once(' ')?;
+        let (lines, columns) = (lines.parse().ok()?, columns.parse().ok()?);
+        (lines > 0 && columns > 0).then_some(Self { lines, columns })
+    }
+}
+
+/// The picture in a window of this size: lines are cut at its edge, and of too many the tables go first,
+/// from their end, since the news are what is new.
+fn fitting(picture: &str, size: Size, look: Look) -> Vec<String> {
+    let colours = look.choice() != anstream::ColorChoice::Never;
+    let cut = |it: &str| cut(it, size.columns.saturating_sub(1), colours);
+    let all: Vec<&str> = picture.lines().collect();
+    // The last line is where the cursor stands.
+    let room = size.lines.saturating_sub(1);
+    let over = all.len().saturating_sub(room);
+    let news = all.iter().rposition(|it| it.is_empty()).map_or(0, |it| all.len() - it);
+    let tables = all.len() - news;
+    let kept = tables.saturating_sub(over);
+    let news = all.len() - tables - over.saturating_sub(tables);
+    all[..kept].iter().chain(&all[all.len() - news..]).map(|it| cut(it)).collect()
+}
+
+/// So many characters of it; escape sequences take no room, and are left out where no colours are wanted.
+fn cut(line: &str, columns: usize, colours: bool) -> String {
+    let mut shown = String::new();
+    let (mut width, mut in_escape) = (0, false);
+    for character in line.chars() {
+        let escape = in_escape || character == '\u{1b}';
+        in_escape = escape && character != 'm';
+        if escape {
+            shown.extend(Some(character).filter(|_| colours));
+        } else if width < columns {
+            shown.push(character);
+            width += 1;
+        }
+    }
+    shown
 }
 
 fn picture(world: &World, told: &[String], look: Look) -> Result<String, Failure> {
@@ -168,4 +235,39 @@ fn picture(world: &World, told: &[String], look: Look) -> Result<String, Failure
         text.push('\n');
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_fits_its_window() {
+        let picture = "head\n\nPOOL\nweb\n\nNODE\nnode-0\nnode-1\n\nfirst news\nlast news\n";
+        let look = Look::new(&<cli::Arguments as clap::Parser>::parse_from(["nodemolt", "demo"]));
+        for (lines, columns) in [(24, 80), (8, 80), (5, 6), (2, 3), (1, 1)] {
+            let shown = fitting(picture, Size { lines, columns }, look);
+            assert!(shown.len() < lines.max(2), "{lines}: {shown:?}");
+            assert!(shown.iter().all(|it| it.chars().count() < columns.max(2)), "{shown:?}");
+            if lines > 2 {
+                let last: String = "last news".chars().take(columns - 1).collect();
+                assert_eq!(shown.last(), Some(&last));
+            }
+        }
+        assert_eq!(fitting(picture, Size { lines: 24, columns: 80 }, look).len(), 11);
+    }
+
+    #[test]
+    fn what_is_not_to_be_seen_takes_no_room() {
+        let line = "\u{1b}[33mabc\u{1b}[0m def";
+        assert_eq!(cut(line, 5, true), "\u{1b}[33mabc\u{1b}[0m d");
+        assert_eq!(cut(line, 5, false), "abc d");
+    }
+
+    #[test]
+    fn sizes_that_nobody_knows_are_none() {
+        for (text, expected) in [("24 80\n", Some((24, 80))), ("0 0\n", None), ("", None)] {
+            assert_eq!(Size::read(text).map(|it| (it.lines, it.columns)), expected);
+        }
+    }
 }

@@ -5,7 +5,7 @@
 //! What is told is what the engine itself sees and decides ([`nodemolt_engine::Picture`]); nothing is
 //! decided here. Who looks changes nothing.
 
-mod data;
+pub(crate) mod data;
 pub(crate) mod named;
 pub(crate) mod rows;
 
@@ -137,14 +137,15 @@ pub(crate) fn explain(verb: &cli::Explain, look: Look) -> Result<Answer, Failure
         None => fleet_story(&opened, &picture),
         Some(about) => {
             let names = Names::new(&opened.world, &picture);
-            let meant = names.find(about)?;
-            story(&opened, &picture, &meant).ok_or_else(|| names.unknown(about))?
+            let there = names.there(about)?.and_then(|it| story(&opened, &picture, &it));
+            let story = there.or_else(|| names.claim_or_gone(&picture, about));
+            story.ok_or_else(|| names.unknown(about))?
         }
     };
     let data = match verb.output {
         StoryFormat::Text => look.plain(&story.to_string()),
-        StoryFormat::Json => serialize(Format::Json, &story)?,
-        StoryFormat::Yaml => serialize(Format::Yaml, &story)?,
+        StoryFormat::Json => serialize(Format::Json, &data::story(&picture, &story))?,
+        StoryFormat::Yaml => serialize(Format::Yaml, &data::story(&picture, &story))?,
     };
     Ok(Answer { data, talk: String::new(), exit: Exit::Done })
 }

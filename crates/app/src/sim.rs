@@ -5,6 +5,8 @@
 //! Every verb replays the file; who only looks leaves it as it is, who acts appends the act and saves it
 //! whole.
 
+mod data;
+mod lock;
 pub(crate) mod news;
 pub(crate) mod scenarios;
 
@@ -15,12 +17,14 @@ use nodemolt_api::problem::Problem;
 use nodemolt_sim::act::{Behaviour, Publication};
 use nodemolt_sim::file::FileError;
 use nodemolt_sim::life::Life;
-use nodemolt_sim::world::{failure, line};
+use nodemolt_sim::trace::Step;
+use nodemolt_sim::world::{ActError, failure, line};
 use nodemolt_sim::{Act, Fault, Scenario, World, WorldFile, length};
 
-use crate::cli::{self, SimVerb};
+use crate::cli::{self, Format, SimFormat, SimSubresource, SimVerb};
 use crate::input;
-use crate::output::{Answer, Exit, Failure, Look, Table};
+use crate::output::{Answer, Exit, Failure, Look, Table, serialize};
+use lock::Lock;
 use news::News;
 
 pub(crate) fn run(verb: &cli::Sim, look: Look) -> Result<Answer, Failure> {
@@ -32,7 +36,12 @@ pub(crate) fn run(verb: &cli::Sim, look: Look) -> Result<Answer, Failure> {
         SimVerb::Fault(verb) => do_act(&verb.world, &Act::Fault(fault(&verb.words)?)),
         SimVerb::Apply(verb) => {
             let manifest = read_text(&verb.file)?;
-            do_act(&verb.world, &Act::Apply { manifest })
+            let act = match (verb.subresource, verb.unchecked) {
+                (Some(SimSubresource::Status), _) => Act::ApplyStatus { manifest },
+                (None, true) => Act::ApplyUnchecked { manifest },
+                (None, false) => Act::Apply { manifest },
+            };
+            do_act(&verb.world, &act)
         }
         SimVerb::Delete(verb) => {
             let line = format!("delete {} {}", verb.kind, verb.name);
@@ -40,6 +49,7 @@ pub(crate) fn run(verb: &cli::Sim, look: Look) -> Result<Answer, Failure> {
         }
         SimVerb::Cordon(verb) => do_act(&verb.world, &Act::Cordon { node: verb.node.clone() }),
         SimVerb::Uncordon(verb) => do_act(&verb.world, &Act::Uncordon { node: verb.node.clone() }),
+        SimVerb::Untaint(verb) => do_act(&verb.world, &Act::Untaint { node: verb.node.clone() }),
         SimVerb::Replay(verb) => match verb.seed {
             Some(seed) => replay_life(verb, seed, look),
             None => replay(verb, look),
@@ -49,7 +59,6 @@ pub(crate) fn run(verb: &cli::Sim, look: Look) -> Result<Answer, Failure> {
 
 /// A world out of its file, as it is now.
 pub(crate) struct Opened {
-    pub path: PathBuf,
     pub file: WorldFile,
     pub world: World,
 }
@@ -61,15 +70,34 @@ impl Opened {
             told(&it)
                 .hint(format!("{} cannot be lived again; load its scenario anew", path.display()))
         })?;
-        Ok(Self { path, file, world })
+        Ok(Self { file, world })
+    }
+}
+
+/// A world that nobody else acts on meanwhile.
+struct Held {
+    path: PathBuf,
+    opened: Opened,
+    _lock: Lock,
+}
+
+impl Held {
+    fn open(asked: &cli::WorldPath) -> Result<Self, Failure> {
+        // Where there is no world, nothing is made: no folder, no lock.
+        let (path, _) = kept(asked)?;
+        let lock = Lock::take(&path)?;
+        Ok(Self { opened: Opened::open(asked)?, path, _lock: lock })
     }
 
     /// Does it, remembers it, saves it. What came of it, in a sentence.
-    pub(crate) fn act(&mut self, act: &Act) -> Result<String, Failure> {
-        let at = self.world.now();
-        let told_of_it = self.world.act(act).map_err(Failure::new)?;
-        self.file.note(act, at, &self.world);
-        self.file.save(&self.path).map_err(|it| told(&it))?;
+    fn act(&mut self, act: &Act) -> Result<String, Failure> {
+        let Opened { file, world } = &mut self.opened;
+        let at = world.now();
+        // Who is not there was mistyped, whichever verb names it.
+        let wrong = |it: ActError| if it.mistyped { Failure::usage(it) } else { Failure::new(it) };
+        let told_of_it = world.act(act).map_err(wrong)?;
+        file.note(act, at, world);
+        file.save(&self.path).map_err(|it| told(&it))?;
         Ok(told_of_it)
     }
 }
@@ -130,11 +158,8 @@ fn path(asked: &cli::WorldPath) -> Result<PathBuf, Failure> {
 }
 
 pub(crate) fn do_act(asked: &cli::WorldPath, act: &Act) -> Result<Answer, Failure> {
-    let mut opened = Opened::open(asked)?;
-    let mut told_of_it = opened.act(act)?;
-    if told_of_it.is_empty() {
-        told_of_it = act.to_string();
-    }
+    let told_of_it = Held::open(asked)?.act(act)?;
+    let told_of_it = if told_of_it.is_empty() { act.to_string() } else { told_of_it };
     let talk = "time stands still until `nodemolt sim run LENGTH`\n".to_owned();
     Ok(Answer { data: format!("{told_of_it}\n"), talk, exit: Exit::Done })
 }
@@ -185,6 +210,9 @@ pub(crate) fn nearest<'n>(asked: &str, names: impl Iterator<Item = &'n str>) -> 
 fn load(verb: &cli::SimLoad) -> Result<Answer, Failure> {
     let path = path(&verb.world)?;
     let (name, scenario) = scenario(&verb.scenario)?;
+    let file = WorldFile::new(&name, scenario, verb.seed);
+    let world = file.replay().map_err(|it| told(&it))?;
+    let _lock = Lock::take(&path)?;
     let mut talk = String::new();
     if path.exists() {
         // What is no world of ours is not overwritten; an older or newer one may be.
@@ -200,8 +228,6 @@ fn load(verb: &cli::SimLoad) -> Result<Answer, Failure> {
             }
         }
     }
-    let file = WorldFile::new(&name, scenario, verb.seed);
-    let world = file.replay().map_err(|it| told(&it))?;
     file.save(&path).map_err(|it| told(&it))?;
     let simulation = world.simulation();
     let nodes: u32 = simulation.fleet.iter().map(|it| it.nodes).sum();
@@ -218,14 +244,18 @@ fn load(verb: &cli::SimLoad) -> Result<Answer, Failure> {
 }
 
 fn list(verb: &cli::SimList) -> Result<Answer, Failure> {
+    let path = path(&verb.world)?;
+    let file = path.exists().then(|| WorldFile::load(&path).map_err(|it| told(&it))).transpose()?;
+    if verb.output == SimFormat::Json {
+        let data = serialize(Format::Json, &data::list(scenarios::ALL, file.as_ref()))?;
+        return Ok(Answer { data, talk: String::new(), exit: Exit::Done });
+    }
     let mut table = Table::new(&["SCENARIO", "WHAT IT SHOWS"]);
     for it in scenarios::ALL {
         table.row(vec![it.name.to_owned(), it.title().to_owned()]);
     }
     let mut data = table.print(!verb.no_headers);
-    let path = path(&verb.world)?;
-    if path.exists() {
-        let file = WorldFile::load(&path).map_err(|it| told(&it))?;
+    if let Some(file) = &file {
         let _ = writeln!(
             data,
             "\nloaded   {}   seed {}   {} after {}",
@@ -242,20 +272,46 @@ fn list(verb: &cli::SimList) -> Result<Answer, Failure> {
 }
 
 fn let_pass(verb: &cli::SimRun, look: Look) -> Result<Answer, Failure> {
-    let mut opened = Opened::open(&verb.world)?;
-    let before = opened.world.trace().len();
-    let mut news = News::of(&opened.world.trace()[..before]);
-    let told_of_it = opened.act(&Act::Run(verb.duration))?;
+    let mut held = Held::open(&verb.world)?;
+    let before = held.opened.world.trace().len();
+    let mut news = News::of(&held.opened.world.trace()[..before]);
+    let told_of_it = held.act(&Act::Run(verb.duration))?;
+    let world = &held.opened.world;
+    let mut data = tell(world.trace()[before..].iter(), &mut news, verb.all, verb.output)?;
+    match verb.output {
+        SimFormat::Text => {
+            let _ = writeln!(data, "{told_of_it}");
+            data = look.plain(&data);
+        }
+        SimFormat::Json => data.push_str(&data::end(world, false)?),
+    }
+    Ok(Answer { data, talk: String::new(), exit: Exit::Done })
+}
+
+/// What happened, a line each: every step, or what people would ask about.
+fn tell<'s>(
+    steps: impl Iterator<Item = &'s Step>,
+    news: &mut News,
+    all: bool,
+    output: SimFormat,
+) -> Result<String, Failure> {
     let mut data = String::new();
-    for step in &opened.world.trace()[before..] {
-        let told_of_step = if verb.all { Some(line(step)) } else { news.line(step) };
-        if let Some(it) = told_of_step {
-            data.push_str(&it);
-            data.push('\n');
+    for step in steps {
+        let told_of_step = match output {
+            _ if all => Some(line(step)),
+            SimFormat::Text => news.line(step),
+            SimFormat::Json => news.text(step),
+        };
+        let Some(it) = told_of_step else { continue };
+        match output {
+            SimFormat::Text => {
+                data.push_str(&it);
+                data.push('\n');
+            }
+            SimFormat::Json => data.push_str(&data::event(step, &it)?),
         }
     }
-    let _ = writeln!(data, "{told_of_it}");
-    Ok(Answer { data: look.plain(&data), talk: String::new(), exit: Exit::Done })
+    Ok(data)
 }
 
 fn publication(verb: &cli::SimPublish) -> Result<Act, Failure> {
@@ -320,34 +376,34 @@ fn replay(verb: &cli::SimReplay, look: Look) -> Result<Answer, Failure> {
     let mut world = World::new(&file.scenario, file.seed).map_err(|it| told(&it))?;
     world.check_laws();
     file.replay_into(&mut world).map_err(|it| told(&it))?;
-    Ok(replayed(verb, &world, &format!("nodemolt sim replay --sim {}", path.display()), look))
+    replayed(verb, &world, &format!("nodemolt sim replay --sim {}", path.display()), look)
 }
 
 fn replay_life(verb: &cli::SimReplay, seed: u64, look: Look) -> Result<Answer, Failure> {
-    let (world, _) = Life::draw(seed).watched().map_err(Failure::new)?;
-    Ok(replayed(verb, &world, &format!("nodemolt sim replay --seed {seed}"), look))
+    let (world, _) = Life::draw(seed).watched_until(verb.until).map_err(Failure::new)?;
+    replayed(verb, &world, &format!("nodemolt sim replay --seed {seed}"), look)
 }
 
-fn replayed(verb: &cli::SimReplay, world: &World, command: &str, look: Look) -> Answer {
-    let mut news = News::default();
-    let mut data = String::new();
-    for step in world.trace().iter().filter(|it| verb.until.is_none_or(|until| it.at <= until)) {
-        let told_of_step = if verb.short { news.line(step) } else { Some(line(step)) };
-        if let Some(it) = told_of_step {
-            data.push_str(&it);
-            data.push('\n');
+fn replayed(
+    verb: &cli::SimReplay,
+    world: &World,
+    command: &str,
+    look: Look,
+) -> Result<Answer, Failure> {
+    // A world does not end before its start, whatever is asked.
+    let steps = world.trace().iter().filter(|it| verb.until.is_none_or(|until| it.at <= until));
+    let mut data = tell(steps, &mut News::default(), !verb.short, verb.output)?;
+    match verb.output {
+        SimFormat::Text => {
+            let (now, steps, hash) = (world.now(), world.steps(), world.hash());
+            let _ = writeln!(data, "it is {now}   {steps} steps   hash {hash:016x}");
+            data = look.plain(&data);
         }
+        SimFormat::Json => data.push_str(&data::end(world, true)?),
     }
-    let _ = writeln!(
-        data,
-        "it is {}   {} steps   hash {:016x}",
-        world.now(),
-        world.steps(),
-        world.hash()
-    );
     let (talk, exit) = match failure(world, command) {
         Some(broken) => (broken, Exit::Failed),
         None => ("no law was broken\n".to_owned(), Exit::Done),
     };
-    Answer { data: look.plain(&data), talk, exit }
+    Ok(Answer { data, talk, exit })
 }

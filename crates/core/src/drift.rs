@@ -9,6 +9,8 @@
 
 mod words;
 
+pub use words::Sides;
+
 use std::collections::BTreeSet;
 
 use nodemolt_fit::{Operator, Written, label};

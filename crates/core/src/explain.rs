@@ -9,6 +9,7 @@
 mod asked;
 mod cause;
 mod doubted;
+mod gone;
 mod pod;
 mod story;
 
@@ -20,16 +21,18 @@ use jiff::Timestamp;
 pub use asked::{ClassTold, Newer, Unanswered};
 pub use cause::causes;
 pub use doubted::{Doubted, Kept, Orphan, doubted};
+pub use gone::{RecordTold, explain_claim, explain_gone};
 pub use pod::explain_pod;
-pub use story::{Cause, Fact, Named, Story, relative};
+pub use story::{Cause, Fact, Named, Story, User, relative};
 
 use crate::budget::{Limits, Measured, Unit, UsedBy};
-use crate::drain::{Drain, Held, Hold, evictions, limit_ends_at};
+use crate::drain::{AtLimit, Drain, Held, Hold, evictions, limit_ends_at};
 use crate::drift::{Divergence, Drift};
 use crate::node::{ImageRef, Running};
 use crate::plan::{Fleet, Node, Plan, WaitFor, Waiting};
 use crate::replace::{
-    JOIN_DEADLINE, LAUNCH_DEADLINE, Order, Phase, Replacement, SETTLE_DEADLINE, Step,
+    Cause as ReplacedFor, JOIN_DEADLINE, LAUNCH_DEADLINE, Order, Phase, Replacement,
+    SETTLE_DEADLINE, Step,
 };
 use cause::{held_causes, of_step};
 use story::both;
@@ -52,12 +55,14 @@ pub struct World<'a> {
     pub drifts: &'a BTreeMap<String, Drift>,
     /// By node: open ones, and the last one that ended.
     pub replacements: &'a BTreeMap<String, Replacement>,
+    /// By node: what its record says for people.
+    pub records: &'a BTreeMap<String, RecordTold>,
     /// By node: where each open one goes from here, as [`crate::replace::next`] says.
     pub steps: &'a BTreeMap<String, Step>,
     pub drains: &'a [Drain],
     /// By class.
     pub classes: &'a BTreeMap<String, ClassTold>,
-    /// By claim: the successors of open replacements.
+    /// By claim: the successors of replacements, and whatever else is on its way.
     pub successors: &'a BTreeMap<String, SuccessorTold>,
     /// What a person has to look at.
     pub doubted: &'a Doubted,
@@ -66,7 +71,10 @@ pub struct World<'a> {
 /// What is told of a successor beside its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SuccessorTold {
+    pub pool: Option<String>,
     pub node: Option<String>,
+    /// It takes no pods yet, and will.
+    pub on_its_way: bool,
     /// Why the last attempt to launch it came to nothing, while it has no machine.
     pub failed: Option<String>,
 }
@@ -76,6 +84,7 @@ pub fn explain(world: &World<'_>, name: &str, now: Timestamp) -> Option<Story> {
     let Some(node) = world.fleet.nodes.get(name) else { return doubted::lost(world, name) };
     let mut story = Story::about("node", name);
     head(&mut story, world, name, node, now);
+    gone::tell_deleted(&mut story, world, name, now);
     if let Some(drift) = world.drifts.get(name) {
         tell_drift(&mut story, drift);
     }
@@ -251,14 +260,38 @@ fn tell_replacement(
     let limit = drain.and_then(|it| limit_ends_at(it, now));
     let step = world.steps.get(node);
     let held = !story.causes.is_empty();
+    let wish = world.fleet.nodes.get(node).and_then(|it| it.wish.as_ref());
+    let goes_anyway = [Some(*why), wish.map(|it| it.cause)].contains(&Some(ReplacedFor::Deleted));
     story.causes.extend(step_cause(world, node));
     tell_order(story, world, replacement);
     story.next = match (limit, step) {
-        (Some(at), _) if held => format!("the drain limit ends {}", story::when(at, now)),
+        (limit, _) if held && (limit.is_some() || goes_anyway) => {
+            at_limit(limit.filter(|_| !goes_anyway), replacement.at_limit, now)
+        }
         (_, Some(step)) if step.phase == *phase => waits(step, replacement, now),
         (_, Some(step)) => format!("{}: {}", step.phase.as_str(), step.because),
         (_, None) => format!("goes on from {}", phase.as_str()),
     };
+}
+
+/// What becomes of a drain that is held, and when. Whoever deleted the node waits for no limit.
+fn at_limit(limit: Option<Timestamp>, action: AtLimit, now: Timestamp) -> String {
+    let Some(at) = limit else {
+        return "it leaves when that is lifted: somebody deleted it, so no drain limit ends this"
+            .to_owned();
+    };
+    let when = story::when(at, now);
+    match action {
+        AtLimit::Wait if at <= now => {
+            format!(
+                "waits until that is lifted: the drain limit ended {when}, and its policy says to wait"
+            )
+        }
+        AtLimit::Wait => format!("the drain limit ends {when}, and its policy says to wait on"),
+        AtLimit::Skip | AtLimit::Force if at <= now => format!("the drain limit ended {when}"),
+        AtLimit::Skip => format!("the drain limit ends {when}"),
+        AtLimit::Force => format!("the drain limit ends {when}, and then its pods are deleted"),
+    }
 }
 
 /// That it goes before there is a successor was somebody's word: whose?
@@ -279,6 +312,7 @@ fn tell_order(story: &mut Story, world: &World<'_>, replacement: &Replacement) {
                 named: Named::cluster("ImagePolicy", &rule.policy),
                 text: text.clone(),
                 ends_at: None,
+                used_by: Vec::new(),
             });
             text
         }
@@ -307,6 +341,35 @@ fn tell_held(story: &mut Story, world: &World<'_>, node: &str, held: &[Held]) {
         story.fact("", format!("pod {}: {text}", held.pod));
         story.causes.extend(causes);
     }
+}
+
+/// What an open replacement waits for now, for a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Going {
+    pub because: String,
+    /// The first of them is what `because` says, unless it waits for itself.
+    pub causes: Vec<Cause>,
+}
+
+/// `None` where no replacement of the node is open.
+pub fn going(world: &World<'_>, node: &str, now: Timestamp) -> Option<Going> {
+    let replacement = world.replacements.get(node).filter(|it| !it.phase.ended())?;
+    let (_, held) = evictions(world.drains, &world.fleet.pdbs, now);
+    let mut story = Story::about("node", node);
+    tell_held(&mut story, world, node, &held);
+    let step = world.steps.get(node).filter(|it| it.phase == replacement.phase);
+    let because = match (story.facts.as_slice(), step) {
+        ([first], _) => format!("waits for {}", first.text),
+        ([first, more @ ..], _) => format!("waits for {} (and {} more)", first.text, more.len()),
+        ([], Some(step)) => match step_cause(world, node) {
+            Some(cause) => format!("waits for {}", cause.text),
+            None => step.because.to_string(),
+        },
+        ([], None) => replacement.because.to_string(),
+    };
+    let mut causes = story.causes;
+    causes.extend(step_cause(world, node));
+    Some(Going { because, causes })
 }
 
 /// What its next step waits for, and why that has not come.
@@ -358,12 +421,7 @@ pub fn explain_pool(world: &World<'_>, pool: &str, now: Timestamp) -> Option<Sto
     let mut story = Story::about("pool", pool);
     story.fact("pool", pool);
     tell_many(&mut story, world, &of_pool, now);
-    if let Some(homeless) = world.fleet.homeless.get(pool) {
-        story.fact(
-            "pending",
-            format!("pod {} since {}", homeless.pod, story::ago(homeless.since, now)),
-        );
-    }
+    pod::tell_moved(&mut story, world, &|it| it == pool, now);
     Some(story)
 }
 
@@ -371,6 +429,7 @@ pub fn explain_pool(world: &World<'_>, pool: &str, now: Timestamp) -> Option<Sto
 pub fn explain_fleet(world: &World<'_>, now: Timestamp) -> Story {
     let mut story = Story::about("fleet", "");
     tell_many(&mut story, world, &|_| true, now);
+    pod::tell_moved(&mut story, world, &|_| true, now);
     for room in world.rooms.rooms() {
         let unit = match room.unit {
             Unit::Nodes => "nodes",

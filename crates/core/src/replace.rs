@@ -327,7 +327,16 @@ pub enum SuccessorSeen {
 pub enum PlacementSeen {
     NotDecided,
     Holds,
-    Lost { pod: String, because: String },
+    Lost {
+        pod: String,
+        because: String,
+    },
+    /// Lost, and a successor that is there for it takes no pods: somebody has cordoned its node.
+    Cordoned {
+        pod: String,
+        claim: String,
+        node: String,
+    },
 }
 
 /// Where to go from here. The same phase again means that it waits.

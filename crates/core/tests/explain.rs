@@ -15,8 +15,8 @@ use nodemolt_core::drain::{
 };
 use nodemolt_core::drift::{Direction, Divergence, Drift, Missing};
 use nodemolt_core::explain::{
-    ClassTold, Doubted, Kept, Orphan, Story, SuccessorTold, World, doubted, explain, explain_fleet,
-    explain_pod, explain_pool, relative,
+    ClassTold, Doubted, Kept, Orphan, RecordTold, Story, SuccessorTold, World, doubted, explain,
+    explain_fleet, explain_gone, explain_pod, explain_pool, relative,
 };
 use nodemolt_core::node::{ImageRef, Running};
 use nodemolt_core::place::{Placement, Placements};
@@ -33,6 +33,7 @@ struct Told {
     running: BTreeMap<String, Running>,
     drifts: BTreeMap<String, Drift>,
     replacements: BTreeMap<String, Replacement>,
+    records: BTreeMap<String, RecordTold>,
     steps: BTreeMap<String, Step>,
     drains: Vec<Drain>,
     classes: BTreeMap<String, ClassTold>,
@@ -112,6 +113,7 @@ impl Told {
             running: &self.running,
             drifts: &self.drifts,
             replacements: &self.replacements,
+            records: &self.records,
             steps: &self.steps,
             drains: &self.drains,
             classes: &self.classes,
@@ -389,6 +391,14 @@ fn a_replacement_says_what_it_waits_for() {
             })),
             ["PodDisruptionBudget", "PodDisruptionBudget", "shop", "web"],
         ),
+        (
+            Wait::SuccessorUncordoned {
+                pod: "shop/p".to_owned(),
+                claim: "web-x".to_owned(),
+                node: "n9".to_owned(),
+            },
+            ["SuccessorCordoned", "Node", "", "n9"],
+        ),
         (Wait::Cordon { node: "n0".to_owned() }, ["Cordon", "Node", "", "n0"]),
         (Wait::Uncordon { node: "n0".to_owned() }, ["Uncordon", "Node", "", "n0"]),
         (Wait::Removal { claim: "web-x".to_owned() }, ["Removal", "NodeClaim", "", "web-x"]),
@@ -400,6 +410,59 @@ fn a_replacement_says_what_it_waits_for() {
         assert_eq!([cause.reason, named.kind, &named.namespace, &named.name], expected);
         assert_eq!(story.next, format!("waits for {wait}"));
     }
+}
+
+#[test]
+fn a_node_that_is_gone_says_when_and_by_whom_it_was_replaced() {
+    let mut told = Told::default().draining("n0", vec![]).with("n1", node("web", "a", vec![]));
+    let of = |told: &Told, name: &str| told.tell(|world| explain_gone(world, name, now()));
+    told.running.get_mut("n0").unwrap().claim = "web-0".to_owned();
+    let replacement = told.replacements.get_mut("n0").unwrap();
+    replacement.old.claim = "web-0".to_owned();
+    // It is there.
+    assert_eq!((of(&told, "n0"), of(&told, "web-0"), of(&told, "n1")), (None, None, None));
+    told.fleet.nodes.remove("n0");
+    told.running.remove("n0");
+    let under_way = of(&told, "n0").unwrap().to_string();
+    assert!(under_way.contains("plan     draining since"), "{under_way}");
+    let replacement = told.replacements.get_mut("n0").unwrap();
+    replacement.phase = Phase::Done;
+    let image = |digits| Some(image(digits, "", 0).id);
+    let record = RecordTold {
+        pool: Some("web".to_owned()),
+        running_image: image("a1"),
+        wanted_image: image("b2"),
+    };
+    told.records.insert("n0".to_owned(), record);
+    let coming = SuccessorTold { node: Some("n9".to_owned()), ..SuccessorTold::default() };
+    told.successors.insert("web-x7k2p".to_owned(), coming);
+    let expected = "
+        node     n0   pool web   gone
+        claim    web-0
+        replaced at 2026-08-03T11:57:00Z (3m ago) by n9 (`web-x7k2p`), because it had drifted
+        image    ami-000000a1 → ami-000000b2
+        next     nothing to do";
+    check(&of(&told, "n0").unwrap(), expected);
+    check(&of(&told, "web-0").unwrap(), expected);
+    assert_eq!(of(&told, "n2"), None);
+}
+
+#[test]
+fn a_node_that_somebody_deleted_says_so() {
+    let mut it = node("web", "a", vec![]);
+    let wish = it.wish.as_mut().unwrap();
+    (wish.cause, wish.since) = (Cause::Deleted, ago(minutes(9)));
+    let told = Told::default().with("n0", it);
+    let deleted = "deleted  by somebody, 2026-08-03T11:51:00Z (9m ago)";
+    let story = told.node("n0").to_string();
+    assert!(story.contains(deleted), "{story}");
+    // What we have emptied is deleted by ourselves.
+    let mut told = Told::default().draining("n0", vec![]);
+    let wish = told.fleet.nodes.get_mut("n0").unwrap().wish.as_mut().unwrap();
+    (wish.cause, wish.since) = (Cause::Deleted, ago(minutes(9)));
+    assert!(told.node("n0").to_string().contains(deleted));
+    told.replacements.get_mut("n0").unwrap().phase = Phase::Terminating;
+    assert!(!told.node("n0").to_string().contains("deleted  "));
 }
 
 #[test]
@@ -417,6 +480,27 @@ fn a_pod_without_a_node_says_whether_it_was_moved() {
     let other = of(&told, "r").unwrap().to_string();
     assert!(other.contains("not because of us"), "{other}");
     assert_eq!(of(&told, "s"), None);
+    // What is on its way for it has a name, and why it has not come.
+    let coming = SuccessorTold {
+        pool: Some("web".to_owned()),
+        node: None,
+        on_its_way: true,
+        failed: Some("EC2 has no capacity".to_owned()),
+    };
+    told.successors.insert("web-x".to_owned(), coming.clone());
+    told.successors
+        .insert("api-x".to_owned(), SuccessorTold { pool: Some("api".to_owned()), ..coming });
+    let fleet = told.tell(|world| explain_fleet(world, now()));
+    let pool = told.tell(|world| explain_pool(world, "web", now())).unwrap();
+    for story in [of(&told, "q").unwrap(), fleet, pool] {
+        let line = "waits for NodeClaim `web-x` to launch: EC2 has no capacity";
+        let told = story.to_string();
+        assert!(told.contains(line) && !told.contains("api-x"), "{told}");
+        let named: Vec<_> =
+            story.causes.iter().map(|it| (it.named.kind, &*it.named.name)).collect();
+        assert_eq!(named, [("NodeClaim", "web-x")], "{told}");
+    }
+    assert!(!of(&told, "r").unwrap().to_string().contains("web-x"));
     // One that has a node and does not run there holds its pool as well.
     let stuck = Homeless { pod: web("p").id, since: ago(minutes(7)) };
     told.fleet.homeless.insert("web".to_owned(), stuck);

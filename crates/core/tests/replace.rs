@@ -67,6 +67,11 @@ fn protected() -> WaitFor {
     WaitFor::ProtectedNode { node: "old".to_owned(), claim: None, protection }
 }
 
+fn cordoned() -> PlacementSeen {
+    let (pod, claim, node) = ("a/b".to_owned(), "s0".to_owned(), "n9".to_owned());
+    PlacementSeen::Cordoned { pod, claim, node }
+}
+
 fn present(deleting: bool, cordoned: bool, pods: usize) -> OldSeen {
     OldSeen::Present { deleting, cordoned, pods }
 }
@@ -159,6 +164,20 @@ fn each_phase_knows_its_arrows() {
             Settling,
         ),
         ("placement lost", Settling, 1, Seen { placement: lost(), ..seen(ready(1, 0)) }, Settling),
+        (
+            "somebody cordoned the successor",
+            Settling,
+            1,
+            Seen { placement: cordoned(), ..seen(ready(1, 0)) },
+            Settling,
+        ),
+        (
+            "somebody cordoned the successor for good",
+            Settling,
+            16,
+            Seen { placement: cordoned(), ..seen(ready(1, 0)) },
+            Retreating,
+        ),
         (
             "placement lost for long",
             Settling,
@@ -554,7 +573,7 @@ prop_compose! {
     fn some_seen()(
         old in some_old(),
         all in prop::collection::vec(some_successor(), 3),
-        placement in 0..3_usize,
+        placement in 0..4_usize,
         limit in prop::option::of(-10..10_i64),
         wanted in prop::option::of(any::<bool>()),
         halted in any::<bool>(),
@@ -566,6 +585,7 @@ prop_compose! {
             placement: match placement {
                 0 => PlacementSeen::NotDecided,
                 1 => PlacementSeen::Lost { pod: "a/b".to_owned(), because: "no room".to_owned() },
+                2 => cordoned(),
                 _ => PlacementSeen::Holds,
             },
             people: held.then(protected),

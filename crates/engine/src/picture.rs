@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use nodemolt_core::budget::{Condition, Limits, Measured};
 use nodemolt_core::drain::Drain;
 use nodemolt_core::drift::Drift;
-use nodemolt_core::explain::{ClassTold, Doubted, SuccessorTold, World};
+use nodemolt_core::explain::{ClassTold, Doubted, RecordTold, SuccessorTold, World};
 use nodemolt_core::node::Running;
 use nodemolt_core::plan::{Fleet, Plan};
 use nodemolt_core::replace::{Replacement, Step};
-use nodemolt_core::seen::{Kind, ObjectName, View};
+use nodemolt_core::seen::{Claim, Kind, ObjectName, Stage, View};
 
 use crate::Config;
 use crate::act::Question;
@@ -23,6 +23,7 @@ use crate::decide::going::Going;
 use crate::decide::{Sight, decide};
 use crate::memory::Memory;
 use crate::port::Records;
+use crate::record::Recorded;
 use crate::status;
 
 /// All that stories are told from, at one moment.
@@ -37,9 +38,11 @@ pub struct Picture {
     pub drifts: Arc<BTreeMap<String, Drift>>,
     /// By node: open ones, and the last one that ended.
     pub replacements: BTreeMap<String, Replacement>,
+    /// By node: what the same record says for people.
+    pub records: BTreeMap<String, RecordTold>,
     pub steps: BTreeMap<String, Step>,
     pub drains: Vec<Drain>,
-    /// By claim: those of open replacements.
+    /// By claim: those of replacements, and whatever else is on its way.
     pub successors: BTreeMap<String, SuccessorTold>,
     pub limits: Limits,
     /// Classes, pools, policies and quarantines that cannot be read, each with why.
@@ -63,20 +66,21 @@ impl Picture {
         limits: Limits,
     ) -> Self {
         let mut replacements: BTreeMap<String, Replacement> = BTreeMap::new();
+        let mut records: BTreeMap<String, RecordTold> = BTreeMap::new();
         for it in sight.records.replacements.values() {
             let rank = |it: &Replacement| (!it.phase.ended(), it.since);
             let node = &it.replacement.old.node;
             if replacements.get(node).is_none_or(|known| rank(known) < rank(&it.replacement)) {
                 replacements.insert(node.clone(), it.replacement.clone());
+                records.insert(node.clone(), record(it));
             }
         }
         let steps =
             going.iter().map(|it| (it.recorded.replacement.old.node.clone(), it.step.clone()));
-        let successors = sight.successors.keys().filter_map(|it| {
-            let claim = sight.view.claims.get(*it)?;
-            let attempt = claim.attempt.as_ref().filter(|_| claim.machine.is_none());
-            let failed = attempt.and_then(|it| it.ended.clone().or_else(|| it.last_ended.clone()));
-            Some(((*it).to_owned(), SuccessorTold { node: claim.node.clone(), failed }))
+        let successors = sight.view.claims.iter().filter_map(|(name, claim)| {
+            let told = successor(claim);
+            let known = told.on_its_way || claim.successor_of.is_some();
+            known.then(|| (name.clone(), told))
         });
         Self {
             at: sight.now,
@@ -87,6 +91,7 @@ impl Picture {
             running: Arc::clone(readings.running()),
             drifts: Arc::clone(readings.drifts()),
             replacements,
+            records,
             steps: steps.collect(),
             drains: going.iter().filter_map(|it| it.drain.clone()).collect(),
             limits,
@@ -107,6 +112,7 @@ impl Picture {
             running: &self.running,
             drifts: &self.drifts,
             replacements: &self.replacements,
+            records: &self.records,
             steps: &self.steps,
             drains: &self.drains,
             classes: &self.classes,
@@ -130,6 +136,26 @@ impl Picture {
     pub fn drifting(&self) -> impl Iterator<Item = (&str, &Drift)> {
         let drifts = self.drifts.iter().filter(|(_, it)| **it != Drift::InSync);
         drifts.map(|(name, it)| (name.as_str(), it))
+    }
+}
+
+fn record(it: &Recorded) -> RecordTold {
+    RecordTold {
+        pool: it.pool.clone(),
+        running_image: it.told.running_image.clone(),
+        wanted_image: it.told.wanted_image.clone(),
+    }
+}
+
+fn successor(claim: &Claim) -> SuccessorTold {
+    let attempt = claim.attempt.as_ref().filter(|_| claim.machine.is_none());
+    let failed = attempt.and_then(|it| it.ended.clone().or_else(|| it.last_ended.clone()));
+    SuccessorTold {
+        pool: claim.pool.clone(),
+        node: claim.node.clone(),
+        on_its_way: claim.deleting_since.is_none()
+            && !claim.stages.contains_key(&Stage::Initialized),
+        failed,
     }
 }
 

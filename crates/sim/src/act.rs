@@ -46,6 +46,14 @@ pub enum Act {
     Apply {
         manifest: String,
     },
+    /// Only the status of what is there, as its controller, or somebody else's, writes it.
+    ApplyStatus {
+        manifest: String,
+    },
+    /// Past the schemas: as an older or newer definition of the kind would have let it in.
+    ApplyUnchecked {
+        manifest: String,
+    },
     /// `kubectl delete`. The kind as people call it.
     Delete {
         kind: String,
@@ -123,7 +131,7 @@ pub enum Behaviour {
 
 impl Act {
     /// One line per act, for help and for errors.
-    pub const WORDS: [&str; 19] = [
+    pub const WORDS: [&str; 21] = [
         "publish NAME [--id AMI] [--arch x86_64|arm64] [--owner ACCOUNT] [--created TIME] [--parameter NAME]… [--tag KEY=VALUE]… [--stillborn|--never-ready|--flapping]",
         "move PARAMETER IMAGE",
         "put PARAMETER VALUE",
@@ -138,6 +146,8 @@ impl Act {
         "resume",
         "unlock",
         "apply \"MANIFEST\"",
+        "apply-status \"MANIFEST\"",
+        "apply-unchecked \"MANIFEST\"",
         "delete KIND [NAMESPACE/]NAME",
         "cordon NODE",
         "uncordon NODE",
@@ -204,12 +214,9 @@ fn read(verb: &str, rest: &str) -> Result<Act, String> {
         },
         "resume" => nothing(Act::Resume)?,
         "unlock" => nothing(Act::Unlock)?,
-        "apply" => match unquote(rest)? {
-            manifest if manifest.trim().is_empty() => {
-                return Err("it does not say what".to_owned());
-            }
-            manifest => Act::Apply { manifest },
-        },
+        "apply" => Act::Apply { manifest: read_manifest(rest)? },
+        "apply-status" => Act::ApplyStatus { manifest: read_manifest(rest)? },
+        "apply-unchecked" => Act::ApplyUnchecked { manifest: read_manifest(rest)? },
         "delete" => match rest.split_whitespace().collect::<Vec<_>>()[..] {
             [kind, name] => {
                 let (namespace, name) = match name.split_once('/') {
@@ -225,6 +232,11 @@ fn read(verb: &str, rest: &str) -> Result<Act, String> {
         "untaint" => Act::Untaint { node: one("which node")? },
         _ => Act::Run(length::read(&one("for how long")?)?),
     })
+}
+
+fn read_manifest(rest: &str) -> Result<String, String> {
+    let manifest = unquote(rest)?;
+    if manifest.trim().is_empty() { Err("it does not say what".to_owned()) } else { Ok(manifest) }
 }
 
 fn read_publication(rest: &str) -> Result<Publication, String> {
@@ -402,6 +414,8 @@ impl fmt::Display for Act {
             Self::Resume => write!(out, "resume"),
             Self::Unlock => write!(out, "unlock"),
             Self::Apply { manifest } => write!(out, "apply {}", quote(manifest)),
+            Self::ApplyStatus { manifest } => write!(out, "apply-status {}", quote(manifest)),
+            Self::ApplyUnchecked { manifest } => write!(out, "apply-unchecked {}", quote(manifest)),
             Self::Delete { kind, namespace, name } => match namespace {
                 Some(namespace) => write!(out, "delete {kind} {namespace}/{name}"),
                 None => write!(out, "delete {kind} {name}"),
@@ -441,6 +455,8 @@ mod tests {
             "resume",
             "unlock",
             "apply \"kind: Pod\\nmetadata:\\n  name: a\\n\"",
+            "apply-status \"kind: Pod\\nmetadata:\\n  name: a\\n\"",
+            "apply-unchecked \"kind: Pod\\nmetadata:\\n  name: a\\n\"",
             "delete NodeClaim web-0",
             "delete Pod shop/cart-0",
             "cordon web-0",

@@ -82,6 +82,8 @@ pub struct ApiServer {
     shelves: Vec<Shelf>,
     index: Index,
     validators: &'static Validators,
+    /// As another version of the definitions would: nothing of custom kinds is refused, pruned or defaulted.
+    unchecked: bool,
     /// What changed since the controllers last asked. `None`: there are none.
     feed: Option<Vec<Touched>>,
     /// The next eviction finds its budget changed each time that it is written.
@@ -118,6 +120,7 @@ impl ApiServer {
             shelves: kinds::ALL.iter().map(|_| Shelf::default()).collect(),
             index: Index::default(),
             validators: Validators::shared(),
+            unchecked: false,
             feed: None,
             gives_up: false,
         };
@@ -129,6 +132,11 @@ impl ApiServer {
             debug_assert!(made.is_ok(), "{made:?}");
         }
         server
+    }
+
+    /// From now on, or not any more: what custom kinds' schemas say does not count.
+    pub(crate) fn check_nothing(&mut self, unchecked: bool) {
+        self.unchecked = unchecked;
     }
 
     /// One request, done at once or not at all.

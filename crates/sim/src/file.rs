@@ -168,8 +168,9 @@ impl WorldFile {
         if let Some(folder) = folder {
             fs::create_dir_all(folder).map_err(wrong)?;
         }
+        // By process: two that save at once must not write into one file.
         let mut beside = path.as_os_str().to_owned();
-        beside.push(".new");
+        beside.push(format!(".new-{}", std::process::id()));
         let beside = PathBuf::from(beside);
         let written = fs::File::create(&beside).and_then(|mut file| {
             file.write_all(self.to_string().as_bytes())?;

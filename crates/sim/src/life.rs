@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::act::Act;
 use crate::dice::Dice;
@@ -97,15 +97,24 @@ impl Life {
     }
 
     pub fn live(&self) -> Result<Report, String> {
-        self.live_in(|world| world.keep_only(LAST_STEPS)).map(|(_, report)| report)
+        self.live_in(|world| world.keep_only(LAST_STEPS), None).map(|(_, report)| report)
     }
 
     /// The same, with the world at its end: whoever wants to see every step.
     pub fn watched(&self) -> Result<(World, Report), String> {
-        self.live_in(|_| ())
+        self.watched_until(None)
     }
 
-    fn live_in(&self, prepare: impl FnOnce(&mut World)) -> Result<(World, Report), String> {
+    /// Only so far, if it lives for so long.
+    pub fn watched_until(&self, until: Option<Timestamp>) -> Result<(World, Report), String> {
+        self.live_in(|_| (), until)
+    }
+
+    fn live_in(
+        &self,
+        prepare: impl FnOnce(&mut World),
+        until: Option<Timestamp>,
+    ) -> Result<(World, Report), String> {
         let scenario = Scenario::read("life", &self.world.text).map_err(|problems| {
             problems.iter().fold(String::new(), |mut all, it| {
                 let _ = writeln!(all, "{it}");
@@ -115,7 +124,7 @@ impl Life {
         let mut world = World::new(&scenario, self.seed).map_err(|it| it.to_string())?;
         prepare(&mut world);
         // Whatever it dies of, the steps until then are what its reader needs.
-        let lived = catch_unwind(AssertUnwindSafe(|| self.pass(&mut world)));
+        let lived = catch_unwind(AssertUnwindSafe(|| self.pass(&mut world, until)));
         let broken_off = |told: &str| {
             let again = self.again();
             format!("{again}  it broke off: {told}\n{}", last_lines(&world, LAST_STEPS))
@@ -134,7 +143,7 @@ impl Life {
         format!("seed {}: see it with `nodemolt sim replay --seed {}`\n", self.seed, self.seed)
     }
 
-    fn pass(&self, world: &mut World) -> Result<Lived, String> {
+    fn pass(&self, world: &mut World, until: Option<Timestamp>) -> Result<Lived, String> {
         world.check_laws();
         if let Some(laws) = world.laws() {
             for (class, images) in &self.world.expected {
@@ -144,13 +153,18 @@ impl Life {
         let start = world.now();
         let since = |world: &World| world.now().duration_since(start);
         let mut acts = 0;
+        let stopped = |acts| Ok(Lived { acts, settled_after: None });
         for (at, act) in &self.script {
             let wait = at.saturating_sub(since(world));
-            world.run(wait);
+            if !run(world, wait, until) {
+                return stopped(acts);
+            }
             let done = does(world, act)?;
             acts += usize::from(done && !matches!(act, Act::Fault(_)));
         }
-        world.run(UNREST.saturating_sub(since(world)));
+        if !run(world, UNREST.saturating_sub(since(world)), until) {
+            return stopped(acts);
+        }
         for act in script::healing(&self.script) {
             does(world, &act)?;
         }
@@ -158,7 +172,9 @@ impl Life {
         let mut settled_after = None;
         let mut before = false;
         while world.now().duration_since(healed) < SETTLES_WITHIN {
-            world.run(LOOK_EVERY);
+            if !run(world, LOOK_EVERY, until) {
+                return stopped(acts);
+            }
             let now = world.now();
             let settled = world.laws().is_some_and(|it| it.settled(now));
             // Between two replacements there is a moment in which all seems done.
@@ -168,7 +184,9 @@ impl Life {
             }
             before = settled;
         }
-        world.run(QUIET_FOR);
+        if !run(world, QUIET_FOR, until) {
+            return stopped(acts);
+        }
         world.at_rest();
         Ok(Lived { acts, settled_after })
     }
@@ -207,6 +225,21 @@ impl Life {
 struct Lived {
     acts: usize,
     settled_after: Option<SignedDuration>,
+}
+
+/// Whether it may go on afterwards: not when it has come to where it is to stop.
+fn run(world: &mut World, length: SignedDuration, until: Option<Timestamp>) -> bool {
+    let left = until.map(|it| it.duration_since(world.now()).max(SignedDuration::ZERO));
+    match left {
+        Some(left) if left < length => {
+            world.run(left);
+            false
+        }
+        Some(_) | None => {
+            world.run(length);
+            true
+        }
+    }
 }
 
 /// Whether it was done. What cannot be done any more, since whom it is about is gone, is not done; whatever

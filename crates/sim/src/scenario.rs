@@ -118,6 +118,21 @@ impl Default for Boot {
     }
 }
 
+/// More pods are not lived with: twenty on each of as many nodes as there may be.
+pub(crate) const PODS_MAX: u64 = 200_000;
+
+/// Of a workload: where it says how many pods it wants, and how many.
+pub(crate) fn pods_wanted(object: &Value) -> Option<(&'static str, u64)> {
+    let number = |at: &str| object.pointer(at).and_then(Value::as_u64);
+    match object.get("kind").and_then(Value::as_str)? {
+        "Deployment" | "ReplicaSet" | "StatefulSet" => {
+            Some(("spec.replicas", number("/spec/replicas")?))
+        }
+        "Job" => Some(("spec.parallelism", number("/spec/parallelism")?)),
+        _ => None,
+    }
+}
+
 impl Scenario {
     /// Everything that is wrong with the text, or what it says. `name` is what problems call it.
     pub fn read(name: &str, text: &str) -> Result<Self, Vec<Problem>> {
@@ -151,6 +166,16 @@ impl Scenario {
                     let finding = Finding::error(field, "is missing");
                     problems.push(object.problem(finding.hint("write `apiVersion` and `kind`")));
                 }
+            }
+        }
+        let mut pods = 0_u64;
+        for object in &objects {
+            let Some((field, wanted)) = pods_wanted(&object.value) else { continue };
+            let before = pods;
+            pods = pods.saturating_add(wanted);
+            if before <= PODS_MAX && pods > PODS_MAX {
+                let message = format!("makes {pods} pods in all, more than {PODS_MAX}");
+                problems.push(object.problem(Finding::error(field, message).hint("write fewer")));
             }
         }
         let pools: BTreeSet<String> = objects

@@ -6,6 +6,7 @@
 //! scenario with the same seed and acts the same way at the same times gets the same trace, to the hash.
 
 mod acts;
+mod apply;
 mod begin;
 mod calls;
 mod look;
@@ -129,17 +130,24 @@ pub struct ActError {
     pub told: String,
     /// Whom it was about is not there, or not any more.
     pub gone: bool,
+    /// A name was given that nothing has.
+    pub mistyped: bool,
 }
 
 impl ActError {
     fn gone(told: String) -> Self {
-        Self { told, gone: true }
+        Self { told, gone: true, mistyped: true }
+    }
+
+    /// It never was there.
+    fn unknown(told: String) -> Self {
+        Self { told, gone: false, mistyped: true }
     }
 }
 
 impl From<String> for ActError {
     fn from(told: String) -> Self {
-        Self { told, gone: false }
+        Self { told, gone: false, mistyped: false }
     }
 }
 

@@ -59,7 +59,14 @@ pub(crate) enum SimVerb {
     Delete(SimDelete),
     Cordon(SimCordon),
     Uncordon(SimCordon),
+    Untaint(SimUntaint),
     Replay(SimReplay),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SimFormat {
+    Text,
+    Json,
 }
 
 /// Begin a world: a scenario by its name, or a file of your own
@@ -89,6 +96,10 @@ pub(crate) struct SimList {
     #[command(flatten)]
     pub world: WorldPath,
 
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = SimFormat::Text)]
+    pub output: SimFormat,
+
     /// Leave out the column headers
     #[arg(long)]
     pub no_headers: bool,
@@ -109,6 +120,10 @@ pub(crate) struct SimRun {
     /// Tell every step, not only what people would ask about
     #[arg(long)]
     pub all: bool,
+
+    /// How to print; `json` is one object a line, the last one of kind `SimulationEnd`
+    #[arg(short = 'o', long, value_enum, default_value_t = SimFormat::Text)]
+    pub output: SimFormat,
 
     #[command(flatten)]
     pub world: WorldPath,
@@ -190,13 +205,32 @@ pub(crate) struct SimFault {
 
 /// Apply manifests, as `kubectl apply` would
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nodemolt sim apply -f budget.yaml
+  nodemolt sim apply -f drifted.yaml --subresource status   # a condition on a NodeClaim, as another controller writes it
+  nodemolt sim apply -f newer.yaml --unchecked              # what this version cannot read
+")]
 pub(crate) struct SimApply {
     /// Manifests, as YAML or JSON; `-` is standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     pub file: PathBuf,
 
+    /// Write only the status of what is there; conditions are told apart by their type
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub subresource: Option<SimSubresource>,
+
+    /// Past the schemas, as another version of the definitions would have let it in
+    #[arg(long, conflicts_with = "subresource")]
+    pub unchecked: bool,
+
     #[command(flatten)]
     pub world: WorldPath,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SimSubresource {
+    Status,
 }
 
 /// Delete an object, as `kubectl delete` would
@@ -227,6 +261,15 @@ pub(crate) struct SimCordon {
     pub world: WorldPath,
 }
 
+/// Take nodemolt's own taint off a node, as a person might
+#[derive(Debug, Args)]
+pub(crate) struct SimUntaint {
+    pub node: String,
+
+    #[command(flatten)]
+    pub world: WorldPath,
+}
+
 /// Live the loaded world again and print every step; or a random life, by its seed
 ///
 /// All laws are checked. Where one is broken the last events before it are printed, and the exit code is 1.
@@ -242,9 +285,13 @@ pub(crate) struct SimReplay {
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
 
-    /// Print nothing that happened later
+    /// Stop there
     #[arg(long, value_name = "TIME", value_parser = super::time)]
     pub until: Option<Timestamp>,
+
+    /// How to print; `json` is one object a line, the last one of kind `SimulationEnd`
+    #[arg(short = 'o', long, value_enum, default_value_t = SimFormat::Text)]
+    pub output: SimFormat,
 
     /// Only what people would ask about, as `sim run` prints it
     #[arg(long)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use nodemolt_core::drift::Drift;
-use nodemolt_core::explain::{self, Cause, Story};
+use nodemolt_core::drift::{Divergence, Drift, Sides};
+use nodemolt_core::explain::{self, Cause, Fact, Story};
 use nodemolt_engine::Picture;
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use super::Halt;
 use super::rows::{self, Pool, Row, State};
 use crate::sim::Opened;
 
-const VERSION: &str = "nodemolt.dev/cli/v1";
+pub(crate) const VERSION: &str = "nodemolt.dev/cli/v1";
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -60,7 +60,7 @@ struct Node<'p> {
     image_name: Option<&'p str>,
     /// `InSync`, `Drifted` or `Unknown`.
     drift: &'static str,
-    divergences: Vec<String>,
+    divergences: Vec<Differs>,
     /// What would have to be known.
     missing: Vec<String>,
     cause: Option<&'static str>,
@@ -74,6 +74,80 @@ struct Node<'p> {
     successors: Vec<&'p str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waits_for: Vec<Cause>,
+}
+
+/// One difference: what differs, what is, what should be.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Differs {
+    /// A word that scripts can rely on.
+    reason: &'static str,
+    /// `Image`, `Class` with the field, `Label` with the key and so on.
+    field: String,
+    old: Option<String>,
+    new: Option<String>,
+    /// Of images: `upgrade`, `downgrade` or `sideways`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    direction: Option<&'static str>,
+    text: String,
+}
+
+fn differs(drift: Option<&Drift>) -> Vec<Differs> {
+    let all = drift.into_iter().flat_map(Drift::divergences);
+    let one = |it: &Divergence| {
+        let Sides { of, from, to } = it.sides();
+        let direction = match it {
+            Divergence::Image { direction, .. } => Some(direction.as_str()),
+            Divergence::UserData { .. }
+            | Divergence::Class { .. }
+            | Divergence::PoolTemplate { .. }
+            | Divergence::Requirement { .. }
+            | Divergence::InstanceTypeGone { .. }
+            | Divergence::SecurityGroups { .. }
+            | Divergence::Subnet { .. }
+            | Divergence::Reservation { .. }
+            | Divergence::PlacementGroup { .. }
+            | Divergence::KubernetesSkew { .. }
+            | Divergence::Foreign(_) => None,
+        };
+        let (reason, text) = (it.reason(), rows::divergence(it));
+        Differs { reason, field: of, old: from, new: to, direction, text }
+    };
+    all.map(one).collect()
+}
+
+/// What `explain` tells.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Told<'p> {
+    api_version: &'static str,
+    kind: &'static str,
+    at: Timestamp,
+    /// `node`, `pool`, `pod`, `claim` or `fleet`.
+    about: &'static str,
+    name: &'p str,
+    facts: &'p [Fact],
+    /// Of a node.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    divergences: Vec<Differs>,
+    causes: &'p [Cause],
+    next: &'p str,
+}
+
+pub(super) fn story<'p>(picture: &Picture, story: &'p Story) -> Told<'p> {
+    let Story { about, name, facts, causes, next } = story;
+    let drift = picture.drifts.get(name).filter(|_| *about == "node");
+    Told {
+        api_version: VERSION,
+        kind: "Story",
+        at: picture.at,
+        about,
+        name,
+        facts,
+        divergences: differs(drift),
+        causes,
+        next,
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -154,18 +228,15 @@ fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
         State::Unknown(_) => ("Unknown", None, None, Vec::new()),
         State::Drifted => ("Drifted", None, None, Vec::new()),
         State::Starts(_) => ("Starts", None, None, Vec::new()),
-        State::Going { phase, because, successors } => {
+        State::Going { phase, because, successors, causes: _ } => {
             ("Going", Some(*phase), Some(because.as_str()), successors.clone())
         }
         State::Waits(_) => ("Waits", None, None, Vec::new()),
     };
     let waits_for = match &row.state {
         State::Waits(reasons) => reasons.iter().flatten().cloned().collect(),
-        State::Fine
-        | State::Unknown(_)
-        | State::Drifted
-        | State::Starts(_)
-        | State::Going { .. } => Vec::new(),
+        State::Going { causes, .. } => causes.clone(),
+        State::Fine | State::Unknown(_) | State::Drifted | State::Starts(_) => Vec::new(),
     };
     Node {
         rank: None,
@@ -177,12 +248,7 @@ fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
         image: row.image.map(|it| it.id.to_string()),
         image_name: row.image.and_then(|it| it.name.as_deref()),
         drift,
-        divergences: row
-            .drift
-            .into_iter()
-            .flat_map(Drift::divergences)
-            .map(rows::divergence)
-            .collect(),
+        divergences: differs(row.drift),
         missing,
         cause: row.cause,
         state,

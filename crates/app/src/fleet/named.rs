@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodemolt_core::drain::PodId;
-use nodemolt_core::explain::{Fact, Story};
+use nodemolt_core::explain::{self, Fact, Story};
 use nodemolt_core::seen::ClassKey;
 use nodemolt_engine::Picture;
 use nodemolt_sim::{World, kinds};
@@ -64,9 +64,13 @@ impl Names {
         }
     }
 
-    /// A node before a pool before a pod, unless it says which.
     pub(super) fn find(&self, asked: &str) -> Result<Named, Failure> {
-        let found = match asked.split_once('/') {
+        self.there(asked)?.ok_or_else(|| self.unknown(asked))
+    }
+
+    /// A node before a pool before a pod, unless it says which.
+    pub(super) fn there(&self, asked: &str) -> Result<Option<Named>, Failure> {
+        Ok(match asked.split_once('/') {
             Some(("node" | "nodes" | "no", name)) if self.nodes.contains(name) => self.node(name),
             Some(("pool" | "pools" | "nodepool" | "nodepools", name))
                 if self.pools.contains_key(name) =>
@@ -83,8 +87,24 @@ impl Names {
                 Some(it) => Some(it),
                 None => self.pod(asked)?,
             },
+        })
+    }
+
+    /// The story of a claim: of its node, or how far it is; or of what is gone, by its name or its claim's.
+    pub(super) fn claim_or_gone(&self, picture: &Picture, asked: &str) -> Option<Story> {
+        let (world, now) = (picture.world(), picture.at);
+        let (is_node, name) = match asked.split_once('/') {
+            Some(("node" | "nodes" | "no", name)) => (true, name),
+            Some(("claim" | "nodeclaim" | "nodeclaims", name)) => (false, name),
+            Some(_) => return None,
+            None => (false, asked),
         };
-        found.ok_or_else(|| self.unknown(asked))
+        let claim = self.claims.get(name).filter(|_| !is_node);
+        let there = claim.and_then(|node| match node {
+            Some(node) => explain::explain(&world, node, now),
+            None => explain::explain_claim(&world, name, now),
+        });
+        there.or_else(|| explain::explain_gone(&world, name, now))
     }
 
     fn node(&self, name: &str) -> Option<Named> {

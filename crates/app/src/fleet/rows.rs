@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nodemolt_core::drift::{Divergence, Drift};
-use nodemolt_core::explain::{Cause, causes, relative};
+use nodemolt_core::explain::{Cause, causes, going, relative};
 use nodemolt_core::node::ImageRef;
 use nodemolt_engine::Picture;
 
@@ -32,8 +32,10 @@ pub(crate) enum State<'p> {
     Starts(&'static str),
     Going {
         phase: &'static str,
+        /// What it waits for now.
         because: String,
         successors: Vec<&'p str>,
+        causes: Vec<Cause>,
     },
     /// For all of these: one reason may name several objects.
     Waits(Vec<Vec<Cause>>),
@@ -100,11 +102,13 @@ fn row<'p>(picture: &'p Picture, name: &str) -> Option<Row<'p>> {
     let replacement = picture.replacements.get(name).filter(|it| !it.phase.ended());
     let start = picture.plan.start.iter().find(|it| it.node == *name);
     let state = if let Some(it) = replacement {
-        State::Going {
-            phase: it.phase.as_str(),
-            because: it.because.to_string(),
-            successors: it.successors.iter().map(|it| it.claim.as_str()).collect(),
-        }
+        let now = going(&picture.world(), name, picture.at);
+        let (because, causes) = match now {
+            Some(it) => (it.because, it.causes),
+            None => (it.because.to_string(), Vec::new()),
+        };
+        let successors = it.successors.iter().map(|it| it.claim.as_str()).collect();
+        State::Going { phase: it.phase.as_str(), because, successors, causes }
     } else if let Some(it) = start {
         State::Starts(it.cause.as_str())
     } else if let Some(waiting) = picture.plan.waiting.get(name) {

@@ -203,7 +203,9 @@ fn replacement(object: &Value, old: Option<&Value>) -> Option<String> {
     if old.and_then(phase).as_ref() == Some(&now) {
         return None;
     }
-    let node = object.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or("?");
+    // Where the node is called like its claim, only the claim is written.
+    let text = |at: &str| object.pointer(at).and_then(Value::as_str);
+    let node = text("/spec/nodeName").or_else(|| text("/spec/nodeClaim/name")).unwrap_or("?");
     let because = object.pointer("/status/because").and_then(Value::as_str);
     let because = because.map(|it| format!(": {it}")).unwrap_or_default();
     Some(format!("replacement of {node} is {}{because}", now.to_lowercase()))

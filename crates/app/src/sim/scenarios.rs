@@ -10,7 +10,7 @@ pub(crate) struct BuiltIn {
 }
 
 impl BuiltIn {
-    /// Its first line, which is a comment.
+    /// Its first line, which is a comment and a whole sentence.
     pub(crate) fn title(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
     }
@@ -44,3 +44,18 @@ pub(crate) const ALL: &[BuiltIn] = built_in![
     "full-reservation",
     "demo",
 ];
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_title_of_a_scenario_is_a_whole_sentence() {
+        for it in super::ALL {
+            assert!(
+                it.title().ends_with('.') && it.title().len() < 110,
+                "{}: {}",
+                it.name,
+                it.title()
+            );
+        }
+    }
+}

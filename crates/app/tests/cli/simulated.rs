@@ -3,7 +3,9 @@
 //! What happens in them changes with the engine; how it is told does not.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
 
 use crate::words;
 
@@ -98,6 +100,43 @@ fn what_was_done_to_a_world_is_listed() {
     assert_eq!(loaded, expected);
 }
 
+/// Six at once: each that says it was done is kept, and time passes for each.
+#[test]
+fn acts_at_the_same_time_are_all_kept() {
+    let home = home("together");
+    assert!(nodemolt("sim load two-nodes-budget-one", &home).status.success());
+    let at_once = |typed: &dyn Fn(u32) -> String| {
+        let started: Vec<_> = (0..6)
+            .map(|number| {
+                Command::new(env!("CARGO_BIN_EXE_nodemolt"))
+                    .args(words(&typed(number)))
+                    .env("XDG_STATE_HOME", &home)
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        for it in started {
+            let output = it.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", text(&output.stderr));
+        }
+    };
+    at_once(&|number| format!("sim publish golden-{number} --arch arm64"));
+    at_once(&|_| "sim run 1m".to_owned());
+    let listed = text(&nodemolt("sim list", &home).stdout);
+    for number in 0..6 {
+        assert!(listed.contains(&format!("publish golden-{number}")), "{number}:\n{listed}");
+    }
+    assert!(listed.contains(" after 6m\n"), "{listed}");
+    let mut left: Vec<_> = std::fs::read_dir(home.join("nodemolt"))
+        .unwrap()
+        .map(|it| it.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["sim.json", "sim.json.lock"]);
+}
+
 /// Which words there are changes with what can go wrong; that a wrong one is told the right ones does not.
 #[test]
 fn a_fault_that_is_none_is_told_what_to_write() {
@@ -117,6 +156,177 @@ fn a_fault_that_is_none_is_told_what_to_write() {
         assert!(said.contains(told) && said.contains("sim fault --help"), "{typed}: {said}");
         assert!(output.stdout.is_empty());
     }
+}
+
+/// What is documented to be done can be done: each word of the page is a verb, or `sim publish` takes it.
+#[test]
+fn every_act_of_the_page_can_be_typed() {
+    let home = home("acts");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/simulator.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, block) = page.split_once("## What can be done to it").unwrap();
+    let (_, block) = block.split_once("```text\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    // Acts are set apart by many spaces; what goes on begins with some.
+    let acts = block.lines().filter(|it| !it.starts_with(' ')).flat_map(|it| it.split("      "));
+    let words = acts.filter_map(|it| it.split(' ').next()).flat_map(|it| it.split('|'));
+    let help = |typed: &str| nodemolt(&format!("{typed} --help"), &home);
+    let published = text(&help("sim publish").stdout);
+    let applied = text(&help("sim apply").stdout);
+    let mut seen = 0;
+    for word in words {
+        let own = [word.to_owned(), format!("sim {word}")];
+        let verb = own.iter().any(|it| help(it).status.success());
+        let flag = word.strip_prefix("apply-").is_some_and(|it| applied.contains(it));
+        assert!(verb || flag || published.contains(word), "`{word}` cannot be typed");
+        seen += 1;
+    }
+    assert_eq!(seen, nodemolt_sim::Act::WORDS.len(), "the page has other acts than the program");
+}
+
+/// What is typed has to be done; what it says.
+fn done(typed: &str, home: &Path) -> String {
+    let output = nodemolt(typed, home);
+    assert!(output.status.success(), "{typed}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn a_condition_of_another_controller_makes_a_node_drift() {
+    let home = home("foreign");
+    done("sim load two-nodes-budget-one", &home);
+    let claim = "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: web-0}\n\
+                 status:\n  conditions:\n    - {type: security.example.com/Drifted, status: \"True\", \
+                 reason: KernelTooOld, message: CVE-2026-0001}\n";
+    std::fs::write(home.join("claim.yaml"), claim).unwrap();
+    // As an API server does, and it says so.
+    let ignored = done("sim apply -f claim.yaml", &home);
+    assert!(ignored.contains("status was ignored"), "{ignored}");
+    done("sim run 1m", &home);
+    assert!(!done("drift -o json", &home).contains("KernelTooOld"));
+    let written = done("sim apply -f claim.yaml --subresource status", &home);
+    assert!(written.contains("status of NodeClaim web-0"), "{written}");
+    done("sim run 10s", &home);
+    let drift = done("drift node-0", &home);
+    assert!(drift.contains("says KernelTooOld: CVE-2026-0001"), "{drift}");
+    let drift = done("drift node-0 -o json", &home);
+    for words in
+        ["\"reason\": \"Foreign\"", "\"field\": \"KernelTooOld\"", "\"new\": \"CVE-2026-0001\""]
+    {
+        assert!(drift.contains(words), "{words}: {drift}");
+    }
+    done("sim run 20m", &home);
+    let replaced = done("explain node-0", &home);
+    assert!(replaced.contains("because it had drifted"), "{replaced}");
+}
+
+#[test]
+fn what_another_version_let_in_counts_as_nought_and_says_so() {
+    let home = home("unreadable");
+    done("sim load two-nodes-budget-one", &home);
+    let budget = "apiVersion: karpenter.sh/v1alpha1\nkind: NodeDisruptionBudget\nmetadata: {name: odd}\n\
+                  spec: {labelSelectors: [{karpenter.sh/nodepool: web}], maxUnavailable: banana}\n";
+    std::fs::write(home.join("budget.yaml"), budget).unwrap();
+    let refused = nodemolt("sim apply -f budget.yaml", &home);
+    assert_eq!(refused.status.code(), Some(1));
+    done("sim apply -f budget.yaml --unchecked", &home);
+    done("sim publish amazon-eks-node-al2023-arm64-standard-1.33-v20260730", &home);
+    done("sim run 10m", &home);
+    let status = done("status", &home);
+    let nothing = "NodeDisruptionBudget `odd`: nothing may go until it can be read";
+    assert!(status.contains(nothing), "{status}");
+    let story = done("explain node-0", &home);
+    assert!(story.contains("NodeDisruptionBudget `odd`"), "{story}");
+}
+
+/// One rule for all verbs.
+#[test]
+fn names_that_are_not_there_are_mistyped() {
+    let home = home("names");
+    done("sim load two-nodes-budget-one", &home);
+    for typed in [
+        "explain node-9",
+        "drift node-9",
+        "upgrade node-9",
+        "sim cordon node-9",
+        "sim uncordon node-9",
+        "sim untaint node-9",
+        "sim delete node node-9",
+        "sim delete unicorn node-0",
+        "sim fault node-dies node-9",
+        "sim fault crash operator-7",
+        "sim fault pdb-never shop/none",
+        "sim fault no-capacity m9z.large",
+    ] {
+        let output = nodemolt(typed, &home);
+        assert_eq!(output.status.code(), Some(64), "{typed}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn scenarios_that_cannot_be_lived_are_refused_with_the_field() {
+    let home = home("bounds");
+    let scenario = include_str!("../../../../docs/scenarios/two-nodes-budget-one.yaml");
+    let many = scenario.replacen("replicas: ", "replicas: 1000000", 1);
+    let odd = scenario.replacen("names: [", "names: [\"knöten-0\", ", 1);
+    for (name, changed, told) in [
+        ("many.yaml", many, "more than 200000"),
+        ("odd.yaml", odd, "`knöten-0` is no name for a node: `ö` may not be in it"),
+    ] {
+        assert_ne!(changed, scenario, "{name} is not what it should be");
+        std::fs::write(home.join(name), changed).unwrap();
+        let output = nodemolt(&format!("sim load {name}"), &home);
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && said.contains(told), "{name}: {said}");
+    }
+}
+
+#[test]
+fn programs_read_what_happens_in_a_world() {
+    let home = home("json");
+    let read = |typed: &str| {
+        let told = done(typed, &home);
+        told.lines().map(|it| serde_json::from_str(it).unwrap()).collect::<Vec<Value>>()
+    };
+    done("sim load two-nodes-budget-one", &home);
+    done("sim publish amazon-eks-node-al2023-arm64-standard-1.33-v20260730", &home);
+    let ran = read("sim run 2m -o json");
+    let (end, events) = ran.split_last().unwrap();
+    assert_eq!(end["kind"], "SimulationEnd");
+    assert_eq!(end["at"], "2026-08-01T00:02:00Z");
+    assert!(
+        events.len() > 5 && events.iter().all(|it| it["kind"] == "Event" && it["at"].is_string())
+    );
+    let lived = read("sim replay --short -o json");
+    let again = lived.last().unwrap();
+    assert_eq!((&again["hash"], &again["broken"]), (&end["hash"], &serde_json::json!([])));
+    // A random life stops where it is told to, and does not begin before its start.
+    let stops_at = |until: jiff::Timestamp| {
+        let told = read(&format!("sim replay --seed 5 --short -o json --until {until}"));
+        told.last().unwrap()["at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap()
+    };
+    let start = stops_at(jiff::Timestamp::UNIX_EPOCH);
+    let later = start + jiff::SignedDuration::from_secs(30);
+    assert!(start > jiff::Timestamp::UNIX_EPOCH);
+    assert_eq!(stops_at(later), later);
+    let listed: Value = serde_json::from_str(&done("sim list -o json", &home)).unwrap();
+    assert_eq!(listed["loaded"]["acts"].as_array().unwrap().len(), 1);
+    // Whatever is under way says what it waits for, by name.
+    let plan: Value = serde_json::from_str(&done("plan -o json", &home)).unwrap();
+    for node in plan["nodes"].as_array().unwrap() {
+        assert_eq!(node["divergences"][0]["field"], "Image", "{node:#}");
+        let going = node["state"] == "Going" && node["phase"] != "terminating";
+        assert!(!going || node["because"].as_str().unwrap().starts_with("waits"), "{node:#}");
+    }
+    let waiting = plan["nodes"].as_array().unwrap().iter().find(|it| it["state"] == "Waits");
+    let causes = waiting.unwrap()["waitsFor"].as_array().unwrap();
+    let user = causes.iter().find_map(|it| it["usedBy"].get(0)).unwrap();
+    assert_eq!((&user["node"], user["since"].is_string()), (&Value::from("node-0"), true));
+    let story: Value = serde_json::from_str(&done("explain node-0 -o json", &home)).unwrap();
+    assert_eq!(
+        (&story["apiVersion"], &story["kind"]),
+        (&"nodemolt.dev/cli/v1".into(), &"Story".into())
+    );
 }
 
 /// As after a restore of etcd, or where somebody took finalizers off: nothing is ended on a suspicion, and

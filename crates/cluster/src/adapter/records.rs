@@ -13,7 +13,7 @@ use nodemolt_api::replacement::{
 };
 use nodemolt_core::budget;
 use nodemolt_core::drain::{AtLimit, PodId};
-use nodemolt_core::drift::Divergence;
+use nodemolt_core::drift::{Divergence, Sides};
 use nodemolt_core::replace::{self, Order};
 use nodemolt_core::seen::{PodKey, Revision};
 use nodemolt_engine::port::{ClusterError, Records};
@@ -380,48 +380,10 @@ fn tell(status: &mut ReplacementStatus, record: &Recorded) {
 }
 
 fn divergence(it: &Divergence) -> wire::Divergence {
-    let plain = |of: &str, from: Option<String>, to: Option<String>| wire::Divergence {
-        of: if of.is_empty() { "Other".to_owned() } else { cut(of, 63) },
+    let Sides { of, from, to } = it.sides();
+    wire::Divergence {
+        of: cut(&of, 63),
         from: from.map(|it| cut(&it, VALUE_MAX)),
         to: to.map(|it| cut(&it, VALUE_MAX)),
-    };
-    let set = |all: &std::collections::BTreeSet<String>| {
-        Some(all.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
-    };
-    match it {
-        Divergence::Image { from, to, direction: _ } => {
-            plain("Image", Some(from.id.to_string()), Some(to.id.to_string()))
-        }
-        Divergence::UserData { from, to } => {
-            plain("UserData", Some(from.clone()), Some(to.clone()))
-        }
-        Divergence::Class { field, from, to } => {
-            let of = field.as_ref().map_or("Class".to_owned(), |it| format!("Class {it}"));
-            plain(&of, Some(from.clone()), Some(to.clone()))
-        }
-        Divergence::PoolTemplate { field, from, to } => {
-            let of = field.as_ref().map_or("Pool".to_owned(), |it| format!("Pool {it}"));
-            plain(&of, Some(from.clone()), Some(to.clone()))
-        }
-        Divergence::Requirement { key, from, to } => {
-            plain(&format!("Label {key}"), from.clone(), Some(to.to_string()))
-        }
-        Divergence::InstanceTypeGone { instance_type } => {
-            plain("InstanceType", Some(instance_type.clone()), None)
-        }
-        Divergence::SecurityGroups { from, to } => plain("SecurityGroups", set(from), set(to)),
-        Divergence::Subnet { from, to } => plain("Subnet", Some(from.clone()), set(to)),
-        Divergence::Reservation { from, to } => {
-            plain("CapacityReservation", Some(from.clone()), set(to))
-        }
-        Divergence::PlacementGroup { from, to } => {
-            plain("PlacementGroup", from.clone(), to.clone())
-        }
-        Divergence::KubernetesSkew { kubelet, control_plane } => {
-            plain("Kubernetes", Some(kubelet.to_string()), Some(control_plane.to_string()))
-        }
-        Divergence::Foreign(foreign) => {
-            plain(&foreign.reason, Some(foreign.by.clone()), Some(foreign.message.clone()))
-        }
     }
 }

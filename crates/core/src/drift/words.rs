@@ -54,6 +54,61 @@ impl Divergence {
             Self::Foreign(_) => "Foreign",
         }
     }
+
+    /// For programs, and for records.
+    pub fn sides(&self) -> Sides {
+        let plain = |of: &str, from: Option<String>, to: Option<String>| Sides {
+            of: if of.is_empty() { "Other".to_owned() } else { of.to_owned() },
+            from,
+            to,
+        };
+        let set = |all: &BTreeSet<String>| {
+            Some(all.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+        };
+        let field = |of: &str, field: &Option<String>| match field {
+            Some(field) => format!("{of} {field}"),
+            None => of.to_owned(),
+        };
+        match self {
+            Self::Image { from, to, direction: _ } => {
+                plain("Image", Some(from.id.to_string()), Some(to.id.to_string()))
+            }
+            Self::UserData { from, to } => plain("UserData", Some(from.clone()), Some(to.clone())),
+            Self::Class { field: name, from, to } => {
+                plain(&field("Class", name), Some(from.clone()), Some(to.clone()))
+            }
+            Self::PoolTemplate { field: name, from, to } => {
+                plain(&field("Pool", name), Some(from.clone()), Some(to.clone()))
+            }
+            Self::Requirement { key, from, to } => {
+                plain(&format!("Label {key}"), from.clone(), Some(to.to_string()))
+            }
+            Self::InstanceTypeGone { instance_type } => {
+                plain("InstanceType", Some(instance_type.clone()), None)
+            }
+            Self::SecurityGroups { from, to } => plain("SecurityGroups", set(from), set(to)),
+            Self::Subnet { from, to } => plain("Subnet", Some(from.clone()), set(to)),
+            Self::Reservation { from, to } => {
+                plain("CapacityReservation", Some(from.clone()), set(to))
+            }
+            Self::PlacementGroup { from, to } => plain("PlacementGroup", from.clone(), to.clone()),
+            Self::KubernetesSkew { kubelet, control_plane } => {
+                plain("Kubernetes", Some(kubelet.to_string()), Some(control_plane.to_string()))
+            }
+            Self::Foreign(Foreign { by, reason, message }) => {
+                plain(reason, Some(by.clone()), Some(message.clone()))
+            }
+        }
+    }
+}
+
+/// What differs, what is, and what should be, each on its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sides {
+    /// `Image`, `Class` with the field, `Label` with the key, and so on; of others their own word.
+    pub of: String,
+    pub from: Option<String>,
+    pub to: Option<String>,
 }
 
 impl fmt::Display for Divergence {

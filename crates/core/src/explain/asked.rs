@@ -66,6 +66,7 @@ impl Newer {
             named: super::cause::no_image(&why, class),
             text: why.because,
             ends_at: why.until,
+            used_by: Vec::new(),
         }
     }
 }
@@ -96,6 +97,15 @@ impl Unanswered {
         text
     }
 
+    /// What was asked for, so that two questions to the same are told apart.
+    fn what(&self) -> String {
+        match self.names.as_slice() {
+            [] => self.kind.to_owned(),
+            [only] => format!("{} {only}", self.kind),
+            [first, more @ ..] => format!("{} {first} and {} more", self.kind, more.len()),
+        }
+    }
+
     fn next(&self, now: Timestamp) -> Option<String> {
         let at = self.again_at?;
         let when = if at <= now { "now".to_owned() } else { format!("at {}", both(at, now)) };
@@ -109,6 +119,7 @@ impl Unanswered {
             named: Named::cluster(self.kind, name),
             text: text.clone(),
             ends_at: self.again_at,
+            used_by: Vec::new(),
         })
     }
 }
@@ -176,6 +187,7 @@ pub(super) fn unknown(
         named: super::cause::no_image(because, class),
         text: missing.to_string(),
         ends_at: because.until,
+        used_by: Vec::new(),
     }]
 }
 
@@ -208,7 +220,7 @@ pub(super) fn tell_staying(story: &mut Story, world: &World<'_>, nodes: &BTreeMa
 pub(super) fn lines(class: &str, told: &ClassTold, now: Timestamp) -> Vec<String> {
     let unanswered = told.unanswered.iter().map(|it| {
         let next = it.next(now).map_or(String::new(), |it| format!("; {it}"));
-        format!("class {class}: {}{next}", it.sentence(now))
+        format!("class {class}: {}: {}{next}", it.what(), it.sentence(now))
     });
     let mut lines: Vec<String> = unanswered.collect();
     if let Some(why) = told.unresolved.as_ref().filter(|_| lines.is_empty()) {
@@ -226,6 +238,7 @@ pub(super) fn tell_class(story: &mut Story, class: &str, told: &ClassTold, now: 
             named: super::cause::no_image(why, Some(class)),
             text: why.because.clone(),
             ends_at: why.until,
+            used_by: Vec::new(),
         });
     }
     for it in &told.unanswered {
@@ -253,6 +266,7 @@ fn leads_nowhere(told: &ClassTold, running: Option<&Running>) -> impl Iterator<I
         named: super::cause::no_image(it, None),
         text: it.because.clone(),
         ends_at: None,
+        used_by: Vec::new(),
     })
 }
 

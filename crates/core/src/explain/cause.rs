@@ -5,8 +5,8 @@
 
 use jiff::Timestamp;
 
-use super::story::{Cause, Named, both};
-use crate::budget::BudgetId;
+use super::story::{Cause, Named, User, both};
+use crate::budget::{BudgetId, Unavailable, UsedBy};
 use crate::drain::{Held, Hold, Pdb, PodId, Refused, Stays};
 use crate::plan::WaitFor;
 use crate::replace::{Because, Wait};
@@ -43,8 +43,30 @@ pub fn causes(reason: &WaitFor, class: Option<&str>, now: Timestamp) -> Vec<Caus
         named,
         text: text.clone(),
         ends_at: reason.ends_at(),
+        used_by: users(reason),
     };
     named.into_iter().map(cause).collect()
+}
+
+fn users(reason: &WaitFor) -> Vec<User> {
+    let WaitFor::Budget(shortage) = reason else { return Vec::new() };
+    let user = |(node, by): &(String, UsedBy)| {
+        let (reason, since) = match by {
+            UsedBy::Grant { since } => ("Replaced", Some(*since)),
+            UsedBy::Unavailable(why) => (unavailable(*why), None),
+        };
+        User { node: node.clone(), reason, since }
+    };
+    shortage.used_by.iter().map(user).collect()
+}
+
+fn unavailable(why: Unavailable) -> &'static str {
+    match why {
+        Unavailable::NotReady => "NotReady",
+        Unavailable::BrokenByCandidate => "BrokenByCandidate",
+        Unavailable::Cordoned => "Cordoned",
+        Unavailable::Deleting => "Deleting",
+    }
 }
 
 /// Where a person would go to lift it.
@@ -124,7 +146,9 @@ fn of_because(because: &Because) -> Named {
         | Because::Flapping { claim }
         | Because::SuccessorGone { claim }
         | Because::SuccessorLost { claim } => Named::cluster("NodeClaim", claim),
-        Because::SuccessorDied { node, .. } => Named::cluster("Node", node),
+        Because::SuccessorDied { node, .. } | Because::SuccessorCordoned { node, .. } => {
+            Named::cluster("Node", node)
+        }
         Because::NoPlaceAnyMore { pod, .. }
         | Because::DrainLimit { pod }
         | Because::HeldBack { pod: Some(pod), .. } => of_pod(pod),
@@ -148,7 +172,7 @@ pub(super) fn of_step(because: &Because) -> Option<Cause> {
     let Because::WaitsFor(wait) = because else { return None };
     let (reason, named) = of_wait(wait)?;
     let ends_at = if let Wait::Person(it) = wait { it.ends_at() } else { None };
-    Some(Cause { reason, named, text: wait.to_string(), ends_at })
+    Some(Cause { reason, named, text: wait.to_string(), ends_at, used_by: Vec::new() })
 }
 
 /// By its namespace and name, as records have it.
@@ -165,6 +189,9 @@ fn of_wait(wait: &Wait) -> Option<(&'static str, Named)> {
         Wait::Steadiness { claim } => Some(("Steadiness", Named::cluster("NodeClaim", claim))),
         Wait::Pause => Some(("Halted", Named::cluster("DisruptionLedger", "cluster"))),
         Wait::Place { pod, .. } => Some(("NoPlace", of_pod(pod))),
+        Wait::SuccessorUncordoned { node, .. } => {
+            Some(("SuccessorCordoned", Named::cluster("Node", node)))
+        }
         Wait::Person(reason) => {
             let budget = if let WaitFor::Pdb { pod, refused } = reason.as_ref() {
                 refusing(refused, pod).into_iter().next()
@@ -201,7 +228,13 @@ pub(super) fn held_causes(held: &Held, pdbs: &[Pdb]) -> Vec<Cause> {
         Hold::AfterOthers => ("AfterOthers", of_pod(), "leaves after all others".to_owned()),
         Hold::Stays(stays) => ("Stays", of_pod(), stays_text(*stays).to_owned()),
     };
-    let cause = |named| Cause { reason, named, text: text.clone(), ends_at: held.again_at };
+    let cause = |named| Cause {
+        reason,
+        named,
+        text: text.clone(),
+        ends_at: held.again_at,
+        used_by: Vec::new(),
+    };
     named.into_iter().map(cause).collect()
 }
 

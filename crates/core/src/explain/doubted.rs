@@ -54,6 +54,7 @@ impl Orphan {
             named: Named::cluster("Machine", machine),
             text: format!("{machine}{node}: {}; it is not ended: {kept}", self.because),
             ends_at: None,
+            used_by: Vec::new(),
         }
     }
 
@@ -74,6 +75,7 @@ fn missing(claim: &str, node: &str, all: usize) -> Cause {
             "{claim}: its node {node} is missing; it is not deleted: {all} are missing at once"
         ),
         ends_at: None,
+        used_by: Vec::new(),
     }
 }
 

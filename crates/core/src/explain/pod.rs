@@ -1,12 +1,17 @@
 //! What becomes of a pod, and whom does it hold?
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::cause::held_causes;
-use super::story::{self, Story, both};
+use super::story::{self, Cause, Named, Story, both};
 use super::{World, blocks, causes};
 use crate::drain::{Homeless, PodId, evictions};
 use crate::plan::{Pending, Waiting};
+
+/// So many moved pods are told of a pool or the fleet.
+const MOVED_TOLD_MAX: usize = 3;
 
 /// What a pod does to its node, and what is done about it; or why one that was moved holds others.
 pub fn explain_pod(
@@ -23,10 +28,10 @@ pub fn explain_pod(
     let homeless = world.fleet.homeless.iter().find(|(_, it)| meant(&it.pod));
     let Some((node_name, node, pod)) = on else {
         if let Some((pool, homeless)) = homeless {
-            return Some(explain_homeless(pool, homeless, now));
+            return Some(explain_homeless(world, pool, homeless, now));
         }
         let pending = world.fleet.pending.iter().find(|it| meant(&it.pod))?;
-        return Some(explain_pending(pending, now));
+        return Some(explain_pending(world, pending, now));
     };
     let mut story = Story::about("pod", &pod.id.to_string());
     story.fact("pod", pod.id.to_string());
@@ -71,13 +76,14 @@ pub fn explain_pod(
     Some(story)
 }
 
-fn explain_homeless(pool: &str, homeless: &Homeless, now: Timestamp) -> Story {
+fn explain_homeless(world: &World<'_>, pool: &str, homeless: &Homeless, now: Timestamp) -> Story {
     let Homeless { pod, since } = homeless;
     let mut story = Story::about("pod", &pod.to_string());
     story.fact("pod", pod.to_string());
     story.fact("node", "none");
     story.fact("pending", format!("since {}: it was moved and has no place", both(*since, now)));
     story.fact("holds", holds_pool(pool));
+    tell_room(&mut story, world, &|it| it == pool, now);
     story.then("when it has a place the pool goes on");
     story
 }
@@ -87,7 +93,7 @@ fn holds_pool(pool: &str) -> String {
 }
 
 /// One that holds nobody, or not yet.
-fn explain_pending(pending: &Pending, now: Timestamp) -> Story {
+fn explain_pending(world: &World<'_>, pending: &Pending, now: Timestamp) -> Story {
     let Pending { pod, since, moved_from } = pending;
     let mut story = Story::about("pod", &pod.to_string());
     story.fact("pod", pod.to_string());
@@ -95,10 +101,70 @@ fn explain_pending(pending: &Pending, now: Timestamp) -> Story {
     let since = both(*since, now);
     if let Some(pool) = moved_from {
         story.fact("pending", format!("since {since}: it was moved from NodePool `{pool}`"));
+        tell_room(&mut story, world, &|it| it == pool, now);
         story.then("the scheduler finds it a place, or it gets a node where none has room");
     } else {
         story.fact("pending", format!("since {since}: not because of us"));
         story.then("nothing to do: nodes are made only for pods that were moved");
     }
     story
+}
+
+/// Pods that were moved from such pools and have no node, and what is on its way for them.
+pub(super) fn tell_moved(
+    story: &mut Story,
+    world: &World<'_>,
+    of: &dyn Fn(&str) -> bool,
+    now: Timestamp,
+) {
+    // One that has a node and does not run there counts, too.
+    let held = world.fleet.homeless.iter().map(|(pool, it)| (&it.pod, it.since, pool));
+    let moved = world.fleet.pending.iter();
+    let moved = moved.filter_map(|it| Some((&it.pod, it.since, it.moved_from.as_ref()?)));
+    let mut all: Vec<_> = held.chain(moved).filter(|(_, _, pool)| of(pool)).collect();
+    all.sort_by_key(|(pod, since, _)| (*since, *pod));
+    all.dedup_by_key(|(pod, _, _)| *pod);
+    for (pod, since, pool) in all.iter().take(MOVED_TOLD_MAX) {
+        let since = both(*since, now);
+        story.fact("pending", format!("pod {pod} since {since}: moved from NodePool `{pool}`"));
+    }
+    let more = all.len().saturating_sub(MOVED_TOLD_MAX);
+    if more > 0 {
+        story.fact("", format!("and {more} others"));
+    }
+    let pools: BTreeSet<&str> = all.iter().map(|(_, _, pool)| pool.as_str()).collect();
+    tell_room(story, world, &|it| pools.contains(it), now);
+}
+
+/// What is on its way in the pools that pods were moved from, and why it has not come.
+fn tell_room(story: &mut Story, world: &World<'_>, of: &dyn Fn(&str) -> bool, now: Timestamp) {
+    let coming = world
+        .successors
+        .iter()
+        .filter(|(_, it)| it.on_its_way && it.pool.as_deref().is_some_and(of));
+    for (place, (claim, told)) in coming.enumerate() {
+        let text = match (&told.failed, &told.node) {
+            (Some(why), _) => format!("NodeClaim `{claim}` to launch: {why}"),
+            (None, Some(node)) => format!("node {node} (`{claim}`) to be ready"),
+            (None, None) => format!("NodeClaim `{claim}` to join"),
+        };
+        story.fact(if place == 0 { "room" } else { "" }, format!("waits for {text}"));
+        let reason = if told.failed.is_some() { "Launch" } else { "Registration" };
+        let named = Named::cluster("NodeClaim", claim);
+        let known = story.causes.iter().any(|it| it.named == named);
+        if !known {
+            story.causes.push(Cause { reason, named, text, ends_at: None, used_by: Vec::new() });
+        }
+    }
+    // Between two attempts there may be no claim; what EC2 said stands.
+    for (pool, state) in world.fleet.pools.iter().filter(|(pool, _)| of(pool)) {
+        let Some((at, said)) = state.back_off.as_ref().filter(|(at, _)| *at > now) else {
+            continue;
+        };
+        let text = format!("capacity for NodePool `{pool}`: {said}");
+        story.fact("room", format!("waits for {text}; asked again {}", story::when(*at, now)));
+        let named = Named::cluster("NodePool", pool);
+        let (reason, ends_at) = ("Capacity", Some(*at));
+        story.causes.push(Cause { reason, named, text, ends_at, used_by: Vec::new() });
+    }
 }

@@ -40,6 +40,20 @@ pub struct Cause {
     pub named: Named,
     pub text: String,
     pub ends_at: Option<Timestamp>,
+    /// Of a budget: who has its places.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub used_by: Vec<User>,
+}
+
+/// Who uses a budget.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct User {
+    pub node: String,
+    /// `Replaced`, or why it is not available: `NotReady` and so on.
+    pub reason: &'static str,
+    /// When its place was granted; of others nobody knows.
+    pub since: Option<Timestamp>,
 }
 
 /// Kind, namespace and name of an object; empty where there is none.

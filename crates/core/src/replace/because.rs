@@ -53,6 +53,12 @@ pub enum Because {
         pod: String,
         because: String,
     },
+    /// A person has closed the successor's node for pods, and one of them has no place elsewhere.
+    SuccessorCordoned {
+        pod: String,
+        claim: String,
+        node: String,
+    },
     /// What a person would have had to lift: a protection, a budget of pods.
     HeldBack {
         pod: Option<String>,
@@ -83,6 +89,12 @@ pub enum Wait {
     Place {
         pod: String,
         because: String,
+    },
+    /// Somebody's cordon on a successor, which was to take this pod.
+    SuccessorUncordoned {
+        pod: String,
+        claim: String,
+        node: String,
     },
     /// What only a person can lift.
     Person(Box<WaitFor>),
@@ -148,6 +160,12 @@ impl fmt::Display for Because {
             Self::NoPlaceAnyMore { pod, because } => {
                 write!(out, "pod {pod} has no place any more: {because}")
             }
+            Self::SuccessorCordoned { pod, claim, node } => {
+                write!(
+                    out,
+                    "for {SETTLE_DEADLINE:#} somebody's cordon was on its successor {node} (`{claim}`), and pod {pod} has no place elsewhere"
+                )
+            }
             Self::HeldBack { pod: _, why } => {
                 write!(out, "for {SETTLE_DEADLINE:#} it waited for {why}")
             }
@@ -165,6 +183,12 @@ impl fmt::Display for Wait {
             Self::Steadiness { claim } => write!(out, "`{claim}` to stay ready"),
             Self::Placement => write!(out, "a place for every pod"),
             Self::Place { pod, because } => write!(out, "a place for pod {pod}: {because}"),
+            Self::SuccessorUncordoned { pod, claim, node } => {
+                write!(
+                    out,
+                    "its successor {node} (`{claim}`) to be uncordoned: somebody has cordoned it, and pod {pod} has no place elsewhere"
+                )
+            }
             Self::Person(reason) => write!(out, "{reason}"),
             Self::Cordon { node } => write!(out, "node {node} to be cordoned"),
             Self::PodsToLeave { pods } => write!(out, "{pods} pods to leave"),

@@ -236,6 +236,15 @@ impl<'a> View<'a> {
                 let wait = Wait::Place { pod: pod.clone(), because: because.clone() };
                 Some((wait, Some(Because::NoPlaceAnyMore { pod, because })))
             }
+            PlacementSeen::Cordoned { pod, claim, node } => {
+                let (pod, claim, node) = (pod.clone(), claim.clone(), node.clone());
+                let given_up = Because::SuccessorCordoned {
+                    pod: pod.clone(),
+                    claim: claim.clone(),
+                    node: node.clone(),
+                };
+                Some((Wait::SuccessorUncordoned { pod, claim, node }, Some(given_up)))
+            }
         }
     }
 
@@ -416,7 +425,8 @@ impl<'a> View<'a> {
             | Because::SuccessorGone { .. }
             | Because::SuccessorLost { .. }
             | Because::SuccessorDied { .. }
-            | Because::NoPlaceAnyMore { .. } => Phase::Failed,
+            | Because::NoPlaceAnyMore { .. }
+            | Because::SuccessorCordoned { .. } => Phase::Failed,
         };
         // What ended it is why it was given up, not that the cleaning is done.
         go(phase, self.replacement.because.clone())

@@ -263,9 +263,31 @@ fn decide_places(
     let places = table.place_again(memory, sight, &nodes);
     for it in looked {
         if let Some(place) = places.get(&it.replacement.old.node) {
-            it.seen.placement = place.clone();
+            it.seen.placement = match place {
+                PlacementSeen::Lost { pod, .. } => {
+                    cordoned_successor(sight, &it.replacement, pod).unwrap_or_else(|| place.clone())
+                }
+                PlacementSeen::NotDecided
+                | PlacementSeen::Holds
+                | PlacementSeen::Cordoned { .. } => place.clone(),
+            };
         }
     }
+}
+
+/// A pod that has no place while a person keeps the successor's node closed lacks that node, and not the
+/// room that others do not have.
+fn cordoned_successor(
+    sight: &Sight<'_>,
+    replacement: &Replacement,
+    pod: &str,
+) -> Option<PlacementSeen> {
+    replacement.successors.iter().find_map(|it| {
+        let node = sight.view.claims.get(&it.claim)?.node.clone()?;
+        let closed = sight.view.nodes.get(&node)?.fit.unschedulable;
+        let (pod, claim) = (pod.to_owned(), it.claim.clone());
+        closed.then_some(PlacementSeen::Cordoned { pod, claim, node })
+    })
 }
 
 /// The record as it should stand after a step.

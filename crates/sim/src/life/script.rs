@@ -214,6 +214,8 @@ pub(super) fn healing(script: &[(SignedDuration, Act)]) -> Vec<Act> {
         | Act::Resume
         | Act::Unlock
         | Act::Apply { .. }
+        | Act::ApplyStatus { .. }
+        | Act::ApplyUnchecked { .. }
         | Act::Delete { .. }
         | Act::Uncordon { .. }
         | Act::Untaint { .. }

@@ -333,6 +333,21 @@ struct Known<'a> {
     found: &'a mut Vec<Finding>,
 }
 
+/// Why Kubernetes would not take it as the name of a node, which is a subdomain.
+fn no_name(name: &str) -> Option<String> {
+    let wrong = name.chars().find(|it| !matches!(it, 'a'..='z' | '0'..='9' | '-' | '.'));
+    let ends = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit();
+    match wrong {
+        Some(it) => Some(format!("`{it}` may not be in it")),
+        None if name.is_empty() => Some("it is empty".to_owned()),
+        None if name.len() > 253 => Some("it is longer than 253".to_owned()),
+        None if !name.split('.').all(|it| it.starts_with(ends) && it.ends_with(ends)) => {
+            Some("each part begins and ends with a letter or a digit".to_owned())
+        }
+        None => None,
+    }
+}
+
 impl Known<'_> {
     fn zone(&mut self, zone: &str, field: &str) {
         if !self.zones.iter().any(|it| it == zone) {
@@ -369,6 +384,11 @@ impl Known<'_> {
             self.zone(zone, &under("zones"));
         }
         for name in &wire.names {
+            if let Some(wrong) = no_name(name) {
+                let message = format!("`{name}` is no name for a node: {wrong}");
+                let hint = "write a-z, 0-9, `-` and `.`, such as `node-0`";
+                self.found.push(Finding::error(under("names"), message).hint(hint));
+            }
             if !self.names.insert(name.clone()) {
                 let message = format!("two nodes are called `{name}`");
                 self.found.push(

@@ -1,12 +1,12 @@
 //! What do people do, and publishers?
 
 use nodemolt_api::disruptionledger;
-use nodemolt_api::file::{Source, raw};
 use nodemolt_cluster::transport::{Answer, Refusal, Request, Resource, Verb};
 use nodemolt_core::image::ImageId;
 use nodemolt_core::seen::{DISRUPTED_TAINT, UPGRADE_ANNOTATION};
 use serde_json::{Value, json};
 
+use super::apply::How;
 use super::{ActError, World};
 use crate::act::{Act, Target};
 use crate::kinds;
@@ -60,7 +60,9 @@ impl World {
                 Ok("resumed".to_owned())
             }
             Act::Unlock => self.unlock(act),
-            Act::Apply { manifest } => self.apply(act, manifest),
+            Act::Apply { manifest } => self.apply(act, manifest, How::Whole),
+            Act::ApplyStatus { manifest } => self.apply(act, manifest, How::Status),
+            Act::ApplyUnchecked { manifest } => self.apply(act, manifest, How::Unchecked),
             Act::Delete { kind, namespace, name } => {
                 self.delete(act, kind, namespace.as_deref(), name)
             }
@@ -111,7 +113,7 @@ impl World {
         Ok(format!("node {node} has no taint of ours"))
     }
 
-    fn tell_act(&mut self, act: &Act) {
+    pub(super) fn tell_act(&mut self, act: &Act) {
         self.tell(Actor::Person, Fact::Act { what: act.to_string() });
     }
 
@@ -166,92 +168,7 @@ impl World {
         Ok(format!("lock {lock} is released"))
     }
 
-    fn apply(&mut self, act: &Act, manifest: &str) -> Result<String, ActError> {
-        let source = Source { name: "manifest".to_owned(), text: manifest.to_owned() };
-        let problems = raw::problems(&source);
-        if let Some(first) = problems.first() {
-            return Err(first.to_string().into());
-        }
-        self.tell_act(act);
-        let mut names = Vec::new();
-        for object in raw::objects(&source) {
-            names.push(self.apply_object(Actor::Person, object.value)?);
-        }
-        if names.is_empty() {
-            let told = "there is no object in it; write apiVersion, kind and metadata";
-            return Err(told.to_owned().into());
-        }
-        Ok(format!("applied {}", names.join(", ")))
-    }
-
-    /// As `kubectl apply` does: made, or changed where it is there.
-    pub(super) fn apply_object(&mut self, by: Actor, object: Value) -> Result<String, String> {
-        let text = |at: &str| object.pointer(at).and_then(Value::as_str).map(str::to_owned);
-        let (Some(version), Some(kind)) = (text("/apiVersion"), text("/kind")) else {
-            return Err("apiVersion or kind is missing; write both".to_owned());
-        };
-        let Some(resource) = kinds::of_object(&version, &kind) else {
-            return Err(format!("{kind} of {version} is not served here"));
-        };
-        let name = text("/metadata/name").ok_or_else(|| format!("{kind} has no name"))?;
-        let namespace = resource
-            .namespaced
-            .then(|| text("/metadata/namespace").unwrap_or_else(|| "default".to_owned()));
-        if let Some(namespace) = &namespace {
-            self.ensure_namespace(by, namespace);
-        }
-        let there = {
-            let kube = self.kube.borrow();
-            kube.server.get(resource, namespace.as_deref().unwrap_or_default(), &name).cloned()
-        };
-        let answer = match there {
-            None => {
-                let mut object = object;
-                if let Some(namespace) = &namespace {
-                    object["metadata"]["namespace"] = namespace.clone().into();
-                }
-                self.create(by, resource, namespace.as_deref(), object)
-            }
-            Some(there) => {
-                let mut whole = Value::clone(&there);
-                for (key, value) in object.as_object().into_iter().flatten() {
-                    match key.as_str() {
-                        "metadata" => merge_metadata(&mut whole["metadata"], value),
-                        "status" => {}
-                        _ => whole[key] = value.clone(),
-                    }
-                }
-                let request = Request {
-                    verb: Verb::Replace,
-                    resource,
-                    subresource: None,
-                    namespace: namespace.clone(),
-                    name: Some(name.clone()),
-                    body: Some(whole),
-                };
-                self.kubernetes(by, &request)
-            }
-        };
-        let called = match &namespace {
-            Some(namespace) => format!("{kind} {namespace}/{name}"),
-            None => format!("{kind} {name}"),
-        };
-        answer.map_err(|it| format!("{called}: {}", told(&it)))?;
-        Ok(called)
-    }
-
-    fn ensure_namespace(&mut self, by: Actor, namespace: &str) {
-        if self.kube.borrow().server.get(kinds::NAMESPACE, "", namespace).is_some() {
-            return;
-        }
-        let body = json!({
-            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
-        });
-        // If it cannot be made, what should go into it says why.
-        let _ = self.create(by, kinds::NAMESPACE, None, body);
-    }
-
-    fn create(
+    pub(super) fn create(
         &mut self,
         by: Actor,
         resource: Resource,
@@ -283,7 +200,9 @@ impl World {
         };
         let resource = match (found.iter().find(there), found.first()) {
             (Some(resource), _) | (None, Some(resource)) => *resource,
-            (None, None) => return Err(format!("`{kind}` is no kind that is served here").into()),
+            (None, None) => {
+                return Err(ActError::unknown(format!("`{kind}` is no kind that is served here")));
+            }
         };
         self.tell_act(act);
         let request = Request {
@@ -296,19 +215,6 @@ impl World {
         };
         self.kubernetes(Actor::Person, &request).map_err(|it| refused(&it))?;
         Ok(format!("{} {name} is deleted", resource.kind))
-    }
-}
-
-fn merge_metadata(there: &mut Value, written: &Value) {
-    for (key, value) in written.as_object().into_iter().flatten() {
-        match (key.as_str(), value.as_object()) {
-            ("labels" | "annotations", Some(members)) => {
-                for (name, value) in members {
-                    there[key][name] = value.clone();
-                }
-            }
-            _ => there[key] = value.clone(),
-        }
     }
 }
 
@@ -327,7 +233,7 @@ fn kinds_called(word: &str) -> impl Iterator<Item = Resource> {
 /// What is not found is gone; whatever else was refused should not have been asked.
 fn refused(refusal: &Refusal) -> ActError {
     let gone = matches!(refusal, Refusal::Status { code: 404, .. });
-    ActError { told: told(refusal), gone }
+    ActError { told: told(refusal), gone, mistyped: gone }
 }
 
 /// Why the API server refused, for people.

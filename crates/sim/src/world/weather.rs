@@ -330,20 +330,22 @@ impl World {
                     Whom::Replica(number) if usize::from(*number) < self.replicas.len() => {
                         Ok(Some(*number))
                     }
-                    Whom::Replica(number) => Err(ActError::from(format!(
+                    Whom::Replica(number) => Err(ActError::unknown(format!(
                         "there is no operator-{number}; there are {} of us, from operator-0 on",
                         self.replicas.len()
                     ))),
                     Whom::Leader => match self.leader() {
                         Some(number) => Ok(Some(number)),
-                        None => Err(ActError::gone(
-                            "nobody leads now; name one of us, such as operator-0, or let time pass until one leads".to_owned(),
-                        )),
+                        None => Err(ActError {
+                            told: "nobody leads now; name one of us, such as operator-0, or let time pass until one leads".to_owned(),
+                            gone: true,
+                            mistyped: false,
+                        }),
                     },
                 }
             }
             Fault::NoCapacity { instance_type, zone, .. } => {
-                self.offered(instance_type.as_deref(), zone.as_deref())?;
+                self.offered(instance_type.as_deref(), zone.as_deref()).map_err(ActError::unknown)?;
                 Ok(None)
             }
             Fault::NodeDies { node } | Fault::NodeFlaps { node, .. } => {

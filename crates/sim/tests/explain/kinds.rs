@@ -150,6 +150,7 @@ pub(crate) const ALL: &[Kind] = &[
     Kind { name: "locked", inject: locked },
     Kind { name: "another replacement of the same workload", inject: shared_workload },
     Kind { name: "homeless pod in the pool", inject: homeless },
+    Kind { name: "successor cordoned by a person", inject: successor_cordoned },
 ];
 
 /// The node whose grant stands in the ledger.
@@ -660,6 +661,21 @@ fn shared_workload(draft: &mut Draft) -> Injected {
         }),
     ];
     Injected::default().doing(does).saying(format!("{}/{}", draft.namespace, draft.app))
+}
+
+/// Before the old node is: its pods were to go there.
+fn successor_cordoned(draft: &mut Draft) -> Injected {
+    full(draft);
+    let does = vec![
+        Does::Until(|world| !successors(world).is_empty()),
+        Does::Look(|world, injected| {
+            let node = successors(world).remove(0);
+            injected.expected.push(object("Node", "", &node));
+        }),
+        Does::ActOn(|_, injected| vec![format!("cordon {}", injected.expected[0].2)]),
+        Does::Run(3),
+    ];
+    Injected::default().doing(does).saying("somebody has cordoned it").holding(Holds::Granted)
 }
 
 /// What is moved finds every other node closed by a person, and EC2 has no machine for it.
