@@ -54,19 +54,23 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     talk.warnings.extend(market.marks_in_vain(&types));
     let pools = machines::pools(verb, &files, &types, &market, &world, &mut talk);
     if !world.pods.is_empty() && pools.able.is_empty() && world.nodes.iter().all(|it| it.leaving) {
-        talk.warnings
-            .push("there are neither nodes that stay nor pools: nothing can be placed".to_owned());
+        talk.warnings.push(
+            "there are neither nodes that stay nor pools that launch any: nothing can be placed"
+                .to_owned(),
+        );
     }
     let strange = strange(&world);
     let theirs = world.nodes.iter().filter(|it| strange.contains(it.name.as_str()));
     let pools = Pools { able: with_own_kind(&pools.able, theirs), ..pools };
+    let launching = pools.all();
     let pods = to_be_packed(&world, &strange);
     if let Some(named) = &verb.explain {
         return explained(verb, look, &world, &pods, &pools, (named, &types), market, &talk);
     }
-    let packing = pack(&pods, &world.nodes, &pools.able);
+    let packing = pack(&pods, &world.nodes, &launching);
     talk.notes.extend(attach_limits(&packing, &world, &files, &pools));
     talk.notes.extend(unforeseen(&packing, &world));
+    talk.notes.extend(preempting(&packing, &world));
     let story = Story::new(&world, &pools.able, packing, &types, market);
     let exit = if story.unplaced.is_empty() { Exit::Done } else { Exit::Failed };
     let data = match verb.output {
@@ -105,7 +109,7 @@ fn explained(
     talk: &Talk,
 ) -> Result<Answer, Failure> {
     let found = account::find(world, named)?;
-    let (packing, account) = explain(pods, &world.nodes, &pools.able, &found.id());
+    let (packing, account) = explain(pods, &world.nodes, &pools.all(), &found.id());
     let story = Story::new(world, &pools.able, packing, types, market);
     let said = story.said(&found.id());
     let places = said.map(|it| account::places(account, it, world, pools, &story));
@@ -146,6 +150,24 @@ fn unforeseen(packing: &Packing, world: &World) -> Option<String> {
     Some(format!(
         "no room is kept for pods that nobody here can foresee, such as {first}: {}{total}",
         strange.len()
+    ))
+}
+
+/// The scheduler makes room for important pods by evicting others, which is not reckoned with.
+fn preempting(packing: &Packing, world: &World) -> Option<String> {
+    let running = world.nodes.iter().filter(|it| !it.leaving).flat_map(|it| &it.pods);
+    let least = running.filter(|it| !it.tied).map(|it| it.demand.priority).min()?;
+    let homeless: BTreeSet<&PodId> = packing
+        .unplaced
+        .iter()
+        .filter(|it| matches!(it.why, Why::NoPlace { .. }))
+        .map(|it| &it.pod)
+        .collect();
+    let important = |it: &&Pod| it.demand.priority > least && homeless.contains(&it.id());
+    let count = world.pods.iter().filter(important).count();
+    let first = world.pods.iter().find(important)?.id();
+    Some(format!(
+        "the scheduler may evict pods of lower priority for pods that have no place, such as {first}: {count}; that is not reckoned with"
     ))
 }
 
