@@ -645,7 +645,8 @@ fn a_pod_that_its_workload_would_not_make_so_gives_way() {
     let plain = "containers: [{name: c, resources: {requests: {cpu: 0.5}}}]";
     let injected = "tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute}], containers: [{name: c, resources: {requests: {cpu: 500m}}}, {name: proxy, resources: {requests: {cpu: 100m}}}]";
     let larger = "containers: [{name: c, resources: {requests: {cpu: 2}}}]";
-    let selecting = "nodeSelector: {disk: ssd}, containers: [{name: c, resources: {requests: {cpu: 500m}}}]";
+    let selecting =
+        "nodeSelector: {disk: ssd}, containers: [{name: c, resources: {requests: {cpu: 500m}}}]";
     let own = "app: w, pod-template-hash: 5f";
     // How many need a place, and how many stay.
     for (text, expected) in [
@@ -653,8 +654,14 @@ fn a_pod_that_its_workload_would_not_make_so_gives_way() {
         (workload("Deployment", "") + &of_deployment(own, injected), (1, 1)),
         (workload("Deployment", "") + &of_deployment(own, larger), (2, 0)),
         (workload("Deployment", "") + &of_deployment(own, selecting), (2, 0)),
-        (workload("Deployment", "nodeSelector: {disk: ssd}, ") + &of_deployment(own, plain), (2, 0)),
-        (workload("Deployment", "nodeSelector: {disk: ssd}, ") + &of_deployment(own, selecting), (1, 1)),
+        (
+            workload("Deployment", "nodeSelector: {disk: ssd}, ") + &of_deployment(own, plain),
+            (2, 0),
+        ),
+        (
+            workload("Deployment", "nodeSelector: {disk: ssd}, ") + &of_deployment(own, selecting),
+            (1, 1),
+        ),
         // Not one of its pods, whatever its name.
         (workload("Deployment", "") + &of_deployment("app: other", plain), (2, 1)),
         (workload("StatefulSet", "") + &pod("StatefulSet", "w", "app: w", plain), (1, 1)),

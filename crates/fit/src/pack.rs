@@ -210,6 +210,9 @@ fn attempt<'w, 'a>(
 /// Kinds that were left over before and may follow this one: they come at once, before others take their room.
 fn waiting(state: &State<'_, '_>, kind: usize, plan: &Plan) -> Vec<usize> {
     let world = state.world;
+    if plan.before == 0 {
+        return Vec::new();
+    }
     let starts = world.kinds[kind].starts.iter();
     let followers = starts.filter_map(|it| world.followers.get(it)).flatten().copied();
     let important = |it: &usize| {

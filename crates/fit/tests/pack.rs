@@ -149,7 +149,8 @@ fn hardly_a_pod_that_must_be_near_others_is_left_that_could_have_been_placed() {
             assert_eq!(faults, Vec::<String>::new(), "{crowd:?}, world {seed}");
             let placed = packing.placed.len();
             pods += world.pods.len();
-            let most = if placed == world.pods.len() { Some(placed) } else { exhaust::most(&world) };
+            let most =
+                if placed == world.pods.len() { Some(placed) } else { exhaust::most(&world) };
             let most = most.unwrap_or_else(|| panic!("{crowd:?}, world {seed} is too large"));
             if most > placed {
                 needless += most - placed;
@@ -157,7 +158,10 @@ fn hardly_a_pod_that_must_be_near_others_is_left_that_could_have_been_placed() {
             }
         }
         println!("{crowd:?}: {pods} pods, {needless} needlessly unplaced, in {seeds:?}");
-        assert!(needless * 100 <= pods, "{crowd:?}: {needless} of {pods} pods, in worlds {seeds:?}");
+        assert!(
+            needless * 100 <= pods,
+            "{crowd:?}: {needless} of {pods} pods, in worlds {seeds:?}"
+        );
     }
 }
 

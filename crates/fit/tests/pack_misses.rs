@@ -168,7 +168,8 @@ fn volumes_of_two_zones_are_never_reached_together() {
 #[test]
 fn who_is_in_the_way_is_named() {
     let mut taken = node("n1", "a", 4000);
-    taken.pods = pods("lonely", Demand { anti_affinity: near("x", label::ZONE), ..asks("y", 1) }, 1);
+    taken.pods =
+        pods("lonely", Demand { anti_affinity: near("x", label::ZONE), ..asks("y", 1) }, 1);
     let packing = pack(&pods("p", asks("x", 100), 1), std::slice::from_ref(&taken), &[]);
     let who = Some(taken.pods[0].id());
     assert_eq!(obstacles(&packing), [Obstacle::Unwelcome { key: label::ZONE.to_owned(), who }]);

@@ -24,7 +24,10 @@ pub(super) fn made_from(template: &PodTemplateSpec, pod: &Pod) -> bool {
     let runs = pod.spec.as_ref().unwrap_or(&empty);
     let labels = template.metadata.as_ref().and_then(|it| it.labels.as_ref());
     let theirs = pod.metadata.labels.as_ref();
-    labels.into_iter().flatten().all(|(key, value)| theirs.and_then(|it| it.get(key)) == Some(value))
+    labels
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| theirs.and_then(|it| it.get(key)) == Some(value))
         && same_containers(&written.containers, &runs.containers)
         && same_containers(
             written.init_containers.as_deref().unwrap_or_default(),
@@ -102,7 +105,9 @@ fn asks_the_same(written: &PodSpec, run: &PodSpec) -> bool {
 
 fn claims(of: &PodSpec) -> BTreeSet<&str> {
     let volumes = of.volumes.iter().flatten();
-    volumes.filter_map(|it| Some(it.persistent_volume_claim.as_ref()?.claim_name.as_str())).collect()
+    volumes
+        .filter_map(|it| Some(it.persistent_volume_claim.as_ref()?.claim_name.as_str()))
+        .collect()
 }
 
 /// An API server writes what `matchLabelKeys` mean into the selectors: then those cannot be compared.
@@ -113,8 +118,7 @@ fn same_affinity(written: Option<&Affinity>, run: Option<&Affinity>) -> bool {
     let merged = text(written).contains("atchLabelKeys\":[\"");
     let nodes = |it: &Affinity| it.node_affinity.clone().unwrap_or_default();
     nodes(written) == nodes(run)
-        && (merged
-            || (pods_near(written) == pods_near(run) && pods_far(written) == pods_far(run)))
+        && (merged || (pods_near(written) == pods_near(run) && pods_far(written) == pods_far(run)))
 }
 
 fn pods_near(of: &Affinity) -> k8s_openapi::api::core::v1::PodAffinity {
@@ -148,7 +152,9 @@ fn same_tolerations(written: &[Toleration], run: &[Toleration]) -> bool {
     };
     let (written, run) = (all(written), all(run));
     // For an extended resource the taint of that name may be tolerated, too.
-    let of_resource = |it: &Toleration| it.value.is_none() && it.key.as_deref().is_some_and(|it| it.contains('/'));
+    let of_resource = |it: &Toleration| {
+        it.value.is_none() && it.key.as_deref().is_some_and(|it| it.contains('/'))
+    };
     written.iter().all(|it| run.contains(it))
         && run.iter().all(|it| written.contains(it) || of_resource(it))
 }

@@ -222,9 +222,6 @@ impl<'l> Builder<'l> {
                 add(used, &capacity);
                 add(used, &Amounts::from([(NODES.to_owned(), Quantity::from_units(1))]));
             }
-            if at.value.metadata.uid.is_some() && node.allocatable.is_empty() {
-                reader.refuse("status.allocatable", "is missing");
-            }
             if at.value.metadata.uid.is_some() && !reader.found.is_empty() {
                 // What exists is not for a person to correct. Without all that it says, nobody is sent there.
                 let told = reader.found.iter().map(|it| format!("{} {}", it.field, it.message));

@@ -83,10 +83,9 @@ impl Files {
         talk.notes.append(&mut files.listing.notes);
         talk.notes.append(&mut files.notes);
         let ignored = files.listing.ignored.iter();
-        let (matter, others): (Vec<_>, Vec<_>) =
-            ignored
-                .filter(|(kind, _)| *kind != OVERLAY)
-                .partition(|(kind, _)| NOT_READ.contains(&kind.as_str()));
+        let (matter, others): (Vec<_>, Vec<_>) = ignored
+            .filter(|(kind, _)| *kind != OVERLAY)
+            .partition(|(kind, _)| NOT_READ.contains(&kind.as_str()));
         let counted = |all: Vec<(&String, &usize)>| {
             let kinds = all.iter().map(|(kind, count)| format!("{count} {kind}"));
             kinds.collect::<Vec<String>>().join(", ")

@@ -100,14 +100,17 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
             format!("{whose} had {}, where its volume {handle} is", asks.join(" and "))
         }
         Obstacle::VolumesApart { handles } => {
-            format!("its volumes {} could be reached from one node: no node will ever do", handles.join(" and "))
+            let handles = handles.join(" and ");
+            format!("its volumes {handles} could be reached from one node (no node will ever do)")
+        }
+        Obstacle::TooSmall { resource, by } if *by >= Quantity::from_units(FAR_TOO_MUCH_UNITS) => {
+            format!("it asked for far less {resource}")
         }
         Obstacle::TooSmall { resource, by } => {
-            let by = readable(*by);
-            format!("it asked for {by} less {resource}: the whole node is too small")
+            format!("it asked for {} less {resource} (that node is too small)", readable(*by))
         }
-        Obstacle::Unread(why) => format!("that node could be read: {why}"),
-        Obstacle::Idle(why) => format!("the pool launched nodes for pods: {why}"),
+        Obstacle::Unread(why) => format!("that node could be read ({why})"),
+        Obstacle::Idle(why) => format!("the pool launched nodes for pods ({why})"),
         Obstacle::VolumesFull { driver, over } => format!("{driver} could attach {over} more"),
         Obstacle::Short { resource, by } if *by >= Quantity::from_units(FAR_TOO_MUCH_UNITS) => {
             format!("it asked for far less {resource}")
@@ -117,8 +120,12 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
             let room = if on_node { "there were" } else { "a machine had" };
             format!("{room} room for {by} more {noun}")
         }
-        Obstacle::Short { resource, by } if on_node => format!("{} more {resource} were free", readable(*by)),
-        Obstacle::Short { resource, by } => format!("a machine had {} more {resource}", readable(*by)),
+        Obstacle::Short { resource, by } if on_node => {
+            format!("{} more {resource} were free", readable(*by))
+        }
+        Obstacle::Short { resource, by } => {
+            format!("a machine had {} more {resource}", readable(*by))
+        }
         Obstacle::HostPortTaken(port) if on_node => format!("host port {port} were free"),
         Obstacle::HostPortTaken(port) => format!("no DaemonSet had host port {port} there"),
         Obstacle::LacksTopology { key } => format!("there were a label {key}"),

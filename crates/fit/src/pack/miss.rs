@@ -90,9 +90,7 @@ fn by_name(state: &State<'_, '_>, kind: usize, miss: &mut Miss) {
 fn selected(terms: &[PodTerm]) -> String {
     let texts = terms.iter().map(|it| match &it.selector {
         Selector::Nothing => "nobody".to_owned(),
-        Selector::All(all) => {
-            all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
-        }
+        Selector::All(all) => all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "),
     });
     texts.collect::<Vec<_>>().join("; ")
 }
@@ -120,7 +118,8 @@ fn in_the_way(
 
 /// Every place, and what is in the way there.
 pub(super) fn account(state: &State<'_, '_>, kind: usize) -> Account {
-    let sought = Sought { kind, wishes: &[], stage: Stage::Real, beside: false, company: &[], shun: &[] };
+    let sought =
+        Sought { kind, wishes: &[], stage: Stage::Real, beside: false, company: &[], shun: &[] };
     let sites = state.world.sites.len();
     let opened = (sites..state.places()).map(|place| {
         let opened = match state.grown(place, &sought) {
@@ -365,7 +364,8 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
     if !obstacles.is_empty() {
         return obstacles;
     }
-    let sought = Sought { kind, wishes: &[], stage: Stage::Real, beside: false, company: &[], shun: &[] };
+    let sought =
+        Sought { kind, wishes: &[], stage: Stage::Real, beside: false, company: &[], shun: &[] };
     if state.one_more(pool, &sought).is_ok() {
         return Vec::new();
     }
@@ -502,16 +502,13 @@ fn without_daemons(state: &State<'_, '_>, kind: usize, pool: usize, fit: &Fit) -
 fn daemon_in_the_way(state: &State<'_, '_>, kind: usize, pool: usize) -> Obstacle {
     let world = state.world;
     let (template, what) = (&world.pools[pool], &world.kinds[kind]);
-    let hosted =
-        |it: &&Pod| !template.ways_to_host(&it.demand, &world.vocabulary).is_empty();
+    let hosted = |it: &&Pod| !template.ways_to_host(&it.demand, &world.vocabulary).is_empty();
     let mut daemons = template.pool.daemons.iter().filter(hosted);
     let port = daemons.clone().find_map(|it| same_port(what.demand, it));
     let mut near = || daemons.any(|it| apart(what.namespace, what.demand, it));
     match port {
         Some(port) => Obstacle::HostPortTaken(port.clone()),
-        None if near() => {
-            Obstacle::TooNear { key: label::HOSTNAME.to_owned(), who: None }
-        },
+        None if near() => Obstacle::TooNear { key: label::HOSTNAME.to_owned(), who: None },
         None => Obstacle::NoSuchMachine,
     }
 }

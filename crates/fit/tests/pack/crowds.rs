@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use nodemolt_fit::Quantity;
 use nodemolt_fit::label;
 use nodemolt_fit::node::Node;
 use nodemolt_fit::pod::{Demand, HostPort, Namespace, Pod, PodTerm, Spread};
 use nodemolt_fit::pool::{Machine, Offering, Pool, Price};
 use nodemolt_fit::selector::Selector;
 use nodemolt_fit::taint::{Effect, Taint, Tolerated, Toleration};
-use nodemolt_fit::Quantity;
 
 use crate::worlds::{Dice, World, labels};
 
