@@ -173,7 +173,7 @@ impl Eyes {
             Watched::Namespace => self.namespace(&decode(object)?),
             Watched::DaemonSet => {
                 let wire: DaemonSet = decode(object)?;
-                let unknown = pod::unknown_fields(&object["spec"]["template"]["spec"]);
+                let unknown = pod::unknown_fields(&object["spec"]["template"]);
                 let around = Surroundings { storage: &self.storage, nodes: &self.view.nodes };
                 let demand = pod::daemon(&around, &wire, &unknown);
                 let demand = self.shared(demand);
@@ -306,7 +306,7 @@ impl Eyes {
     /// What a pod says that was asked for by itself. Nothing is kept of it: watches have their own order.
     pub fn read_pod_now(&self, object: &Value) -> Result<drain::Pod, Vec<Complaint>> {
         let wire: WirePod = decode(object)?;
-        let unknown = pod::unknown_fields(&object["spec"]);
+        let unknown = pod::unknown_fields(object);
         let around = Surroundings { storage: &self.storage, nodes: &self.view.nodes };
         let demand = pod::demand_of(&around, &wire, &unknown);
         let terminating = self.terminating.contains(crate::listing::namespace(&wire.metadata));
@@ -360,7 +360,7 @@ impl Eyes {
                 |it: &str| Complaint { field: it.to_owned(), message: "is missing".into() };
             return Err(vec![complaint("metadata.uid")]);
         }
-        let unknown = pod::unknown_fields(&object["spec"]);
+        let unknown = pod::unknown_fields(object);
         let again = self.storage.note(&pod_key(&namespace, &name), &wire, &unknown);
         self.read_pod(&wire, &unknown);
         self.again(&again);
@@ -461,9 +461,9 @@ impl Eyes {
         self.fresh.insert(of, now);
         let kind = of.kind();
         let all = Watched::ALL.into_iter().filter(|it| it.kind() == kind);
-        // As fresh as the stalest of those that tell of it.
-        let stalest: Option<Vec<Timestamp>> = all.map(|it| self.fresh.get(&it).copied()).collect();
-        if let Some(stalest) = stalest.and_then(|it| it.into_iter().min()) {
+        // As fresh as the stalest of those that tell of it; one that told nothing yet is staler than all.
+        let stalest = all.map(|it| self.fresh.get(&it).copied()).min().flatten();
+        if let Some(stalest) = stalest {
             self.view.fresh.insert(kind, stalest);
         }
     }

@@ -58,7 +58,8 @@ pub fn pool_budgets(pool: &NodePool) -> Vec<Result<PoolBudget, Unreadable>> {
 fn pool_budget(field: &str, wire: &Budget) -> Result<PoolBudget, Finding> {
     let Budget { nodes, schedule, duration, reasons } = wire;
     let nodes: Amount = nodes.parse().map_err(|_| {
-        let message = format!("{} is neither a number nor a percentage", quoted(nodes));
+        let message =
+            format!("{} is neither a number nor a percentage from 0% to 100%", quoted(nodes));
         let hint = "write a number such as \"3\", or a share such as \"10%\"";
         Finding::error(format!("{field}.nodes"), message).hint(hint)
     })?;

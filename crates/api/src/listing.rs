@@ -11,8 +11,9 @@
 mod change;
 mod claim;
 pub(crate) mod around;
-mod device;
+pub(crate) mod device;
 mod doubt;
+pub(crate) mod limit;
 pub(crate) mod node;
 pub(crate) mod owners;
 pub(crate) mod pod;
@@ -29,7 +30,7 @@ use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
     batch::v1::{CronJob, Job},
     core::v1::{
-        Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplateSpec,
+        LimitRange, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplateSpec,
         ReplicationController,
     },
     node::v1::RuntimeClass,
@@ -46,7 +47,7 @@ use crate::{
 
 pub use self::{
     pool::pool,
-    world::{Daemon, Origin, World},
+    world::{Origin, World},
 };
 
 /// What some ten thousand live pods take. More of them fit into several files.
@@ -68,6 +69,8 @@ pub struct Listing {
     device_classes: BTreeMap<String, String>,
     priority_classes: BTreeMap<String, PriorityClass>,
     runtime_classes: BTreeMap<String, RuntimeClass>,
+    /// By namespace, in the order of their names.
+    limit_ranges: BTreeMap<String, BTreeMap<String, Vec<limit::OfContainers>>>,
     /// Kinds that say nothing about where pods fit, and how many of each there were.
     pub ignored: BTreeMap<String, usize>,
     /// What people should know about how this was read.
@@ -84,7 +87,7 @@ type Key = (&'static str, String, String);
 #[derive(Debug)]
 struct Listed {
     pod: Pod,
-    /// Fields of its spec that our types do not have.
+    /// Fields that our types do not have: of its spec, and [`device::GIVEN`].
     unknown: Vec<String>,
 }
 
@@ -143,6 +146,7 @@ impl Copies {
 
 const CRON_JOB: &str = "CronJob";
 const DAEMON_SET: &str = "DaemonSet";
+const LIMIT_RANGE: &str = "LimitRange";
 /// Of Argo Rollouts: a Deployment with another way to change.
 const ROLLOUT: &str = "Rollout";
 /// The label by which a `ReplicaSet` knows its pods, and that of one that a Rollout made.
@@ -150,10 +154,11 @@ const TEMPLATE_HASH: &str = "pod-template-hash";
 const ROLLOUT_HASH: &str = "rollouts-pod-template-hash";
 
 /// Kinds that are read, with the versions in which they are.
-const KINDS: [(&str, &str); 19] = [
+const KINDS: [(&str, &str); 20] = [
     ("Pod", "v1"),
     ("Node", "v1"),
     ("Namespace", "v1"),
+    (LIMIT_RANGE, "v1"),
     ("PersistentVolume", "v1"),
     ("PersistentVolumeClaim", "v1"),
     ("ReplicationController", "v1"),
@@ -345,7 +350,8 @@ impl Others for Listing {
         match *known {
             "Pod" => {
                 let mut taken = self.take(known, &at, |it: &Pod| &it.metadata);
-                let unknown = std::mem::take(&mut taken.unknown);
+                let mut unknown = std::mem::take(&mut taken.unknown);
+                unknown.extend(at.written(device::GIVEN).then(|| device::GIVEN.to_owned()));
                 taken.then(|pod| self.pods.push(at.map(|()| Listed { pod, unknown })))
             }
             "Node" => {
@@ -355,6 +361,10 @@ impl Others for Listing {
             "Namespace" => {
                 let taken = self.take(known, &at, |it: &Namespace| &it.metadata);
                 taken.then(|it| drop(self.namespaces.insert(name(&it.metadata).to_owned(), it)))
+            }
+            LIMIT_RANGE => {
+                let taken = self.take(known, &at, |it: &LimitRange| &it.metadata);
+                self.limit_range(taken, &at)
             }
             "PersistentVolume" => {
                 let taken = self.take(known, &at, |it: &PersistentVolume| &it.metadata);
@@ -437,6 +447,26 @@ impl Others for Listing {
 }
 
 impl Listing {
+    fn limit_range(&mut self, taken: Taken<LimitRange>, at: &Located<()>) -> Vec<(Place, Finding)> {
+        let Taken { value, mut found, stood_in_for, .. } = taken;
+        let Some(range) = value.filter(|_| !stood_in_for) else { return found };
+        let mut reader = reader::Reader::default();
+        let (containers, others) = limit::read(&range, &mut reader);
+        found.extend(reader.found.into_iter().map(|it| (at.locate(&it.field), it)));
+        let meta = &range.metadata;
+        if !others.is_empty() {
+            self.notes.push(format!(
+                "LimitRange {}/{}: only what it gives to containers, and their min and max, are looked at, not {}",
+                namespace(meta),
+                name(meta),
+                others.join(", ")
+            ));
+        }
+        let of = self.limit_ranges.entry(namespace(meta).to_owned()).or_default();
+        of.insert(name(meta).to_owned(), containers);
+        found
+    }
+
     fn stands_for_pods<T>(
         &mut self,
         taken: Taken<T>,

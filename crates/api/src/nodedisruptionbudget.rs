@@ -224,7 +224,8 @@ pub fn check(budget: &NodeDisruptionBudget) -> Vec<Finding> {
 pub(crate) fn amount(field: &str, written: &IntOrString) -> Result<Amount, Finding> {
     let text = written.to_string();
     text.parse().map_err(|_| {
-        let message = format!("{} is neither a number nor a percentage", quoted(&text));
+        let message =
+            format!("{} is neither a number nor a percentage from 0% to 100%", quoted(&text));
         Finding::error(field, message).hint("write a number such as 3, or a share such as 10%")
     })
 }

@@ -13,7 +13,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use nodemolt_api::admission::Validator;
 use nodemolt_api::admission::cases::{self, Answer, Case, Expected};
 use nodemolt_api::admission::coverage::{self, Shown};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn tests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
@@ -55,6 +55,64 @@ fn an_oddity_is_judged_word_for_word_as_a_real_server_did() {
     }
     assert!(differing.is_empty(), "\n{differing}");
     assert!(cases.len() > 100, "{} cases", cases.len());
+}
+
+/// Of an object only those members are read that a rule or its message names; by whatever name, and all of them
+/// where the object as a whole is looked at.
+#[test]
+fn a_rule_sees_what_it_looks_at_and_so_does_its_message() {
+    let members = json!({
+        "a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "string"},
+        "x-y": {"type": "integer"},
+    });
+    let part = |rules: Value| {
+        let members = members.clone();
+        json!({"type": "object", "properties": members, "x-kubernetes-validations": rules})
+    };
+    let crd: CustomResourceDefinition = serde_json::from_value(json!({
+        "metadata": {"name": "looks.test.nodemolt.dev"},
+        "spec": {
+            "group": "test.nodemolt.dev", "scope": "Cluster",
+            "names": {"kind": "Look", "plural": "looks"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {"type": "object", "properties": {
+                    "named": part(json!([
+                        {"rule": "self.a != 'no'", "messageExpression": "'b is ' + self.b"},
+                        {"rule": "self.x__dash__y > 0", "message": "x-y"},
+                        {"rule": "!has(self.c) || oldSelf.c == self.c", "message": "c"},
+                    ])),
+                    "whole": part(json!([
+                        {"rule": "size(self) == 2", "message": "size"},
+                        {"rule": "self.a == 'a'", "message": "a"},
+                    ])),
+                }},
+            }}],
+        },
+    }))
+    .unwrap();
+    let validator = Validator::new(&crd).unwrap().trusting();
+    let object = |named: Value, whole: Value| {
+        json!({
+            "apiVersion": "test.nodemolt.dev/v1", "kind": "Look", "metadata": {"name": "one"},
+            "named": named, "whole": whole,
+        })
+    };
+    let told = |outcome: &nodemolt_api::admission::Outcome| {
+        outcome.causes().iter().map(|it| it.message.clone()).collect::<Vec<_>>().join("; ")
+    };
+    let good = object(json!({"a": "a", "b": "b", "c": "c", "x-y": 1}), json!({"a": "a", "b": "b"}));
+    let stored = validator.create(&good).verdict.unwrap_or_else(|it| panic!("{it:?}"));
+    let bad = object(json!({"a": "no", "b": "b", "c": "d", "x-y": 0}), json!({"a": "b"}));
+    let made = told(&validator.create(&bad));
+    for word in ["b is b", "x-y", "size", ": a"] {
+        assert!(made.contains(word), "{word}: {made}");
+    }
+    let mut changed = bad;
+    changed["metadata"] = stored["metadata"].clone();
+    let changed = told(&validator.update(&stored, &changed));
+    for word in ["b is b", "x-y", ": c", "size", ": a"] {
+        assert!(changed.contains(word), "{word}: {changed}");
+    }
 }
 
 /// A kind that we serve, and the folder of its cases.

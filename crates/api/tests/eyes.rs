@@ -88,6 +88,38 @@ fn what_a_pod_demands_follows_its_volumes() {
     assert!(unmodelled(&eyes).contains("the volume `vol`"));
 }
 
+/// Which drivers count their room stands in their `CSIDriver`, which is not watched: those of AWS are known not to.
+#[test]
+fn a_volume_that_a_driver_may_have_no_room_for_is_not_foreseen() {
+    for (provisioner, foreseen) in [("ebs.csi.aws.com", true), ("topolvm.io", false)] {
+        let mut eyes = Eyes::default();
+        let class = json!({"metadata": meta("fast"), "provisioner": provisioner,
+            "volumeBindingMode": "WaitForFirstConsumer"});
+        eyes.applied(Watched::StorageClass, &class);
+        let mut claim = json!({"metadata": meta("data"), "spec": {"storageClassName": "fast",
+            "accessModes": ["ReadWriteOnce"]}});
+        claim["metadata"]["namespace"] = "web".into();
+        eyes.applied(Watched::VolumeClaim, &claim);
+        let mut wire = pod("a", None);
+        wire["spec"]["volumes"] =
+            json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
+        eyes.applied(Watched::Pod, &wire);
+        let unmodelled = &eyes.view().pods.get(&key("a")).unwrap().fit.demand.unmodelled;
+        assert_eq!(unmodelled.is_empty(), foreseen, "{provisioner}: {unmodelled:?}");
+    }
+}
+
+#[test]
+fn who_was_given_a_device_is_not_foreseen() {
+    let mut eyes = Eyes::default();
+    let mut wire = pod("a", Some("n"));
+    wire["status"]["extendedResourceClaimStatus"] = json!({"resourceClaimName": "x"});
+    eyes.applied(Watched::Pod, &wire);
+    let demand = &eyes.view().pods.get(&key("a")).unwrap().fit.demand;
+    let what = "the device that it was given (status.extendedResourceClaimStatus)";
+    assert_eq!(demand.unmodelled, [what]);
+}
+
 #[test]
 fn a_field_that_nobody_knows_may_decide_where_a_pod_goes() {
     let mut eyes = Eyes::default();

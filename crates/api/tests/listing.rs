@@ -417,7 +417,7 @@ fn who_must_avoid_a_daemon_is_not_sent_where_it_will_come() {
     let set = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec:\n  selector: {}\n  template: {metadata: {labels: {a: d}}, spec: {containers: [{name: c}]}}\n";
     let node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: one, labels: {kubernetes.io/hostname: one, topology.kubernetes.io/zone: z}}\nstatus: {allocatable: {cpu: 4, pods: 10}}\n";
     let pools = [Pool { name: "default".to_owned(), ..Pool::default() }];
-    let unforeseen = "the pods of the DaemonSet `default/d`, which it must avoid within topology.kubernetes.io/zone, on nodes that are still to come";
+    let unforeseen = "the pods of the DaemonSet default/d, which it must avoid within topology.kubernetes.io/zone, on nodes that are still to come";
     for (key, avoided, pools, unmodelled, placed) in [
         // On its own node it is known what will be there.
         (label::HOSTNAME, "d", &pools[..], vec![], false),
@@ -437,6 +437,137 @@ fn who_must_avoid_a_daemon_is_not_sent_where_it_will_come() {
         let packing = pack(&world.pods, &world.nodes, &[]);
         assert_eq!(packing.placed.len(), usize::from(placed), "{key} {avoided}");
     }
+}
+
+/// The other way round, too: whichever of the two comes first keeps the other away.
+#[test]
+fn whom_a_daemon_must_avoid_is_not_sent_where_it_will_come() {
+    let set = |key: &str| {
+        format!(
+            "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: d}}\nspec:\n  selector: {{}}\n  template: {{metadata: {{labels: {{a: d}}}}, spec: {{affinity: {{podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: {key}, labelSelector: {{matchLabels: {{app: p}}}}}}]}}}}, containers: [{{name: c}}]}}}}\n"
+        )
+    };
+    let pools = [Pool { name: "default".to_owned(), ..Pool::default() }];
+    let unforeseen = "the pods of the DaemonSet default/d, which must avoid it within topology.kubernetes.io/zone, on nodes that are still to come";
+    for (key, unmodelled) in [(label::ZONE, vec![unforeseen]), (label::HOSTNAME, vec![])] {
+        let (listing, errors) = listing(&(written(PLAIN) + &set(key)));
+        assert!(errors.is_empty(), "{errors:?}");
+        let world = World::new(&listing, &BTreeSet::new(), &pools, &[]).unwrap();
+        assert_eq!(world.pods[0].demand.unmodelled, unmodelled, "{key}");
+    }
+}
+
+/// Whether the namespace of a daemon is meant is known where its labels are.
+#[test]
+fn a_daemon_of_a_namespace_that_is_not_meant_is_in_nobodys_way() {
+    let set = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d, namespace: sys}\nspec:\n  selector: {}\n  template: {metadata: {labels: {a: d}}, spec: {containers: [{name: c}]}}\n";
+    let pod = written(&format!(
+        "  affinity: {{podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: topology.kubernetes.io/zone, namespaceSelector: {{matchLabels: {{team: x}}}}, labelSelector: {{matchLabels: {{a: d}}}}}}]}}}}\n{PLAIN}"
+    ));
+    let pools = [Pool { name: "default".to_owned(), ..Pool::default() }];
+    for (team, told) in [("x", 1), ("other", 0)] {
+        let space = format!(
+            "---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: sys, labels: {{team: {team}}}}}\n"
+        );
+        let (listing, errors) = listing(&(pod.clone() + set + &space));
+        assert!(errors.is_empty(), "{errors:?}");
+        let world = World::new(&listing, &BTreeSet::new(), &pools, &[]).unwrap();
+        assert_eq!(world.pods[0].demand.unmodelled.len(), told, "{team}");
+    }
+}
+
+/// As LimitRanger does: <https://kubernetes.io/docs/concepts/policy/limit-range/>.
+#[test]
+fn a_limit_range_gives_containers_what_they_do_not_ask_for() {
+    let range = |items: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: LimitRange\nmetadata: {{name: r}}\nspec: {{limits: [{items}]}}\n"
+        )
+    };
+    let asks = |resources: &str| {
+        written(&format!("  containers: [{{name: c, resources: {{{resources}}}}}]\n"))
+    };
+    for (items, resources, expected) in [
+        ("{type: Container, defaultRequest: {cpu: 1}}", "", "cpu=1 "),
+        ("{type: Container, defaultRequest: {cpu: 1}}", "requests: {cpu: 2}", "cpu=2 "),
+        // The limit of a person is a request before anything is given.
+        ("{type: Container, defaultRequest: {cpu: 1}}", "limits: {cpu: 2}", "cpu=2 "),
+        ("{type: Container, default: {cpu: 3}, defaultRequest: {cpu: 1}}", "", "cpu=1 "),
+        ("{type: Container, default: {cpu: 3}}", "", "cpu=3 "),
+        ("{type: Container, max: {cpu: 4}}", "", "cpu=4 "),
+        ("{type: Container, min: {cpu: 100m}}", "", "cpu=100m "),
+        ("{type: Container, min: {cpu: 100m}, max: {cpu: 4}}", "", "cpu=4 "),
+        ("{type: Pod, max: {cpu: 4}}", "", ""),
+    ] {
+        let text = asks(resources) + &range(items);
+        assert_eq!(requests(&only(&text)), expected, "{items} {resources}");
+        // A pod that exists has it behind it.
+        let text = text.replace("{name: p,", "{name: p, uid: u-1,");
+        let as_written = only(&text);
+        assert_eq!(
+            requests(&as_written),
+            requests(&only(&asks(resources).replace("{name: p,", "{name: p, uid: u-1,")))
+        );
+    }
+    for (items, resources, wrong) in [
+        (
+            "{type: Container, min: {cpu: 1}}",
+            "requests: {cpu: 500m}",
+            "500m is less than the 1 that the LimitRange `r` demands",
+        ),
+        (
+            "{type: Container, max: {cpu: 1}}",
+            "limits: {cpu: 2}",
+            "2 is more than the 1 that the LimitRange `r` allows",
+        ),
+        (
+            "{type: Container, default: {cpu: 1}}",
+            "requests: {cpu: 2}",
+            "2 is more than the limit of 1 that the LimitRange `r` gives it",
+        ),
+    ] {
+        let (listing, errors) = listing(&(asks(resources) + &range(items)));
+        assert!(errors.is_empty(), "{errors:?}");
+        let problems = World::new(&listing, &BTreeSet::new(), &[], &[]).unwrap_err();
+        assert!(problems.iter().any(|it| it.to_string().contains(wrong)), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_pod_without_containers_is_a_mistake_of_whoever_wrote_it() {
+    for text in [
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {selector: {}, template: {spec: {containers: []}}}\n",
+    ] {
+        let (listing, errors) = listing(text);
+        assert!(errors.is_empty(), "{errors:?}");
+        let problems = World::new(&listing, &BTreeSet::new(), &[], &[]).unwrap_err();
+        assert!(problems[0].to_string().contains("containers: is missing"), "{problems:?}");
+    }
+}
+
+/// Karpenter's taint is there before its labels are.
+#[test]
+fn a_node_that_karpenter_has_not_met_yet_is_not_set_up() {
+    let node = |taint: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: Node\nmetadata: {{name: one, uid: u}}\nspec: {{taints: [{{key: {taint}, effect: NoExecute}}]}}\nstatus: {{allocatable: {{cpu: 4, pods: 10}}}}\n"
+        )
+    };
+    for (taint, placed) in [("karpenter.sh/unregistered", 1), ("example.com/other", 0)] {
+        let world = world(&(written(PLAIN) + &node(taint)), &[]);
+        assert_eq!(pack(&world.pods, &world.nodes, &[]).placed.len(), placed, "{taint}");
+    }
+}
+
+/// kube-scheduler says in the status that an extended resource was a device.
+#[test]
+fn who_was_given_a_device_is_not_foreseen() {
+    let pod = admitted(
+        "  containers: [{name: c, resources: {requests: {example.com/gpu: 1}}}]\nstatus: {extendedResourceClaimStatus: {resourceClaimName: x, requestMappings: []}}\n",
+    );
+    let what = "the device that it was given (status.extendedResourceClaimStatus)";
+    assert_eq!(only(&pod).unmodelled, [what]);
 }
 
 #[test]

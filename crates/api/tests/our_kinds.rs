@@ -321,8 +321,8 @@ spec:
         told,
         [
             "f.yaml:8:15: spec.rollout.cooldown: expected a string, found the number `10`",
-            "f.yaml:25:5: spec.rollout.concurrency: `many` is neither a number nor a percentage",
-            "f.yaml:26:5: spec.rollout.batchMaximum: `-1` is neither a number nor a percentage",
+            "f.yaml:25:5: spec.rollout.concurrency: `many` is neither a number nor a percentage from 0% to 100%",
+            "f.yaml:26:5: spec.rollout.batchMaximum: `-1` is neither a number nor a percentage from 0% to 100%",
             "f.yaml:27:5: spec.rollout.cooldown: `10` is not a length of time",
             "f.yaml:28:5: spec.rollout.drainLimit: `5m1h` is not a length of time",
             "f.yaml:30:7: spec.rollout.windows.timeZone: `Europe/Atlantis` is not a time zone",
@@ -402,7 +402,7 @@ spec: {version: 'v2*', reason: recalled}
         [
             "f.yaml:4:1: spec: expected exactly one of minAvailable and maxUnavailable, got both",
             "f.yaml:5:20: spec.labelSelectors[0]: `karpenter.sh/provisioner-name` is read as `karpenter.sh/nodepool`",
-            "f.yaml:7:3: spec.maxUnavailable: `101%` is neither a number nor a percentage",
+            "f.yaml:7:3: spec.maxUnavailable: `101%` is neither a number nor a percentage from 0% to 100%",
             "f.yaml:12:1: spec: expected exactly one of minAvailable and maxUnavailable, got none",
             "f.yaml:12:8: spec.labelSelectors: selects no nodes",
             "f.yaml:12:28: spec.gates: holds nobody back",

@@ -50,6 +50,9 @@ pub(crate) fn status(verb: &cli::Status, look: Look) -> Result<Answer, Failure> 
             for warning in picture.warnings() {
                 let _ = writeln!(text, "{}", look.mark(Mark::Careful, &warning));
             }
+            for story in explain::doubted(&picture.doubted) {
+                let _ = write!(text, "\n{story}");
+            }
             look.plain(&text)
         }
         FleetFormat::Json => {

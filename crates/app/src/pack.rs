@@ -19,11 +19,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use nodemolt_api::listing::World;
-use nodemolt_core::place::with_own_kind;
+use nodemolt_core::place::{Asked, Launchable, place_asking};
 use nodemolt_fit::Types;
 use nodemolt_fit::capacity::Amounts;
+use nodemolt_fit::node::Node;
 use nodemolt_fit::pack::{Home, Packing, Why, explain, pack};
 use nodemolt_fit::pod::{Pod, PodId};
+use nodemolt_fit::pool::Pool;
 
 use crate::cli::{self, Format, PackFormat};
 use crate::input;
@@ -31,7 +33,7 @@ use crate::output::{Answer, Exit, Failure, Look, serialize};
 use files::Files;
 use machines::Pools;
 use market::Market;
-use story::{PodSaid, Story};
+use story::{Answered, PodSaid, Story};
 
 pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     let mut talk = Talk::default();
@@ -53,25 +55,24 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     let market = Market::read(verb, &files, &world, &mut talk)?;
     talk.warnings.extend(market.marks_in_vain(&types));
     let pools = machines::pools(verb, &files, &types, &market, &world, &mut talk);
-    if !world.pods.is_empty() && pools.able.is_empty() && world.nodes.iter().all(|it| it.leaving) {
+    let nothing = pools.all().next().is_none() && world.nodes.iter().all(|it| it.leaving);
+    if !world.pods.is_empty() && nothing {
         talk.warnings.push(
             "there are neither nodes that stay nor pools that launch any: nothing can be placed"
                 .to_owned(),
         );
     }
-    let strange = strange(&world);
-    let theirs = world.nodes.iter().filter(|it| strange.contains(it.name.as_str()));
-    let pools = Pools { able: with_own_kind(&pools.able, theirs), ..pools };
-    let launching = pools.all();
-    let pods = to_be_packed(&world, &strange);
     if let Some(named) = &verb.explain {
-        return explained(verb, look, &world, &pods, &pools, (named, &types), market, &talk);
+        return explained(verb, look, &world, &pools, (named, &types), market, &talk);
     }
-    let packing = pack(&pods, &world.nodes, &launching);
+    let Asked { of, packing, told: () } = asked(&world, &pools, |pods, nodes, able| {
+        (pack(pods, nodes, &pools.with_unable(able)), ())
+    });
     talk.notes.extend(attach_limits(&packing, &world, &files, &pools));
     talk.notes.extend(unforeseen(&packing, &world));
     talk.notes.extend(preempting(&packing, &world));
-    let story = Story::new(&world, &pools.able, packing, &types, market);
+    let answered = Answered { packing, of };
+    let story = Story::new(&world, &pools, answered, &types, market);
     let exit = if story.unplaced.is_empty() { Exit::Done } else { Exit::Failed };
     let data = match verb.output {
         PackFormat::Table => look.plain(&page::page(&story, look, false, !verb.no_headers)),
@@ -82,35 +83,43 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     Ok(Answer { data, talk: look.plain(&talk.print()), exit })
 }
 
-/// Nodes that leave with a pod that nobody can foresee.
-fn strange(world: &World) -> BTreeSet<&str> {
-    let pods = world.pods.iter().filter(|it| !it.demand.unmodelled.is_empty());
-    let origins = pods.filter_map(|it| world.origins.get(&it.id()));
-    origins.filter_map(|it| it.leaves.as_deref()).collect()
-}
-
-/// All but those whose nodes get a successor of their own kind: what ran there runs there again. So has `core::place` it.
-fn to_be_packed(world: &World, strange: &BTreeSet<&str>) -> Vec<Pod> {
-    let leaves = |it: &Pod| world.origins.get(&it.id()).and_then(|it| it.leaves.as_deref());
-    let stays = |it: &&Pod| leaves(it).is_none_or(|it| !strange.contains(it));
-    world.pods.iter().filter(stays).cloned().collect()
+/// The very question that the operator asks: what a person is told is what it would do.
+fn asked<T>(
+    world: &World,
+    pools: &Pools,
+    ask: impl FnOnce(&[Pod], &[Node], &[Pool]) -> (Packing, T),
+) -> Asked<T> {
+    let mut nodes = world.nodes.clone();
+    let mut by_name: BTreeMap<String, &mut Node> =
+        nodes.iter_mut().map(|it| (it.name.clone(), it)).collect();
+    let mut pending = Vec::new();
+    for pod in &world.pods {
+        let leaves = world.origins.get(&pod.id()).and_then(|it| it.leaves.as_ref());
+        match leaves.and_then(|it| by_name.get_mut(it)) {
+            Some(node) => node.pods.push(pod.clone()),
+            None => pending.push(pod.clone()),
+        }
+    }
+    let followed = BTreeSet::new();
+    let launchable = Launchable { pools: &pools.able, kept: &pools.kept, followed: &followed };
+    place_asking(&mut nodes, launchable, &pending, ask)
 }
 
 /// The answer about one pod.
-#[expect(clippy::too_many_arguments, reason = "all that was read, once")]
 fn explained(
     verb: &cli::Pack,
     look: Look,
     world: &World,
-    pods: &[Pod],
     pools: &Pools,
     (named, types): (&str, &Types),
     market: Market,
     talk: &Talk,
 ) -> Result<Answer, Failure> {
     let found = account::find(world, named)?;
-    let (packing, account) = explain(pods, &world.nodes, &pools.all(), &found.id());
-    let story = Story::new(world, &pools.able, packing, types, market);
+    let Asked { of, packing, told: account } = asked(world, pools, |pods, nodes, able| {
+        explain(pods, nodes, &pools.with_unable(able), &found.id())
+    });
+    let story = Story::new(world, pools, Answered { packing, of }, types, market);
     let said = story.said(&found.id());
     let places = said.map(|it| account::places(account, it, world, pools, &story));
     let places = places.unwrap_or_default();
@@ -183,8 +192,7 @@ fn attach_limits(packing: &Packing, world: &World, files: &Files, pools: &Pools)
         .filter(|(_, drivers)| !drivers.is_empty())
         .collect();
     let limited: BTreeSet<&String> = pools
-        .able
-        .iter()
+        .all()
         .flat_map(|it| it.machines.iter())
         .flat_map(|it| it.volume_limits.keys())
         .collect();

@@ -349,8 +349,8 @@ fn a_pod_that_holds_a_drain_is_read_back_as_the_one_that_is_seen() {
             "drainLimitAction": "Skip",
             "drain": {"held": [{"namespace": "shop", "name": "web-1", "because": "a budget"}]}}});
     let (_, adapter) = script([
-        Err(status(404, "NotFound", "")),
         Ok(json!({"metadata": {"resourceVersion": "9"}, "items": [record]})),
+        Err(status(404, "NotFound", "")),
     ]);
     let pod = json!({"metadata": {"namespace": "shop", "name": "web-1", "uid": "uid-web-1"},
         "spec": {"containers": []}});
@@ -371,8 +371,8 @@ fn a_broken_record_is_named_and_hides_no_other() {
     bad["metadata"]["name"] = "uid-2".into();
     bad["status"] = json!({"phase": "Draining"});
     let (_, adapter) = script([
-        Err(status(404, "NotFound", "")),
         Ok(json!({"metadata": {"resourceVersion": "9"}, "items": [good, bad]})),
+        Err(status(404, "NotFound", "")),
     ]);
     let records = now(adapter.records()).unwrap();
     assert_eq!(records.ledger.revision, None);
@@ -380,6 +380,19 @@ fn a_broken_record_is_named_and_hides_no_other() {
     assert!(records.unreadable["uid-2"].contains("status.phaseSince"));
     assert_eq!(records.server_time, "2026-11-16T06:15:00Z".parse().ok());
     assert_eq!(adapter.seen().server_time, records.server_time);
+}
+
+/// Whoever took over has raised the epoch before it wrote a record: who reads its record reads its epoch.
+#[test]
+fn the_ledger_is_read_after_the_records() {
+    let (script, adapter) = script([
+        Ok(json!({"metadata": {"resourceVersion": "9"}, "items": []})),
+        Err(status(404, "NotFound", "")),
+    ]);
+    now(adapter.records()).unwrap();
+    let asked = script.asked.borrow();
+    let asked: Vec<&str> = asked.iter().map(|it| it.resource.kind).collect();
+    assert_eq!(asked, ["Replacement", "DisruptionLedger"]);
 }
 
 #[test]

@@ -194,6 +194,9 @@ pub struct Member {
     pub labels: BTreeMap<String, String>,
     pub cpu_millis: u64,
     pub standing: Standing,
+    /// It takes over from a node that is still there. A share is one of the fleet without it: else every
+    /// successor would let another node go.
+    pub surge: bool,
     /// `NodeDisruptionBudgets` that it takes a place in, whatever its labels: those of one that is gone are
     /// not all known.
     pub taken_from: BTreeSet<String>,

@@ -20,7 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use eviction::{Answer, Pdb, Pdbs, Refused, UnhealthyPods};
 pub use limit::{LIMIT_FLOOR, limit_ends_at};
-pub use protection::{DO_NOT_DISRUPT, DO_NOT_EVICT, ParseProtectionError, Protection, protection};
+pub use protection::{DO_NOT_DISRUPT, DO_NOT_EVICT, Protection, protection};
 
 /// Karpenter's patience with a pod that should be gone and is not; then its node does not wait for it.
 const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(1);

@@ -8,6 +8,7 @@
 
 mod asked;
 mod cause;
+mod doubted;
 mod pod;
 mod story;
 
@@ -18,6 +19,7 @@ use jiff::Timestamp;
 
 pub use asked::{ClassTold, Newer, Unanswered};
 pub use cause::causes;
+pub use doubted::{Doubted, Kept, Orphan, doubted};
 pub use pod::explain_pod;
 pub use story::{Cause, Fact, Named, Story, relative};
 
@@ -34,6 +36,9 @@ use story::both;
 
 /// So many things that hold nodes are told of a pool or the fleet: a screen is not higher.
 const CAUSES_TOLD_MAX: usize = 12;
+
+/// What happens next, where nothing does.
+const NOTHING_TO_DO: &str = "nothing to do";
 
 /// All that there is to tell from. What is missing is told as missing.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +59,8 @@ pub struct World<'a> {
     pub classes: &'a BTreeMap<String, ClassTold>,
     /// By claim: the successors of open replacements.
     pub successors: &'a BTreeMap<String, SuccessorTold>,
+    /// What a person has to look at.
+    pub doubted: &'a Doubted,
 }
 
 /// What is told of a successor beside its name.
@@ -66,7 +73,7 @@ pub struct SuccessorTold {
 
 /// Why a node is, or is not, replaced. `None` if there is no such node.
 pub fn explain(world: &World<'_>, name: &str, now: Timestamp) -> Option<Story> {
-    let node = world.fleet.nodes.get(name)?;
+    let Some(node) = world.fleet.nodes.get(name) else { return doubted::lost(world, name) };
     let mut story = Story::about("node", name);
     head(&mut story, world, name, node, now);
     if let Some(drift) = world.drifts.get(name) {
@@ -89,6 +96,7 @@ pub fn explain(world: &World<'_>, name: &str, now: Timestamp) -> Option<Story> {
         let told = (node.member.class.as_deref(), told);
         asked::tell(&mut story, told, world.running.get(name), world.drifts.get(name), now);
     }
+    doubted::tell(&mut story, world, name);
     Some(story)
 }
 
@@ -107,7 +115,7 @@ fn stays(story: &mut Story, world: &World<'_>, name: &str, node: &Node, now: Tim
                 None => format!("nothing, until we know {missing}"),
             }
         }
-        Some(Drift::InSync | Drift::Drifted { .. }) | None => "nothing to do".to_owned(),
+        Some(Drift::InSync | Drift::Drifted { .. }) | None => NOTHING_TO_DO.to_owned(),
     };
 }
 
@@ -181,7 +189,12 @@ fn after_all(waiting: &Waiting, now: Timestamp) -> String {
                     UsedBy::Unavailable(_) => (node.as_str(), "is available again"),
                 }));
             }
-            (WaitFor::SharedBudget { node, .. } | WaitFor::SharedWorkload { node, .. }, None) => {
+            (
+                WaitFor::Succession { node }
+                | WaitFor::SharedBudget { node, .. }
+                | WaitFor::SharedWorkload { node, .. },
+                None,
+            ) => {
                 nodes.insert(node, "is done");
             }
             (_, None) => rest += 1,
@@ -369,6 +382,7 @@ pub fn explain_fleet(world: &World<'_>, now: Timestamp) -> Story {
             story.fact("budget", format!("{}: {used} of {} {unit} in use", room.id, room.allowed));
         }
     }
+    doubted::tell_all(&mut story, world);
     story
 }
 
@@ -449,7 +463,7 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
         (None, None) if waiting.is_empty() && unknown > 0 => {
             "nothing, until it is known what they should run".to_owned()
         }
-        (None, None) if waiting.is_empty() => "nothing to do".to_owned(),
+        (None, None) if waiting.is_empty() => NOTHING_TO_DO.to_owned(),
         (None, None) => "goes on when what they wait for is lifted".to_owned(),
     };
 }

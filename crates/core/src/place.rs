@@ -7,21 +7,22 @@
 //! other needs. Nodes to be launched may serve several of those that leave.
 
 pub mod daemons;
+mod kin;
 mod stay;
-mod terms;
+pub mod terms;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use nodemolt_fit::{
     Quantity,
     capacity::Amounts,
-    label,
     node::Node,
     pack::{Home, NewNode, Packing, Why, pack},
     pod::{Pod, PodId},
-    pool::{Machine, NODES, Pool},
+    pool::Pool,
 };
+
+use self::kin::Kin;
 
 /// Everything that pods could be on, and the pods that are on nothing yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,8 +45,8 @@ pub enum Placement {
     /// kind, and is never spare; where its other pods go is not looked at.
     Unmodelled { pod: PodId, what: Vec<String> },
     /// It has to be followed by one of its own kind, and its pool cannot launch one: this limit of the pool
-    /// is reached, or nothing that the pool asks for is to be had.
-    NoKin { pool: String, limit: Option<String> },
+    /// would have to be so much higher, or nothing that the pool asks for is to be had.
+    NoKin { pool: String, limit: Option<(String, Quantity)> },
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,19 +90,43 @@ pub fn place_leaving(
     launchable: Launchable<'_>,
     pending: &[Pod],
 ) -> Placements {
-    let mut placements = Placements::default();
+    let ask = |pods: &[Pod], nodes: &[Node], pools: &[Pool]| (pack(pods, nodes, pools), ());
+    let Asked { of, packing, told: () } = place_asking(nodes, launchable, pending, ask);
+    let homes = packing.placed.into_iter().map(|it| (it.pod, it.home)).collect();
+    Placements { of, new_nodes: packing.new_nodes, homes, passed: BTreeSet::new() }
+}
+
+/// What packing said, and what that means for each node that leaves.
+#[derive(Debug)]
+pub struct Asked<T> {
+    pub of: BTreeMap<String, Placement>,
+    /// Of all pods but those of nodes that are followed by one of their own kind.
+    pub packing: Packing,
+    /// Whatever else was asked.
+    pub told: T,
+}
+
+/// The same for whoever wants to know more than where pods go: how packing is asked is theirs to say, what it is asked
+/// is not.
+pub fn place_asking<T>(
+    nodes: &mut [Node],
+    launchable: Launchable<'_>,
+    pending: &[Pod],
+    ask: impl FnOnce(&[Pod], &[Node], &[Pool]) -> (Packing, T),
+) -> Asked<T> {
+    let mut of = BTreeMap::new();
     let mut kin = Kin::new(launchable);
     let mut leave_now = Vec::new();
     let mut moving: BTreeMap<String, Vec<PodId>> = BTreeMap::new();
     let mut strange = Vec::new();
     for (at, node) in nodes.iter().enumerate().filter(|(_, it)| it.leaving) {
         let leave: Vec<&Pod> = node.pods.iter().filter(|it| !it.tied).collect();
-        let unforeseen = unmodelled(&leave);
+        let unforeseen = unmodelled(&leave).or_else(|| stay::torn(&leave, nodes));
         if unforeseen.is_some() {
             strange.push(at);
         }
         if let Some(placement) = kin.follow(node, unforeseen.is_some()).or(unforeseen) {
-            placements.of.insert(node.name.clone(), placement);
+            of.insert(node.name.clone(), placement);
             continue;
         }
         moving.insert(node.name.clone(), leave.iter().map(|it| it.id()).collect());
@@ -125,131 +150,14 @@ pub fn place_leaving(
             (at, std::mem::replace(&mut nodes[at], closed))
         })
         .collect();
-    let packing = pack(&pods, nodes, &kin.pools);
+    let (packing, told) = ask(&pods, nodes, &kin.pools);
     for (at, node) in closed {
         nodes[at] = node;
     }
     for (name, pods) in moving {
-        placements.of.insert(name, placement(&pods, &packing));
+        of.insert(name, placement(&pods, &packing));
     }
-    placements.homes = packing.placed.into_iter().map(|it| (it.pod, it.home)).collect();
-    placements.new_nodes = packing.new_nodes;
-    placements
-}
-
-/// Those that have to be followed by one of their own kind, and what that leaves for others.
-struct Kin<'a> {
-    launchable: Launchable<'a>,
-    /// What packing may open, the heaviest first.
-    pools: Vec<Pool>,
-    /// Of pools that are kept at a number.
-    used: BTreeMap<&'a str, Amounts>,
-}
-
-impl<'a> Kin<'a> {
-    fn new(launchable: Launchable<'a>) -> Self {
-        let used = launchable.kept.iter().map(|it| (it.name.as_str(), it.used.clone()));
-        Self { launchable, pools: launchable.pools.to_vec(), used: used.collect() }
-    }
-
-    /// Count one more of its kind, if it needs one. The answer, if there can be none.
-    fn follow(&mut self, node: &Node, strange: bool) -> Option<Placement> {
-        if self.launchable.followed.contains(&node.name) {
-            return None;
-        }
-        let own = |it: &Pool| Some(&it.name) == node.pool.as_ref();
-        if let Some(pool) = self.launchable.kept.iter().find(|it| own(it)) {
-            let used = self.used.entry(&pool.name).or_default();
-            let machines = of_kind(pool, node);
-            let takes = match affordable(pool, used, &machines) {
-                Ok(machine) => &machine.capacity,
-                Err(limit) => return Some(Placement::NoKin { pool: pool.name.clone(), limit }),
-            };
-            let mut limits = pool.limits.clone();
-            let one = Quantity::from_units(1);
-            let nodes = used.get(NODES).copied().unwrap_or_default();
-            limits.insert(NODES.to_owned(), nodes.saturating_add(one));
-            let machines = Arc::new(machines.into_iter().cloned().collect());
-            // It comes in any case, so that pods go there before another one is launched for them.
-            let open =
-                Pool { limits, used: used.clone(), machines, weight: u32::MAX, ..pool.clone() };
-            if !strange {
-                self.pools.push(open);
-            }
-            add_one(used, takes);
-            return None;
-        }
-        let pool = self.pools.iter_mut().find(|it| own(it)).filter(|_| strange)?;
-        let takes = match affordable(pool, &pool.used, &of_kind(pool, node)) {
-            Ok(machine) => machine.capacity.clone(),
-            Err(limit) => return Some(Placement::NoKin { pool: pool.name.clone(), limit }),
-        };
-        add_one(&mut pool.used, &takes);
-        None
-    }
-}
-
-/// Machines of its own type, or whatever its pool asks for where that has changed.
-fn of_kind<'p>(pool: &'p Pool, node: &Node) -> Vec<&'p Machine> {
-    let kind = node.labels.get(label::INSTANCE_TYPE);
-    match pool.machines.iter().find(|it| Some(&it.name) == kind) {
-        Some(own) => vec![own],
-        None => pool.machines.iter().collect(),
-    }
-}
-
-/// The first that the limits have room for, or what has none; nothing, if there is no machine.
-fn affordable<'m>(
-    pool: &Pool,
-    used: &Amounts,
-    machines: &[&'m Machine],
-) -> Result<&'m Machine, Option<String>> {
-    let over = |machine: &Machine| {
-        let over = pool.limits.iter().find(|(name, limit)| {
-            let one = if *name == NODES { Some(Quantity::from_units(1)) } else { None };
-            let takes = one.or_else(|| machine.capacity.get(*name).copied()).unwrap_or_default();
-            let used = used.get(*name).copied().unwrap_or_default();
-            used.saturating_add(takes) > **limit
-        });
-        over.map(|(name, _)| name.clone())
-    };
-    let mut first = None;
-    for machine in machines {
-        match over(machine) {
-            None => return Ok(machine),
-            Some(limit) => first = first.or(Some(limit)),
-        }
-    }
-    Err(first)
-}
-
-fn add_one(used: &mut Amounts, takes: &Amounts) {
-    let one = (NODES.to_owned(), Quantity::from_units(1));
-    for (name, amount) in takes.iter().map(|(name, it)| (name.clone(), *it)).chain([one]) {
-        let used = used.entry(name).or_default();
-        *used = used.saturating_add(amount);
-    }
-}
-
-/// A node that leaves and has a pod that nobody can foresee gets a successor of its own kind: that counts towards
-/// the limits of its pool, before any other new node does.
-pub fn with_own_kind<'n>(pools: &[Pool], strange: impl Iterator<Item = &'n Node>) -> Vec<Pool> {
-    let mut pools = pools.to_vec();
-    for node in strange {
-        let own = |it: &&mut Pool| Some(&it.name) == node.pool.as_ref();
-        let Some(pool) = pools.iter_mut().find(own) else { continue };
-        let kind = node.labels.get(label::INSTANCE_TYPE);
-        let machine = pool.machines.iter().find(|it| Some(&it.name) == kind);
-        let takes = machine.map_or_else(|| node.allocatable.clone(), |it| it.capacity.clone());
-        add_one(&mut pool.used, &takes);
-    }
-    pools
-}
-
-/// What a packing of all pods says of the node that these leave.
-pub fn outcome(pods: &[&Pod], packing: &Packing) -> Placement {
-    let ids: Vec<PodId> = pods.iter().map(|it| it.id()).collect();
-    unmodelled(pods).unwrap_or_else(|| placement(&ids, packing))
+    Asked { of, packing, told }
 }
 
 fn unmodelled(pods: &[&Pod]) -> Option<Placement> {

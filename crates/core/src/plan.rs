@@ -8,6 +8,7 @@
 //! are told, the one first that only a person can lift. Waiting takes nothing, so a pool that cannot
 //! go on holds nobody else; and one whose replacements fail comes after those that have not tried.
 
+mod fleet;
 mod queue;
 mod spread;
 mod together;
@@ -18,131 +19,17 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+pub use fleet::{Fleet, Hand, NextTry, Node, Pending, PoolState, UnderWay, Wish};
 pub use waiting::{WaitFor, Waiting};
 use waiting::{no_kin, no_place};
 
-use crate::budget::{Act, BudgetId, ClassRule, Grants, Limits, Measured, Member, Opening, measure};
-use crate::drain::{
-    Answer, BarePods, Homeless, Owner, Pdb, Pdbs, Pod, PodId, PodPhase, Protection, stays,
-};
+use crate::budget::{Act, BudgetId, ClassRule, Grants, Limits, Measured, Opening, measure};
+use crate::drain::{Answer, BarePods, Homeless, Owner, Pdbs, Pod, PodPhase, stays};
 use crate::place::{Placement, Placements};
-use crate::replace::{Because, Cause, Order, Phase};
-use crate::wanted::NoImage;
+use crate::replace::{Cause, Order, Phase};
 use queue::Queue;
 pub use spread::Spread;
 use together::Together;
-
-/// The nodes, and what is known around them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Fleet {
-    /// By name.
-    pub nodes: BTreeMap<String, Node>,
-    /// Those that are not there any more and whose grant was not given back: until then they use it.
-    pub gone: BTreeMap<String, Member>,
-    pub pools: BTreeMap<String, PoolState>,
-    pub pdbs: Vec<Pdb>,
-    /// By pool: pods that we moved and that have no place.
-    pub homeless: BTreeMap<String, Homeless>,
-    /// All pods that no node has.
-    pub pending: Vec<Pending>,
-    /// How long each phase takes here, as measured.
-    pub pace: BTreeMap<Phase, SignedDuration>,
-    /// Where the pods of each workload are, for whoever keeps it: without it all pods are looked at.
-    pub spread: Option<Spread>,
-}
-
-impl Fleet {
-    /// Everyone that budgets look at.
-    pub fn members(&self) -> impl Iterator<Item = (&str, &Member)> {
-        let there = self.nodes.iter().map(|(name, it)| (name.as_str(), &it.member));
-        let gone = self.gone.iter().filter(|(name, _)| !self.nodes.contains_key(*name));
-        there.chain(gone.map(|(name, it)| (name.as_str(), it)))
-    }
-}
-
-/// A pod that no node has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
-    pub pod: PodId,
-    pub since: Timestamp,
-    /// The pool that we moved its like from, if we did.
-    pub moved_from: Option<String>,
-}
-
-/// A node, as far as it decides whether it goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
-    pub member: Member,
-    pub zone: Option<String>,
-    pub created_at: Timestamp,
-    /// `None`: it is fine as it is.
-    pub wish: Option<Wish>,
-    /// Of the node itself.
-    pub protection: Option<Protection>,
-    /// Its claim, where that says so and the node does not.
-    pub protected_by_claim: Option<String>,
-    /// Shared with whoever saw them: pods are many.
-    pub pods: Vec<Arc<Pod>>,
-    /// A `terminationGracePeriod`: pods do not hold back the start then, they get a deadline.
-    pub has_deadline: bool,
-    /// Its last try failed.
-    pub next_try: Option<NextTry>,
-    /// Its replacement, while one is open.
-    pub under_way: Option<UnderWay>,
-    /// It runs a candidate that was halted.
-    pub leads_back: bool,
-}
-
-/// Why a node should be replaced.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wish {
-    pub cause: Cause,
-    /// Drifted, expired or asked for since then.
-    pub since: Timestamp,
-    /// Asked for by its own name, and not with its whole pool.
-    pub by_name: bool,
-    /// Why there is no image for its successor now, if there is none.
-    pub no_image: Option<NoImage>,
-    /// Its successor would carry the candidate of a rollout.
-    pub to_candidate: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NextTry {
-    pub at: Timestamp,
-    pub failed_at: Timestamp,
-    pub because: Because,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnderWay {
-    pub phase: Phase,
-    pub since: Timestamp,
-}
-
-/// What is true of a pool as a whole.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PoolState {
-    pub hand: Hand,
-    /// Replacements that failed since one was done, and whose nodes are not tried again yet.
-    pub failures: u32,
-    /// No capacity: no launch before this, and what EC2 said.
-    pub back_off: Option<(Timestamp, String)>,
-    /// Nothing that it asks for can be launched, as far as anybody knows: an old node that goes first would
-    /// be followed by none.
-    pub launches_nothing: bool,
-}
-
-/// Who moves the nodes of a pool.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Hand {
-    #[default]
-    Own,
-    /// We write one pointer, and another controller replaces.
-    Promote { by: String },
-    /// We only look.
-    Watch { by: String },
-}
 
 /// How many more nodes of a class may carry the candidate. A class that is missing has no bound.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -163,6 +50,8 @@ pub struct Plan {
     /// In the order in which they were found room for.
     pub start: Vec<Start>,
     pub waiting: BTreeMap<String, Waiting>,
+    /// Those that start and those that wait, in the order in which they were asked.
+    pub order: Vec<String>,
     pub under_way: BTreeSet<String>,
     /// Those that wait for their placement only, and whose pool is not passed over: place them, all
     /// together, and plan again.
@@ -199,6 +88,10 @@ pub fn plan(
     limits: &Limits,
     now: Timestamp,
 ) -> Plan {
+    // In most turns of most fleets nobody should go, and nothing has to be measured.
+    if fleet.nodes.values().all(|it| it.wish.is_none()) {
+        return Plan::default();
+    }
     let pdbs = Pdbs::new(&fleet.pdbs);
     // Once for each class: calendars are slow to look through, and nodes are many.
     let openings = limits.classes.iter().map(|(class, it)| (class.as_str(), it.opening(now)));
@@ -221,6 +114,7 @@ pub fn plan(
             plan.under_way.insert(name.to_owned());
             continue;
         }
+        plan.order.push(name.to_owned());
         match desk.decide(name, node, wish) {
             Decided::Starts(start) => {
                 queue.started(node);
@@ -280,7 +174,9 @@ impl<'a> Desk<'a> {
         match placement {
             _ if order == Order::DeleteFirst => {}
             Some(Placement::Unplaced { pod, why }) => reasons.push(no_place(node, pod, why)),
-            Some(Placement::NoKin { pool, limit }) => reasons.push(no_kin(pool, limit.as_ref())),
+            Some(Placement::NoKin { pool, limit }) => {
+                reasons.push(no_kin(pool, limit.as_ref().map(|(it, _)| it)));
+            }
             None if reasons.is_empty() => reasons.push(WaitFor::Consideration),
             Some(
                 Placement::Spare { .. }
@@ -335,10 +231,12 @@ impl<'a> Desk<'a> {
             reasons.push(WaitFor::Consideration);
         }
         match Waiting::of(reasons) {
-            Some(waiting) => {
+            Some(waiting) if considers => {
                 self.take(name, node, wish);
-                if considers { Decided::Considers(waiting) } else { Decided::Waits(waiting) }
+                Decided::Considers(waiting)
             }
+            // Whoever is held has no grant; that it is being deleted counts already.
+            Some(waiting) => Decided::Waits(waiting),
             None => self.start(name, node, wish, Order::SuccessorFirst, placement),
         }
     }
@@ -434,6 +332,9 @@ impl<'a> Desk<'a> {
             && more.nodes == 0
         {
             out.push(WaitFor::Reach { because: more.because.clone() });
+        }
+        if let Some(node) = &node.succeeds {
+            out.push(WaitFor::Succession { node: node.clone() });
         }
         if let Some(shared) = self.together.conflict(name, node, &self.pdbs) {
             out.push(shared);

@@ -113,7 +113,8 @@ pub struct Exception {
 pub enum Which {
     Id(ImageId),
     Name(NamePattern),
-    /// Of a release, as the image's name tells it: `v20261107`, `1.52.*`.
+    /// Of a release, as the image's name tells it: `v20261107`, `1.52.*`. Of a name that is nobody's release,
+    /// the word that looks like one.
     Version(NamePattern),
 }
 
@@ -126,14 +127,25 @@ impl Which {
         match self {
             Self::Id(id) => id == subject.id,
             Self::Name(pattern) => pattern.matches(subject.name),
-            Self::Version(pattern) => subject.version.is_some_and(|version| {
+            Self::Version(pattern) => {
+                let version = subject.version.unwrap_or_else(|| own_version(subject.name));
                 // Both spellings of a Bottlerocket version are in use.
                 let bare = version.trim_start_matches('v');
                 pattern.matches(bare)
                     || pattern.may_begin_with('v') && pattern.matches(&format!("v{bare}"))
-            }),
+            }
         }
     }
+}
+
+/// What a name that follows no known pattern says of its version: its last word that begins with `v` and a
+/// digit, or else its last word. To hold an image too many costs less than to boot one that was held.
+fn own_version(name: &str) -> &str {
+    let words = || name.rsplit(['-', '_', '/', ' ', ':']);
+    let numbered = |it: &&str| {
+        it.strip_prefix('v').is_some_and(|it| it.starts_with(|it: char| it.is_ascii_digit()))
+    };
+    words().find(numbered).or_else(|| words().next()).unwrap_or(name)
 }
 
 /// What an image is called, and the version that its name tells, read once for all who ask.

@@ -256,6 +256,46 @@ fn whoever_is_unavailable_counts_but_not_against_its_own_replacement() {
     assert_eq!(granted(&members, &two, &grants, Act::Replace).len(), 1);
 }
 
+/// Each successor that has come would let another node go, until all are in replacement.
+#[test]
+fn a_share_does_not_grow_with_its_own_surge() {
+    let mut members = nodes(4, "web");
+    for name in ["next-0", "next-1"] {
+        let next = Member { surge: true, ..member("web") };
+        members.insert(name.to_owned(), next);
+    }
+    let grants = granted_to(&["web-0000", "web-0001"], ago(minutes(3)));
+    let half = ClassRule { concurrency: concurrency("50%"), ..ClassRule::of("all") };
+    let of_pool = |amount: &str| Limits {
+        pools: BTreeMap::from([("web".to_owned(), vec![pool_budget(amount, "", &[])])]),
+        ..class(ClassRule { concurrency: concurrency("9"), ..ClassRule::of("all") })
+    };
+    for limits in [
+        class(half.clone()),
+        class(ClassRule { unit: Unit::Cpu, ..half }),
+        only(vec![disruption("a", &[""], "max 50%")]),
+        only(vec![disruption("a", &[""], "min 50%")]),
+        only(vec![disruption("a", &[""], "min 2")]),
+        of_pool("50%"),
+    ] {
+        let rooms = measured(&members, &limits, &grants, Act::Replace);
+        let short = rooms.shortages("web-0002", &members["web-0002"], false);
+        assert_eq!(short.len(), 1, "{limits:?}");
+        assert_eq!(short[0].used, short[0].allowed, "{limits:?}");
+        // One of the old ones has gone: its successor stands for it, and so there is room for one.
+        let mut later = members.clone();
+        later.remove("web-0000");
+        later.get_mut("next-0").unwrap().surge = false;
+        let grants = granted_to(&["web-0001"], ago(minutes(3)));
+        assert_eq!(granted(&later, &limits, &grants, Act::Replace).len(), 1, "{limits:?}");
+    }
+    // Who does not work counts, whoever it is.
+    members.get_mut("next-0").unwrap().standing = Standing::Unavailable(Unavailable::NotReady);
+    let limits = only(vec![disruption("a", &[""], "max 3")]);
+    let rooms = measured(&members, &limits, &grants, Act::Replace);
+    assert_eq!(rooms.shortages("web-0002", &members["web-0002"], false).len(), 1);
+}
+
 #[test]
 fn what_the_candidate_broke_does_not_hold_the_way_back() {
     let mut members = nodes(5, "web");

@@ -195,8 +195,10 @@ fn the_eviction_api_answers() {
 
 #[test]
 fn some_pods_stay_and_some_wait_for_a_person() {
-    let protected =
-        |annotation, until| Pod { protection: Some(Protection { annotation, until }), ..web("a") };
+    let protected = |annotation, until| Pod {
+        protection: Some(Protection { annotation, until, unread: None }),
+        ..web("a")
+    };
     let ending = |seconds: i64| Pod {
         ends_at: Some(now() + SECOND * i32::try_from(seconds).unwrap()),
         ..web("a")
@@ -230,7 +232,7 @@ fn some_pods_stay_and_some_wait_for_a_person() {
 fn pods_of_the_system_leave_when_all_others_have() {
     let critical = || Pod { tier: Tier::System, ..web("dns") };
     let held = || Pod {
-        protection: Some(Protection { annotation: DO_NOT_DISRUPT, until: None }),
+        protection: Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None }),
         ..web("a")
     };
     let ending = || Pod { ends_at: Some(now()), ..web("a") };
@@ -268,7 +270,7 @@ fn two_drains_do_not_count_on_the_same_disruption() {
 #[test]
 fn a_termination_grace_period_deletes_just_in_time() {
     let held = || Pod {
-        protection: Some(Protection { annotation: DO_NOT_DISRUPT, until: None }),
+        protection: Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None }),
         grace: SECOND * 60,
         ..web("a")
     };
@@ -394,23 +396,32 @@ fn force_deletes_at_the_end_of_the_limit_and_not_before() {
 fn annotations_protect() {
     let started = ago(minutes(30));
     let read = |text: &str, started_at| protection(&labels(text), started_at);
-    let held = |annotation, until| Ok(Some(Protection { annotation, until }));
-    assert_eq!(read("", Some(started)), Ok(None));
+    let held = |annotation, until| Some(Protection { annotation, until, unread: None });
+    let unread = |annotation, word: &str| {
+        Some(Protection { annotation, until: None, unread: Some(word.to_owned()) })
+    };
+    assert_eq!(read("", Some(started)), None);
     assert_eq!(read("karpenter.sh/do-not-disrupt=true", None), held(DO_NOT_DISRUPT, None));
     assert_eq!(read("karpenter.sh/do-not-evict=true", None), held(DO_NOT_EVICT, None));
-    assert_eq!(read("karpenter.sh/do-not-evict=yes", None), Ok(None));
-    assert_eq!(read("karpenter.sh/do-not-disrupt=false", None), Ok(None));
+    for nothing in ["false", ""] {
+        assert_eq!(read(&format!("karpenter.sh/do-not-evict={nothing}"), None), None);
+        assert_eq!(read(&format!("karpenter.sh/do-not-disrupt={nothing}"), None), None);
+    }
+    assert_eq!(read("karpenter.sh/do-not-disrupt=0s", Some(started)), None);
     let hour = Some(started + minutes(60));
     assert_eq!(read("karpenter.sh/do-not-disrupt=1h", Some(started)), held(DO_NOT_DISRUPT, hour));
     assert_eq!(read("karpenter.sh/do-not-disrupt=1h", None), held(DO_NOT_DISRUPT, None));
-    for wrong in ["yes", "True", "-1h", "0s", "1d", ""] {
-        assert!(
-            read(&format!("karpenter.sh/do-not-disrupt={wrong}"), Some(started)).is_err(),
-            "{wrong}"
-        );
+    // Nobody knows what these mean; that somebody meant something is known.
+    for wrong in ["yes", "True", "-1h", "1d", "banana"] {
+        let said = read(&format!("karpenter.sh/do-not-disrupt={wrong}"), Some(started));
+        assert_eq!(said, unread(DO_NOT_DISRUPT, wrong));
+    }
+    for wrong in ["True", "1h"] {
+        let said = read(&format!("karpenter.sh/do-not-evict={wrong}"), Some(started));
+        assert_eq!(said, unread(DO_NOT_EVICT, wrong));
     }
     let years = "karpenter.sh/do-not-disrupt=2562047h";
-    assert!(read(years, Some(Timestamp::MAX)).unwrap().unwrap().holds(Timestamp::MAX));
+    assert!(read(years, Some(Timestamp::MAX)).unwrap().holds(Timestamp::MAX));
 }
 
 #[test]
@@ -458,8 +469,11 @@ fn some_pod() -> impl Strategy<Value = Pod> {
                 };
                 it.ready = ready;
                 it.tier = if critical && app == 2 { Tier::System } else { Tier::Ordinary };
-                it.protection = (held && ends > 100)
-                    .then_some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+                it.protection = (held && ends > 100).then_some(Protection {
+                    annotation: DO_NOT_DISRUPT,
+                    until: None,
+                    unread: None,
+                });
                 it.ends_at = (ending && ends < 0)
                     .then(|| now() + SECOND * i32::try_from(ends + 100).unwrap());
                 it

@@ -15,8 +15,8 @@ use nodemolt_core::drain::{
 };
 use nodemolt_core::drift::{Direction, Divergence, Drift, Missing};
 use nodemolt_core::explain::{
-    ClassTold, Story, SuccessorTold, World, explain, explain_fleet, explain_pod, explain_pool,
-    relative,
+    ClassTold, Doubted, Kept, Orphan, Story, SuccessorTold, World, doubted, explain, explain_fleet,
+    explain_pod, explain_pool, relative,
 };
 use nodemolt_core::node::{ImageRef, Running};
 use nodemolt_core::place::{Placement, Placements};
@@ -37,6 +37,7 @@ struct Told {
     drains: Vec<Drain>,
     classes: BTreeMap<String, ClassTold>,
     successors: BTreeMap<String, SuccessorTold>,
+    doubted: Doubted,
 }
 
 fn image(digits: &str, name: &str, age_days: i64) -> ImageRef {
@@ -115,6 +116,7 @@ impl Told {
             drains: &self.drains,
             classes: &self.classes,
             successors: &self.successors,
+            doubted: &self.doubted,
         })
     }
 
@@ -199,7 +201,7 @@ fn a_drain_that_is_held_names_the_budget() {
 /// Whatever holds a node, its object is named, so that a person can go there.
 #[test]
 fn causes_name_their_objects() {
-    let held = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    let held = Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     let cases: Vec<(Change, [&str; 3])> = vec![
         (
             Box::new(|it| it.fleet.pdbs = vec![pdb("shop", "web", "web", 0)]),
@@ -280,7 +282,7 @@ fn a_pool_and_the_fleet_are_counted() {
         .with("n2", node("web", "b", vec![]))
         .with("d1", node("db", "b", vec![pod("shop", "db-0", "db")]));
     told.fleet.nodes.get_mut("d1").unwrap().protection =
-        Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+        Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     for phase in
         [Phase::Launching, Phase::Joining, Phase::Settling, Phase::Draining, Phase::Terminating]
     {
@@ -372,7 +374,7 @@ fn a_replacement_says_what_it_waits_for() {
     told.steps = step(Phase::Terminating, Because::Drained);
     assert_eq!(told.node("n0").next, "terminating: every pod that must leave has left");
     // What it waits for has a name, and explain leads there.
-    let protection = Protection { annotation: DO_NOT_DISRUPT, until: None };
+    let protection = Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None };
     let because = "no room".to_owned();
     for (wait, expected) in [
         (Wait::Place { pod: "shop/p".to_owned(), because }, ["NoPlace", "Pod", "shop", "p"]),
@@ -439,4 +441,53 @@ fn lengths_of_time_are_short_to_read() {
         assert_eq!(relative(SignedDuration::from_secs(seconds)), expected);
     }
     assert_eq!(at("2026-08-03T12:00:00Z"), now());
+}
+
+/// What may be a mistake of ours is left alone, and told until somebody has looked.
+#[test]
+fn what_is_left_for_a_person_is_told_with_what_to_do() {
+    let orphan = |node: Option<&str>, kept| Orphan {
+        because: "no NodeClaim `web-9` has the UID u9".to_owned(),
+        node: node.map(str::to_owned),
+        kept,
+    };
+    let mut told = Told::default().with("n1", node("web", "a", Vec::new()));
+    told.fleet.nodes.get_mut("n1").unwrap().wish = None;
+    told.drifts.remove("n1");
+    told.doubted.machines.insert("i-1".to_owned(), orphan(Some("n1"), Kept::Works));
+    told.doubted.missing = [("web-2", "n2"), ("web-3", "n3")]
+        .map(|(claim, node)| (claim.to_owned(), node.to_owned()))
+        .into();
+    let there = told.tell(|it| explain(it, "n1", now())).unwrap();
+    assert_eq!(there.causes.last().unwrap().named.name, "i-1");
+    let text = there.to_string();
+    assert!(text.contains("orphan   i-1 (node n1): no NodeClaim `web-9`"), "{text}");
+    assert!(text.contains("its node is ready or has pods"), "{text}");
+    assert!(there.next.contains("kubectl drain n1"), "{text}");
+
+    let missing = told.tell(|it| explain(it, "n3", now())).unwrap();
+    assert_eq!(missing.causes[0].named.name, "web-3");
+    let text = missing.to_string();
+    assert!(text.contains("its node n3 is missing; it is not deleted: 2 are missing"), "{text}");
+    assert!(missing.next.contains("kubectl delete nodeclaim web-3"), "{text}");
+    assert_eq!(told.tell(|it| explain(it, "n4", now())), None);
+
+    let fleet = told.tell(|it| explain_fleet(it, now()));
+    let named: Vec<&str> = fleet.causes.iter().map(|it| it.named.name.as_str()).collect();
+    assert_eq!(named, ["i-1", "web-2", "web-3"]);
+    assert!(fleet.next.contains("kubectl drain n1"), "{fleet}");
+
+    for (kept, because) in [
+        (Kept::Several(40), "there are 40 of them at once"),
+        (Kept::NoOthers, "there are no other machines"),
+    ] {
+        let many = (0..40).map(|at| (format!("i-{at:02}"), orphan(None, kept)));
+        let all = doubted(&Doubted { machines: many.collect(), missing: BTreeMap::new() });
+        let [story] = &all[..] else { panic!("{all:?}") };
+        let text = story.to_string();
+        assert!(text.contains(because) && text.contains("and 28 more"), "{text}");
+        assert_eq!((story.causes.len(), story.facts.len()), (40, 13));
+        assert!(story.next.ends_with("terminate-instances --instance-ids i-00`"), "{text}");
+    }
+    assert_eq!(doubted(&Doubted::default()), []);
 }

@@ -211,7 +211,7 @@ fn a_successor_of_its_own_kind_counts_towards_the_limits() {
         if followed {
             assert!(matches!(both.of["A"], Placement::Unmodelled { .. }));
         } else {
-            let limit = Some(NODES.to_owned());
+            let limit = Some((NODES.to_owned(), Quantity::from_units(1)));
             assert_eq!(both.of["A"], Placement::NoKin { pool: "default".to_owned(), limit });
         }
         let of_b = matches!(both.of["B"], Placement::Successors { .. });
@@ -306,7 +306,7 @@ fn a_pool_that_is_kept_at_a_number_launches_one_in_the_place_of_each() {
     let both = place(4, &[]);
     assert!(both.of.values().all(|it| matches!(it, Placement::Successors { .. })), "{:?}", both.of);
     assert_eq!(both.new_nodes.len(), 2);
-    let limit = Some(NODES.to_owned());
+    let limit = Some((NODES.to_owned(), Quantity::from_units(1)));
     let none = Placement::NoKin { pool: "default".to_owned(), limit };
     assert_eq!(place(3, &[]).of["b"], none);
     assert_eq!(place(2, &[]).of["a"], none);
@@ -341,4 +341,69 @@ fn what_is_in_the_way_is_said() {
         why.to_string(),
         "nearest is a new node of pool default: the pool's limit of nodes would have to be 1 higher"
     );
+}
+
+/// Pods that must be on one node: where the first of them goes is up to the scheduler, which looks at no other.
+#[test]
+fn a_group_that_must_be_on_one_node_is_foreseen_only_where_none_has_room_for_a_part() {
+    let mut close = demand("close", 1);
+    close.affinity = vec![PodTerm {
+        topology_key: label::HOSTNAME.to_owned(),
+        selector: Selector::labels([("app", "close")]),
+        ..PodTerm::default()
+    }];
+    let fleet = |others: Vec<Node>| Fleet {
+        nodes: [vec![node("A", 8, pods(&close, 2))], others].concat(),
+        pools: vec![pool(None, 0)],
+        pending: Vec::new(),
+    };
+    let on = |names: &[&str]| {
+        let on = names.iter().map(|it| (*it).to_owned()).collect();
+        Placement::Spare { on }
+    };
+    assert_eq!(leave(&["A"], &fleet(vec![node("B", 2, Vec::new())])).of["A"], on(&["B"]));
+    // A node with no room at all is in nobody's way, and one with room for one of them is.
+    let full = node("B", 2, pods(&demand("b", 2), 1));
+    let placements = leave(&["A"], &fleet(vec![full]));
+    assert!(matches!(&placements.of["A"], Placement::Successors { new } if new.len() == 1));
+    let some = vec![node("B", 1, Vec::new()), node("C", 8, Vec::new())];
+    let Placement::Unmodelled { pod, what } = &leave(&["A"], &fleet(some)).of["A"] else {
+        panic!("it is guessed where they go")
+    };
+    assert_eq!(pod.to_string(), "shop/close-0");
+    assert!(what[0].contains("B has room for some of them only"), "{what:?}");
+    // By the number of pods as well; and one alone goes anywhere.
+    let mut crowded = node("B", 8, Vec::new());
+    crowded.allocatable.insert("pods".to_owned(), Quantity::from_units(1));
+    let few = leave(&["A"], &fleet(vec![crowded]));
+    assert!(matches!(few.of["A"], Placement::Unmodelled { .. }), "{:?}", few.of);
+    let mut alone = fleet(vec![node("B", 1, Vec::new())]);
+    alone.nodes[0].pods.pop();
+    assert_eq!(leave(&["A"], &alone).of["A"], on(&["B"]));
+}
+
+/// A machine that cannot be had, or that the pool does not ask for any more, is no successor.
+#[test]
+fn one_of_its_own_kind_is_what_the_pool_can_launch() {
+    let mut strange = demand("strange", 1);
+    strange.unmodelled = vec!["a resource claim".to_owned()];
+    let leaves = |pool: Pool| {
+        let mut old = node("A", 4, pods(&strange, 1));
+        old.pool = Some("default".to_owned());
+        old.labels.insert(label::INSTANCE_TYPE.to_owned(), "m5.4".to_owned());
+        let fleet = Fleet { nodes: vec![old], pools: vec![pool], pending: Vec::new() };
+        leave(&["A"], &fleet).of.remove("A").unwrap()
+    };
+    let limited = |cpu: i64| {
+        let limits = BTreeMap::from([("cpu".to_owned(), Quantity::from_units(cpu))]);
+        Pool { limits, used: amounts(4), ..pool(None, 1) }
+    };
+    assert!(matches!(leaves(limited(8)), Placement::Unmodelled { .. }));
+    // The smaller one is gone, and the larger one is over the limit by four.
+    let mut gone = limited(8);
+    Arc::make_mut(&mut gone.machines)[0].offerings[0].available = false;
+    let limit = Some(("cpu".to_owned(), Quantity::from_units(4)));
+    assert_eq!(leaves(gone.clone()), Placement::NoKin { pool: "default".to_owned(), limit });
+    Arc::make_mut(&mut gone.machines)[1].offerings.clear();
+    assert_eq!(leaves(gone), Placement::NoKin { pool: "default".to_owned(), limit: None });
 }

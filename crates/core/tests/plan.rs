@@ -100,6 +100,17 @@ fn web(name: &str) -> Pod {
     pod("shop", name, "web")
 }
 
+/// It holds everybody, people included.
+fn none_of_all() -> DisruptionBudget {
+    DisruptionBudget {
+        name: "all".to_owned(),
+        selectors: vec![labels("")],
+        keep: Ok(Keep::MaxUnavailable(Amount::Count(0))),
+        gates_controller: true,
+        gates_people: true,
+    }
+}
+
 fn one(pods: Vec<Pod>) -> World {
     World::of([("n1", node("web", "a", pods))])
 }
@@ -107,7 +118,7 @@ fn one(pods: Vec<Pod>) -> World {
 /// Everything that the issue names, each with the words that a person gets.
 #[test]
 fn a_node_waits_for_something_with_a_name() {
-    let held = |annotation| Some(Protection { annotation, until: None });
+    let held = |annotation| Some(Protection { annotation, until: None, unread: None });
     let windows = Windows {
         zone: zone("Europe/Berlin").unwrap(),
         allow: Some(vec![Window {
@@ -262,7 +273,7 @@ fn a_node_waits_for_something_with_a_name() {
                     gates_people: false,
                 }];
             }),
-            "NodeDisruptionBudget `all`: 0 of 0 nodes in use",
+            "NodeDisruptionBudget `all`, which allows none",
         ),
         (
             unplaced(Some(Obstacle::PoolLimit {
@@ -300,23 +311,55 @@ fn all_reasons_are_told_and_those_of_people_come_first() {
     assert_eq!(reasons, ["Paused", "PodDisruptionBudget", "MinimumLifetime"]);
 }
 
+/// Whoever reads of the slot first waits for it, and nothing would come of that.
+#[test]
+fn a_limit_is_told_before_the_slot_and_a_budget_of_nothing_before_time() {
+    let mut world = World::of([("n1", node("web", "a", vec![])), ("n2", node("web", "b", vec![]))]);
+    world.node("n1").under_way = Some(UnderWay { phase: Phase::Draining, since: ago(minutes(3)) });
+    let grant = Grant { kind: GrantKind::Replacement, since: ago(minutes(3)) };
+    world.grants.open.insert("n1".to_owned(), grant);
+    let limit = Placement::NoKin { pool: "web".to_owned(), limit: Some("cpu".to_owned()) };
+    world.placements.of.insert("n2".to_owned(), limit);
+    let reasons = |world: &World| -> Vec<&'static str> {
+        world.plan().waiting["n2"].all().map(WaitFor::reason).collect()
+    };
+    assert_eq!(reasons(&world), ["Limit", "Budget"]);
+    world.rule().minimum_lifetime = SignedDuration::MAX;
+    assert_eq!(reasons(&world), ["Limit", "MinimumLifetime", "Budget"]);
+    world.placements.of.insert("n2".to_owned(), spare());
+    world.limits.disruption_budgets = vec![none_of_all()];
+    assert_eq!(reasons(&world), ["Budget", "MinimumLifetime"]);
+}
+
 #[test]
 fn a_deadline_lifts_what_pods_say_and_not_what_the_node_says() {
     let mut world = one(vec![web("p")]);
     world.fleet.pdbs = vec![pdb("shop", "web", "web", 0)];
     Arc::make_mut(&mut world.node("n1").pods[0]).protection =
-        Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+        Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     assert!(world.starts().is_empty());
     world.node("n1").has_deadline = true;
     assert_eq!(world.starts(), ["n1"]);
-    world.node("n1").protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    world.node("n1").protection =
+        Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     assert!(world.starts().is_empty());
+}
+
+#[test]
+fn a_protection_that_nobody_can_read_is_told_with_what_was_written() {
+    let unread = Some("banana".to_owned());
+    let protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread });
+    let plan = one(vec![Pod { protection, ..web("p") }]).plan();
+    assert_eq!(
+        plan.waiting["n1"].first.to_string(),
+        "a person: pod shop/p says `karpenter.sh/do-not-disrupt: banana`, which cannot be read and so protects"
+    );
 }
 
 /// Nobody evicts those; but they end with the machine, and so Karpenter counts them, too.
 #[test]
 fn protected_pods_hold_their_node_though_they_would_stay_with_it() {
-    let protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    let protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     let held = || Pod { protection: protection.clone(), ..web("p") };
     for (what, pod, starts) in [
         ("it tolerates the cordon", Pod { tolerates_cordon: true, ..held() }, false),
@@ -378,6 +421,9 @@ fn asked_then_oldest_then_spread_then_easiest_then_name() {
     // the easier node; and so on.
     assert_eq!(world.starts(), ["n6", "n7", "n4", "n2", "n3", "n1", "n5"]);
     assert_eq!(world.clone().at_once(2).starts(), ["n6", "n7"]);
+    // Whoever waits is asked all the same; nobody starts, so zones stay as they are.
+    world.grants.paused = Some("by ops".to_owned());
+    assert_eq!(world.plan().order, ["n6", "n7", "n2", "n4", "n1", "n3", "n5"]);
 }
 
 #[test]
@@ -392,6 +438,21 @@ fn a_pool_that_cannot_go_on_starves_nobody() {
     world.fleet.pools.get_mut("bad").unwrap().failures = 0;
     world.fleet.pools.get_mut("bad").unwrap().back_off = Some((ago(minutes(-5)), "ICE".to_owned()));
     assert_eq!(world.starts(), ["n1"], "waiting takes nothing");
+}
+
+/// Seed 1268 of an earlier draw: the old node's drain waited for a person, and nothing was said of the successor,
+/// whose image had been taken back.
+#[test]
+fn a_successor_stays_until_the_replacement_that_counts_on_it_is_over() {
+    let on = || node("web", "a", Vec::new());
+    let mut world = World::of([("n1", on()), ("n2", on())]).at_once(5);
+    world.node("n1").under_way = Some(UnderWay { phase: Phase::Draining, since: ago(minutes(3)) });
+    world.node("n2").succeeds = Some("n1".to_owned());
+    assert!(world.starts().is_empty());
+    assert_eq!(
+        world.plan().waiting["n2"].first.to_string(),
+        "node n1: its replacement is not over and counts on this one"
+    );
 }
 
 #[test]
@@ -489,17 +550,21 @@ fn who_is_deleted_by_a_person_passes_budgets_and_counts_against_them() {
     assert_eq!(world.plan().consider, ["n3"]);
     world.placements.of.insert("n3".to_owned(), spare());
     // A budget may gate people too, if it says so; an interruption waits for nobody.
-    world.limits.disruption_budgets = vec![DisruptionBudget {
-        name: "all".to_owned(),
-        selectors: vec![labels("")],
-        keep: Ok(Keep::MaxUnavailable(Amount::Count(0))),
-        gates_controller: true,
-        gates_people: true,
-    }];
-    assert_eq!(
-        world.plan().waiting["n3"].first.to_string(),
-        "NodeDisruptionBudget `all`: 0 of 0 nodes in use"
-    );
+    world.limits.disruption_budgets = vec![none_of_all()];
+    let plan = world.plan();
+    let none = "NodeDisruptionBudget `all`, which allows none";
+    assert_eq!(plan.waiting["n3"].first.to_string(), none);
+    assert_eq!(plan.waiting["n1"].first.to_string(), none);
+    assert_eq!(plan.order, ["n3", "n2", "n1"], "it is asked first, whether it goes or not");
+    // Whoever is held has no grant, and did not get one just now.
+    world.limits.disruption_budgets[0].keep = Ok(Keep::MaxUnavailable(Amount::Count(1)));
+    world.node("n2").member.standing = Standing::Unavailable(Unavailable::NotReady);
+    let plan = world.plan();
+    let all = "NodeDisruptionBudget `all`: 1 of 1 nodes in use by n2 (not ready)";
+    assert_eq!(plan.waiting["n3"].first.to_string(), all);
+    let all =
+        "NodeDisruptionBudget `all`: 2 of 1 nodes in use by n2 (not ready), n3 (being deleted)";
+    assert_eq!(plan.waiting["n1"].first.to_string(), all);
     world.node("n3").wish.as_mut().unwrap().cause = Cause::Interrupted;
     assert_eq!(world.starts(), ["n3"]);
 }
@@ -525,7 +590,7 @@ fn a_pool_that_has_no_room_starves_no_other() {
 fn who_needs_one_of_its_own_kind_waits_for_it_by_name() {
     let mut world = one(vec![]);
     let no_kin = |limit: Option<&str>| {
-        let limit = limit.map(str::to_owned);
+        let limit = limit.map(|it| (it.to_owned(), Quantity::from_units(1)));
         Placement::NoKin { pool: "web".to_owned(), limit }
     };
     world.placements.of.insert("n1".to_owned(), no_kin(Some("cpu")));
@@ -603,7 +668,8 @@ fn the_expected_duration_is_what_was_measured() {
     let two = world.clone().at_once(2).plan().expected.unwrap();
     assert_eq!((two.nodes, two.at_once, two.duration), (3, 2, minutes(20)));
     // Who waits for a person is not counted.
-    world.node("n3").protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+    world.node("n3").protection =
+        Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     assert_eq!(world.plan().expected.unwrap().nodes, 2);
     world.fleet.nodes.values_mut().for_each(|it| it.wish = None);
     assert_eq!(world.plan().expected, None);
@@ -624,8 +690,11 @@ fn some_node() -> impl Strategy<Value = Node> {
                         0 => it.owner = Owner::Nobody,
                         1 => it.owner = Owner::DaemonSet,
                         2 => {
-                            it.protection =
-                                Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+                            it.protection = Some(Protection {
+                                annotation: DO_NOT_DISRUPT,
+                                until: None,
+                                unread: None,
+                            });
                         }
                         _ => {}
                     }
@@ -805,7 +874,7 @@ proptest! {
     fn waiting_takes_nothing(mut world in some_world()) {
         let before = world.starts();
         let mut late = Node { pods: vec![], ..node("web", "zz", vec![]) };
-        late.protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None });
+        late.protection = Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
         late.wish = Some(drifted());
         world.fleet.nodes.insert("a0".to_owned(), late);
         prop_assert_eq!(before, world.starts());

@@ -343,12 +343,15 @@ fn is_meant(which: &Which, image: &Image) -> bool {
     match which {
         Which::Id(id) => *id == image.id,
         Which::Name(pattern) => pattern.matches(&image.name),
-        // All versions in these worlds are plain, and stand between dashes.
+        // All versions in these worlds are plain. Names say `v` before the last number that is one.
         Which::Version(pattern) => {
             let bare = pattern.as_str().trim_start_matches('v');
-            let released =
-                image.name.starts_with("amazon-eks-") || image.name.starts_with("bottlerocket-");
-            released && image.name.split('-').any(|it| it.trim_start_matches('v') == bare)
+            let words: Vec<&str> = image.name.split('-').collect();
+            let numbered = |it: &&&str| {
+                it.starts_with('v') && it.as_bytes().get(1).is_some_and(u8::is_ascii_digit)
+            };
+            let version = words.iter().rev().find(numbered).or(words.last());
+            version.is_some_and(|it| it.trim_start_matches('v') == bare)
         }
     }
 }

@@ -63,7 +63,7 @@ fn emptied(successor: SuccessorSeen) -> Seen {
 }
 
 fn protected() -> WaitFor {
-    let protection = Protection { annotation: DO_NOT_DISRUPT, until: None };
+    let protection = Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None };
     WaitFor::ProtectedNode { node: "old".to_owned(), claim: None, protection }
 }
 

@@ -620,6 +620,21 @@ fn a_release_that_is_not_published_any_more_is_not_counted() {
 }
 
 #[test]
+fn a_recommended_release_that_is_gone_gives_way_to_the_one_before() {
+    check_alias(
+        "
+        image 0a al2023-v20260730 amazon x86_64 20d gone=1d
+        image 0b al2023-v20260722 amazon x86_64 29d
+        pointer al2023 0b@29d 0a@20d
+        ",
+        "
+        0b chosen
+        0a Deregistered
+        ",
+    );
+}
+
+#[test]
 fn a_release_that_is_newer_than_the_pointer_is_not_recommended() {
     check_alias(
         "
@@ -1101,6 +1116,31 @@ fn a_bottlerocket_version_is_quarantined_in_both_spellings() {
         ))
         .answer();
         assert!(answer.starts_with("0a Quarantined (q)"), "{pattern}: {answer}");
+    }
+}
+
+/// Whoever writes a version means all images of it, whatever they are called.
+#[test]
+fn a_version_in_quarantine_holds_images_with_names_of_ones_own() {
+    for (name, pattern, held) in [
+        ("golden-arm64-v20261101", "v20261101", true),
+        ("golden-arm64-v20261101", "20261101", true),
+        ("golden_al2023_20261101", "v20261101", true),
+        ("golden-v3-final", "v3", true),
+        ("golden-v20261101", "v20261102", false),
+        // Neither the kubelet's version nor what stands before the last word is the image's own.
+        ("golden-1.33-v20261101", "1.*", false),
+        ("golden-3-arm64", "3", false),
+    ] {
+        let answer = World::read(&format!(
+            "
+            image 0a {name} self x86_64 9d
+            term id=0a
+            quarantine q version:{pattern}
+            "
+        ))
+        .answer();
+        assert_eq!(answer.starts_with("0a Quarantined (q)"), held, "{name} {pattern}: {answer}");
     }
 }
 

@@ -116,9 +116,9 @@ pub struct Decided {
     pub orphans: Orphans,
     /// By the claim's UID: the recorded attempt whose call is withheld now. For [`Memory::withhold`].
     pub withheld: BTreeMap<String, u32>,
-    /// Claims whose node is missing, of which there are too many at once for that to be believed: by name. A
+    /// By claim: its node, which is missing. There are too many at once for that to be believed, so a
     /// person has to look.
-    pub missing: Vec<String>,
+    pub missing: BTreeMap<String, String>,
     /// When something is due that nobody will tell us.
     pub wake_at: Option<Timestamp>,
 }
@@ -146,15 +146,27 @@ pub fn decide(view: &View, known: &Known<'_>, now: Timestamp) -> Decided {
 /// A node that is missing was deleted past its finalizer, which people do to one at a time. Many at once
 /// are a list that is not whole, or a cluster that was restored.
 fn doubt_missing(view: &View, decided: &mut Decided) {
-    let missing = |it: &ClaimAct| matches!(&it.deed, Deed::DeleteClaim { missing: Some(_), .. });
+    let missing = |it: &ClaimAct| match &it.deed {
+        Deed::DeleteClaim { missing: Some(node), .. } => Some((it.key.clone(), node.clone())),
+        Deed::DeleteClaim { missing: None, .. }
+        | Deed::Launch(_)
+        | Deed::EndAttempt { .. }
+        | Deed::Write { .. }
+        | Deed::Tell { .. }
+        | Deed::Register { .. }
+        | Deed::DeleteNode { .. }
+        | Deed::Terminate { .. }
+        | Deed::RemoveOrphan { .. }
+        | Deed::ReleaseNode { .. }
+        | Deed::ReleaseClaim { .. } => None,
+    };
     let there = view.claims.len();
-    let found = decided.acts.iter().filter(|it| missing(it)).count();
+    let doubted: BTreeMap<String, String> = decided.acts.iter().filter_map(missing).collect();
+    let found = doubted.len();
     if found > (there.saturating_mul(AT_ONCE_PERCENT) / 100).max(1) || (found == there && found > 1)
     {
-        let (doubted, rest) = std::mem::take(&mut decided.acts).into_iter().partition(missing);
-        decided.acts = rest;
-        let doubted: Vec<ClaimAct> = doubted;
-        decided.missing = doubted.into_iter().map(|it| it.key).collect();
+        decided.acts.retain(|it| missing(it).is_none());
+        decided.missing = doubted;
     }
 }
 

@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use nodemolt_core::budget::{Grants, Member, Standing};
 use nodemolt_core::drain::homeless;
+use nodemolt_core::explain::Doubted;
 use nodemolt_core::replace::Cause;
 use nodemolt_core::seen::{Claim, Class, ClassKey, Kind, OWN_CLASS_GROUP, View};
 use nodemolt_core::wanted::{NoImage, Purpose};
@@ -184,6 +185,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let cooldown_max = limits.classes.values().map(|it| it.cooldown).max().unwrap_or_default();
     let mut picture = Picture::new(sight, &readings, planned.plan, planned.rooms, &going, limits);
     picture.classes = classes::told(memory, sight);
+    picture.doubted = Doubted { machines: lives.orphans.kept, missing: lives.missing };
     memory.readings = readings;
     let statuses = status::statuses(memory, sight, &picture);
     Decision {
@@ -272,6 +274,7 @@ fn gone(sight: &Sight<'_>) -> BTreeMap<String, Member> {
             // What nobody knows the size of is taken for all there is.
             cpu_millis: it.cpu_millis.unwrap_or(u64::MAX),
             standing: Standing::Outside,
+            surge: false,
             taken_from: it.taken_from.clone(),
         };
         (it.node.clone(), member)

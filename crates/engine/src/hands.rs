@@ -19,20 +19,32 @@ use crate::port::{Cloud, Cluster, Object, Records};
 use crate::record::Recorded;
 use crate::{Clock, Config, claims};
 
-/// Who is in flight.
+/// Who is in flight, and who has come back since the last turn began.
+///
+/// How it is used: [`Hands::turn`] when a turn begins, [`Hands::begin`] for each of its acts, and
+/// [`Hands::finish`] when one comes back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hands {
     busy: BTreeSet<Intent>,
+    /// A turn that began before did not know what came of these when it decided.
+    back: BTreeSet<Intent>,
 }
 
 impl Hands {
-    /// Whether an act of this intent may begin: not if one is in flight.
+    /// A turn begins, that knows what came of every act so far.
+    pub fn turn(&mut self) {
+        self.back.clear();
+    }
+
+    /// Whether an act of this intent may begin: not if one is in flight, nor if one has come back while this
+    /// act was being decided. The next turn decides about it again, and knows the answer.
     pub fn begin(&mut self, intent: &Intent) -> bool {
-        self.busy.insert(intent.clone())
+        !self.back.contains(intent) && self.busy.insert(intent.clone())
     }
 
     pub fn finish(&mut self, intent: &Intent) {
         self.busy.remove(intent);
+        self.back.insert(intent.clone());
     }
 
     pub fn in_flight(&self) -> impl Iterator<Item = &Intent> {
@@ -362,4 +374,25 @@ fn in_phase(record: &Recorded, phases: &[Phase]) -> Result<(), String> {
 fn recorded_force(record: &Recorded, pod: &PodId) -> Result<(), String> {
     let forced = record.drain.as_ref().is_some_and(|it| it.forced.iter().any(|(id, _)| id == pod));
     if forced { Ok(()) } else { Err(format!("that pod {pod} is forced is not recorded")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An eviction was accepted while a turn was under way: what that turn decided about the pod it decided
+    /// without knowing so.
+    #[test]
+    fn what_was_decided_before_its_answer_came_is_not_done_twice() {
+        let pod = Intent::Pod("uid-1".to_owned());
+        let mut hands = Hands::default();
+        hands.turn();
+        assert!(hands.begin(&pod));
+        assert!(!hands.begin(&pod), "one is in flight");
+        hands.turn();
+        hands.finish(&pod);
+        assert!(!hands.begin(&pod), "this turn began before the answer came");
+        hands.turn();
+        assert!(hands.begin(&pod));
+    }
 }

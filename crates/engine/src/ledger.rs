@@ -30,18 +30,38 @@ const GRANTS_MAX: usize = 2000;
 /// The ledger of a new leader: with the next epoch, and rebuilt from the records if it was lost. A ledger
 /// without a status is lost, too: whoever made it died before its second write; and so is one that is
 /// older than a record.
-pub(crate) fn raised(records: &Records, known: Option<u64>, now: Timestamp) -> Ledger {
+pub(crate) fn raised(
+    records: &Records,
+    known: Option<u64>,
+    class_of_pool: impl Fn(Option<&str>) -> String,
+    now: Timestamp,
+) -> Ledger {
     let mut ledger = records.ledger.clone();
     let recorded = records.replacements.values().filter_map(|it| it.grant).map(|(epoch, _)| epoch);
     let recorded = recorded.max().unwrap_or(0);
     let lost = ledger.revision.is_none() || ledger.epoch == 0 || ledger.epoch < recorded;
     let newest = recorded.max(known.unwrap_or(0)).max(ledger.epoch);
     ledger.epoch = newest.saturating_add(1);
+    // How far a ledger had counted that is lost may be known to nobody, and who led by it may still be at work. Time
+    // counts faster than leaders do.
+    if lost && !(records.replacements.is_empty() && records.unreadable.is_empty()) {
+        ledger.epoch = ledger.epoch.max(u64::try_from(now.as_second()).unwrap_or(0));
+    }
     if lost {
         let open = records.replacements.values().filter(|it| !it.replacement.phase.ended());
         for (it, granted) in open.filter_map(|it| Some((it, granted(it)?))) {
             ledger.grants.entry(it.name.clone()).or_insert(granted);
         }
+        // And what has ended: a class rests, whoever lost the ledger.
+        let ended = records.replacements.values().filter(|it| it.replacement.phase.ended());
+        let ended = ended.map(|it| closed(it, class_of_pool(it.pool.as_deref())));
+        let missing = |it: &Closed| {
+            let same = |other: &Closed| other.node == it.node && other.since == it.since;
+            !it.class.is_empty() && !ledger.closed.iter().any(same)
+        };
+        let missing: Vec<Closed> = ended.filter(missing).collect();
+        ledger.closed.extend(missing);
+        ledger.closed.sort_by(|a, b| (a.ended_at, &a.node).cmp(&(b.ended_at, &b.node)));
         // What they held is lost with it, so nothing may be granted beside them before a person has looked.
         let hidden: Vec<&str> = records.unreadable.keys().map(String::as_str).collect();
         if !hidden.is_empty() && ledger.locked().is_none() {
@@ -56,6 +76,13 @@ pub(crate) fn raised(records: &Records, known: Option<u64>, now: Timestamp) -> L
 /// The grant that a record says it has.
 fn granted(record: &Recorded) -> Option<Granted> {
     record.grant.map(|(epoch, since)| of_record(record, epoch, since))
+}
+
+/// The grant that a record had until it ended.
+fn closed(record: &Recorded, class: String) -> Closed {
+    let ended_at = record.replacement.since;
+    let since = record.told.started_at.unwrap_or(ended_at);
+    Closed { class, node: record.replacement.old.node.clone(), since, ended_at }
 }
 
 fn of_record(record: &Recorded, epoch: u64, since: Timestamp) -> Granted {

@@ -28,7 +28,7 @@ use crate::decide::fleet::Readings;
 use crate::decide::going::Draft;
 use crate::decide::placing::Verdicts;
 use crate::decide::pools::Shelf;
-use crate::port::{EvictAnswer, Leadership, Machine, Network, Offered, Status};
+use crate::port::{EvictAnswer, Leadership, Machine, Network, Offered, Remedy, Status};
 
 /// How long a pod that was asked to go is left in peace, before its eviction is asked for again: the
 /// answer may be on its way to our eyes, and the API server counts an accepted eviction for two minutes.
@@ -37,6 +37,10 @@ const EVICTED_FOR: SignedDuration = SignedDuration::from_mins(2);
 /// A budget that holds a pod is asked again after this, doubling: nothing tells us when it opens.
 const HELD_FIRST: SignedDuration = SignedDuration::from_secs(5);
 const HELD_MAX: SignedDuration = SignedDuration::from_mins(1);
+
+/// A lease is renewed every five seconds. Whoever has renewed it only after this long was cut off, though it
+/// is the leader still.
+const RENEWED_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// That we have made a claim is of interest until every watch has told it; that is minutes.
 const MADE_FOR: SignedDuration = SignedDuration::from_hours(6);
@@ -68,12 +72,26 @@ pub struct Memory {
     pub(crate) made: BTreeMap<String, (String, Timestamp)>,
     /// Pods that were asked to go, by UID: not again before this, and how often in a row.
     pub(crate) evicted: BTreeMap<String, (Timestamp, u32)>,
+    /// By Replacement: when a pod of it was asked to leave and the API server said something about it, and
+    /// when that could not be asked and nobody else was answered.
+    pub(crate) asked: BTreeMap<String, Asked>,
+    /// We could not look since the last turn, or could not say that we lead.
+    cut_off: bool,
+    /// The first turn after that.
+    back_at: Option<Timestamp>,
     /// When this memory began: whoever has just begun knows little yet.
     pub(crate) began_at: Option<Timestamp>,
     /// Images that could not be remembered: not again before this, and how often in a row.
     pub(crate) unremembered: BTreeMap<ImageId, (Timestamp, u32)>,
     /// What was written last of each object, by kind and name.
     pub(crate) told: BTreeMap<(&'static str, String), Status>,
+}
+
+/// What became of asking the pods of one node to leave.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Asked {
+    answered_at: Option<Timestamp>,
+    hindered_at: Option<Timestamp>,
 }
 
 /// A list of machines. What has not changed since the list before is the same value.
@@ -110,6 +128,9 @@ impl Memory {
             drafts: self.drafts.clone(),
             made: self.made.clone(),
             evicted: self.evicted.clone(),
+            asked: self.asked.clone(),
+            cut_off: self.cut_off,
+            back_at: self.back_at,
             began_at: self.began_at,
             unremembered: self.unremembered.clone(),
             told: self.told.clone(),
@@ -121,12 +142,32 @@ impl Memory {
         self.term = match leadership {
             Leadership::Follows { .. } => None,
             Leadership::Leads { until, transitions } => {
+                self.cut_off |=
+                    self.term.is_some_and(|it| until.duration_since(it.until) > RENEWED_WITHIN);
                 // A lease that changed hands in between is another term, though it is ours again.
                 let same = self.term.filter(|it| it.transitions == *transitions);
                 let epoch = same.and_then(|it| it.epoch);
                 Some(Term { transitions: *transitions, until: *until, epoch })
             }
         };
+    }
+
+    /// Nothing could be read: what was to be done meanwhile was not.
+    pub(crate) fn cut_off(&mut self) {
+        self.cut_off = true;
+    }
+
+    /// A turn that can look.
+    pub(crate) fn looks(&mut self, now: Timestamp) {
+        if std::mem::take(&mut self.cut_off) {
+            self.back_at = Some(now);
+        }
+    }
+
+    /// When the pods of a Replacement could last not be asked to leave, as far as we remember.
+    pub(crate) fn hindered_at(&self, replacement: &str) -> Option<Timestamp> {
+        let asked = self.asked.get(replacement).and_then(|it| it.hindered_at);
+        asked.max(self.back_at)
     }
 
     /// Whether the lease is ours and has not run out.
@@ -169,7 +210,10 @@ impl Memory {
             (Errand::MakeClaim { claim, .. } | Errand::MakeRoom { claim }, Done::Made(Ok(uid))) => {
                 self.made.insert(claim.name.clone(), (uid, now));
             }
-            (Errand::Evict { pod, .. }, done) => self.asked_to_go(pod, &done, now),
+            (Errand::Evict { replacement, pod }, done) => {
+                self.could_ask(replacement, &done, now);
+                self.asked_to_go(pod, &done, now);
+            }
             (Errand::DeletePod { pod, .. }, _) => {
                 self.evicted.insert(pod.uid.clone(), (after(now, EVICTED_FOR), 0));
             }
@@ -221,6 +265,29 @@ impl Memory {
         }
     }
 
+    /// One pod alone that cannot be asked is that pod's trouble, and the limit is there for it.
+    fn could_ask(&mut self, replacement: &str, done: &Done, now: Timestamp) {
+        let asked = self.asked.entry(replacement.to_owned()).or_default();
+        let answered = match done {
+            Done::Evicted(Ok(_)) => true,
+            Done::Evicted(Err(error)) => error.remedy() != Remedy::TryAgain,
+            Done::Withheld(_)
+            | Done::Late
+            | Done::Observed(_)
+            | Done::Offered(_)
+            | Done::Network(_)
+            | Done::Machines(_)
+            | Done::Made(_)
+            | Done::Claim(_)
+            | Done::Written(_) => false,
+        };
+        if answered {
+            asked.answered_at = Some(now);
+        } else if asked.answered_at.is_none_or(|it| after(it, HELD_MAX) < now) {
+            asked.hindered_at = Some(now);
+        }
+    }
+
     fn asked_to_go(&mut self, pod: &PodId, done: &Done, now: Timestamp) {
         let times = self.evicted.get(&pod.uid).map_or(0, |(_, times)| *times);
         let (until, times) = match done {
@@ -250,6 +317,8 @@ impl Memory {
     fn forget_old(&mut self, now: Timestamp) {
         self.evicted.retain(|_, (until, _)| now < after(*until, EVICTED_FOR));
         self.made.retain(|_, (_, at)| now < after(*at, MADE_FOR));
+        let last = |it: &Asked| it.answered_at.max(it.hindered_at);
+        self.asked.retain(|_, it| last(it).is_some_and(|it| now < after(it, MADE_FOR)));
     }
 }
 

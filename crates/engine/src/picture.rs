@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use nodemolt_core::budget::{Condition, Limits, Measured};
 use nodemolt_core::drain::Drain;
 use nodemolt_core::drift::Drift;
-use nodemolt_core::explain::{ClassTold, SuccessorTold, World};
+use nodemolt_core::explain::{ClassTold, Doubted, SuccessorTold, World};
 use nodemolt_core::node::Running;
 use nodemolt_core::plan::{Fleet, Plan};
 use nodemolt_core::replace::{Replacement, Step};
@@ -23,6 +23,7 @@ use crate::decide::going::Going;
 use crate::decide::{Sight, decide};
 use crate::memory::Memory;
 use crate::port::Records;
+use crate::status;
 
 /// All that stories are told from, at one moment.
 #[derive(Debug, Clone)]
@@ -43,8 +44,13 @@ pub struct Picture {
     pub limits: Limits,
     /// Classes, pools, policies and quarantines that cannot be read, each with why.
     pub unreadable: Vec<String>,
+    /// Policies that are for no class, or whose `rollout` another one stands before; pools whose nodes do
+    /// not expire as was written.
+    pub idle: Vec<String>,
     /// By class: what is known of its images, and what is not.
     pub classes: BTreeMap<String, ClassTold>,
+    /// What a person has to look at.
+    pub doubted: Doubted,
 }
 
 impl Picture {
@@ -85,7 +91,9 @@ impl Picture {
             drains: going.iter().filter_map(|it| it.drain.clone()).collect(),
             limits,
             unreadable: unreadable(sight.view),
+            idle: [status::idle_policies(sight), status::short_lived_pools(sight)].concat(),
             classes: BTreeMap::new(),
+            doubted: Doubted::default(),
         }
     }
 
@@ -103,6 +111,7 @@ impl Picture {
             drains: &self.drains,
             classes: &self.classes,
             successors: &self.successors,
+            doubted: &self.doubted,
         }
     }
 
@@ -114,7 +123,7 @@ impl Picture {
                 Some(format!("{}: nothing may go until it can be read: {}", room.id, why.0))
             }
         });
-        self.unreadable.iter().cloned().chain(rooms).collect()
+        self.unreadable.iter().chain(&self.idle).cloned().chain(rooms).collect()
     }
 
     /// Nodes that do not match, or of which that is not known, by name.

@@ -88,7 +88,7 @@ pub struct DrainRecord {
     pub moved: BTreeMap<String, Timestamp>,
 }
 
-/// For people only; nothing is decided by it.
+/// For people. Nothing is decided by it, save that a lost ledger learns from it when a grant began.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Told {
     pub divergences: Vec<Divergence>,

@@ -5,6 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{self, BudgetId};
+use nodemolt_core::replace::LIFE_MIN;
 use nodemolt_core::resolve::Resolution;
 use nodemolt_core::seen::{Class, ClassKey, Identity, Kind, Pool, Subject};
 
@@ -19,6 +20,7 @@ const READY: &str = "Ready";
 const ACCEPTED: &str = "Accepted";
 const UNREADABLE: &str = "Unreadable";
 const OVERLAP: &str = "PoliciesOverlap";
+const SELECTS_NOTHING: &str = "SelectsNothing";
 
 /// Whoever has just begun asks first. Until then what the one before has told stands.
 const UNKNOWN_TOLD_AFTER: SignedDuration = SignedDuration::from_mins(2);
@@ -73,11 +75,12 @@ pub(crate) fn statuses(memory: &mut Memory, sight: &Sight<'_>, picture: &Picture
     all.into_iter()
         .map(|it| (place_of(&it), it))
         .filter_map(|(place, status)| {
-            let status = match memory.told.get(&place) {
+            let before = memory.told.get(&place);
+            let status = match before {
                 Some(before) => since_before(status, before),
                 None => status,
             };
-            (memory.told.get(&place) != Some(&status)).then_some(status)
+            (before != Some(&status)).then_some(status)
         })
         .collect()
 }
@@ -147,7 +150,7 @@ fn policies(sight: &Sight<'_>) -> Vec<Status> {
             }
             None if classes.is_empty() => {
                 let why = "its selector matches no class";
-                condition(READY, Some(false), "SelectsNothing", why, sight.now)
+                condition(READY, Some(false), SELECTS_NOTHING, why, sight.now)
             }
             None => condition(READY, Some(true), READY, "", sight.now),
         };
@@ -171,6 +174,22 @@ fn policies(sight: &Sight<'_>) -> Vec<Status> {
     all.collect()
 }
 
+/// Policies that do not do what was meant, a sentence each: what their conditions say, for whoever looks at
+/// the fleet.
+pub(crate) fn idle_policies(sight: &Sight<'_>) -> Vec<String> {
+    let mut told = Vec::new();
+    for status in policies(sight) {
+        let Status::Policy { name, conditions, .. } = status else { continue };
+        for it in conditions {
+            let idle = it.reason == SELECTS_NOTHING;
+            if idle || (it.kind == OVERLAP && it.status == Some(true)) {
+                told.push(format!("ImagePolicy `{name}`: {}", it.message));
+            }
+        }
+    }
+    told
+}
+
 /// `None` for a pool that somebody else looks after.
 fn pool_ready(memory: &Memory, sight: &Sight<'_>, key: &ClassKey) -> Option<Condition> {
     let why = if let Some(class) = sight.view.classes.get(key) {
@@ -187,13 +206,28 @@ fn pool_ready(memory: &Memory, sight: &Sight<'_>, key: &ClassKey) -> Option<Cond
 }
 
 fn pool_accepted(pool: &Pool, now: Timestamp) -> Condition {
-    match pool.budgets.iter().find_map(|it| it.as_ref().err()) {
-        None => condition(ACCEPTED, Some(true), ACCEPTED, "", now),
-        Some(why) => {
-            let why = format!("its budgets count as zero: {}", why.0);
-            condition(ACCEPTED, Some(false), UNREADABLE, &why, now)
-        }
+    if let Some(why) = pool.budgets.iter().find_map(|it| it.as_ref().err()) {
+        let why = format!("its budgets count as zero: {}", why.0);
+        return condition(ACCEPTED, Some(false), UNREADABLE, &why, now);
     }
+    match short_lived(pool) {
+        Some(why) => condition(ACCEPTED, Some(false), "ExpireAfterTooShort", &why, now),
+        None => condition(ACCEPTED, Some(true), ACCEPTED, "", now),
+    }
+}
+
+/// What is said of an `expireAfter` that would replace nodes for ever.
+fn short_lived(pool: &Pool) -> Option<String> {
+    let lives = pool.template.expire_after.filter(|it| *it < LIFE_MIN)?;
+    Some(format!(
+        "`expireAfter` of {lives:#} counts as `Never`: a successor takes {LIFE_MIN:#} to come"
+    ))
+}
+
+/// Pools of ours whose nodes do not expire as was written, a sentence each.
+pub(crate) fn short_lived_pools(sight: &Sight<'_>) -> Vec<String> {
+    let ours = sight.view.pools.values().filter(|it| sight.ours(&it.class));
+    ours.filter_map(|it| Some(format!("NodePool `{}`: {}", it.name, short_lived(it)?))).collect()
 }
 
 fn of_class(memory: &Memory, sight: &Sight<'_>, class: &Class) -> ClassStatus {
@@ -276,7 +310,7 @@ fn of_room(room: &budget::Room, now: Timestamp) -> Condition {
     match &room.condition {
         None => condition(READY, Some(true), READY, "", now),
         Some(budget::Condition::SelectsNothing) => {
-            condition(READY, Some(false), "SelectsNothing", "its selectors match no node", now)
+            condition(READY, Some(false), SELECTS_NOTHING, "its selectors match no node", now)
         }
         Some(budget::Condition::Unreadable(why)) => {
             let why = format!("it counts as zero: {}", why.0);
@@ -303,7 +337,7 @@ fn condition(
 
 /// A condition is since when its status is what it is.
 fn since_before(status: Status, before: &Status) -> Status {
-    let known: Vec<Condition> = conditions(before).to_vec();
+    let known = conditions(before);
     let mut status = status;
     for it in conditions_mut(&mut status) {
         let same = known.iter().find(|other| other.kind == it.kind && other.status == it.status);

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::replace::Old;
-use nodemolt_core::seen::Kind;
+use nodemolt_core::seen::{Kind, View};
 
 use crate::act::{Act, Errand, Intent};
 use crate::decide::starting::Begun;
@@ -83,7 +83,14 @@ pub async fn turn(
     now: Timestamp,
 ) -> Result<Turn, ObserveError> {
     cluster.view().complete().map_err(ObserveError::Incomplete)?;
-    let mut records = cluster.records().await.map_err(ObserveError::Records)?;
+    let mut records = match cluster.records().await {
+        Ok(records) => records,
+        Err(error) => {
+            memory.cut_off();
+            return Err(ObserveError::Records(error));
+        }
+    };
+    memory.looks(now);
     let mut pen = Pen { cluster, clock, writes: 0, failed: Vec::new(), again_at: None, now };
     if !pen.take_office(memory, &mut records).await {
         let picture = look(memory, config, &cluster.view(), &records, now);
@@ -308,13 +315,26 @@ impl<C: Cluster, K: Clock> Pen<'_, C, K> {
             self.again(DECIDE_AGAIN_AFTER);
             return false;
         }
-        let raised = ledger::raised(records, ours, self.now);
+        let raised = {
+            let view = self.cluster.view();
+            ledger::raised(records, ours, class_of_pool(&view), self.now)
+        };
         let answer = self.cluster.write_ledger(&raised).await;
-        let Some(revision) = self.wrote("ledger", answer) else { return false };
+        if self.wrote("ledger", answer).is_none() {
+            return false;
+        }
         memory.raised(raised.epoch);
-        records.ledger = raised;
-        records.ledger.revision = Some(revision);
-        true
+        // Until now somebody else may have written records.
+        match self.cluster.records().await {
+            Ok(read) => *records = read,
+            Err(error) => {
+                memory.cut_off();
+                self.failed.push(("records".to_owned(), error));
+                self.again(DECIDE_AGAIN_AFTER);
+                return false;
+            }
+        }
+        records.ledger.revision.is_some() && records.ledger.epoch == raised.epoch
     }
 
     /// One compare-and-swap for all grants of the turn: who of those that begin is granted, by name. `None`
@@ -328,12 +348,9 @@ impl<C: Cluster, K: Clock> Pen<'_, C, K> {
     ) -> Option<BTreeSet<String>> {
         let Settled { ledger, granted } = {
             let view = cluster.view();
-            let class_of_pool = |pool: Option<&str>| {
-                let pool = pool.and_then(|it| view.pools.get(it));
-                pool.map(|it| it.class.to_string()).unwrap_or_default()
-            };
             let there =
                 |old: &Old| view.claims.get(&old.claim).is_some_and(|it| it.uid == old.claim_uid);
+            let class_of_pool = class_of_pool(&view);
             ledger::settled(records, begun, cooldown_max, class_of_pool, there, self.now)
         };
         if ledger == records.ledger {
@@ -343,5 +360,13 @@ impl<C: Cluster, K: Clock> Pen<'_, C, K> {
         let revision = self.wrote("ledger", answer)?;
         records.ledger = Ledger { revision: Some(revision), ..ledger };
         Some(granted)
+    }
+}
+
+/// Nothing where there is no such pool.
+fn class_of_pool(view: &View) -> impl Fn(Option<&str>) -> String {
+    move |pool: Option<&str>| {
+        let pool = pool.and_then(|it| view.pools.get(it));
+        pool.map(|it| it.class.to_string()).unwrap_or_default()
     }
 }

@@ -10,10 +10,10 @@ use nodemolt_core::drain::{DO_NOT_DISRUPT, Pdb, PodPhase, Protection, UnhealthyP
 use nodemolt_core::launch::Settings;
 use nodemolt_core::policy::LabelSelector;
 use nodemolt_core::replace::Phase;
-use nodemolt_core::seen::{ClassKey, DISRUPTED_TAINT, Node, PodKey, Revision};
-use nodemolt_engine::port::Leadership;
+use nodemolt_core::seen::{ClassKey, DISRUPTED_TAINT, Kind, Node, PodKey, Revision};
+use nodemolt_engine::port::{ClusterError, EvictAnswer, Leadership};
 use nodemolt_engine::record::Pause;
-use nodemolt_engine::{Errand, Turn};
+use nodemolt_engine::{Done, Errand, Turn};
 use nodemolt_fit::Family;
 use nodemolt_fit::taint::{Effect, Taint};
 use support::{NEW_IMAGE, OLD_IMAGE, POOL, World, errands};
@@ -67,7 +67,7 @@ fn no_room(world: &mut World) {
 }
 
 fn protect(world: &mut World) {
-    let protection = Protection { annotation: DO_NOT_DISRUPT, until: None };
+    let protection = Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None };
     edit(world, OLD, |it| it.protection = Some(protection));
 }
 
@@ -179,10 +179,31 @@ fn time_in_which_no_pod_could_leave_is_not_held_against_them() {
         let until = it.now + jiff::SignedDuration::from_hours(1000);
         it.memory.lead(&Leadership::Leads { until, transitions: 2 });
     };
+    let no_answers: Change = |it| {
+        it.cluster.silent.replace(true);
+        it.pass(20 * 60);
+        assert!(it.try_turn().is_err());
+        it.cluster.silent.replace(false);
+    };
+    let late_lease: Change = |it| {
+        it.pass(20 * 60);
+        let until = it.now + jiff::SignedDuration::from_hours(1000);
+        it.memory.lead(&Leadership::Leads { until, transitions: 1 });
+    };
+    let no_news: Change = |it| {
+        let fresh = it.cluster.view.borrow().fresh.clone();
+        it.pass(20 * 60);
+        it.cluster.view.borrow_mut().fresh.insert(Kind::Pod, fresh[&Kind::Pod]);
+        it.turn();
+        it.pass(1);
+    };
     for (what, interrupt, expected) in [
         ("nothing happened", nothing, Phase::Retreating),
         ("a pause", paused, Phase::Draining),
         ("another leader", other_leader, Phase::Draining),
+        ("an API server that did not answer", no_answers, Phase::Draining),
+        ("a lease that was renewed late", late_lease, Phase::Draining),
+        ("a watch that was silent", no_news, Phase::Draining),
     ] {
         let mut world = being_emptied();
         pdb_that_allows(&mut world, 0);
@@ -197,6 +218,40 @@ fn time_in_which_no_pod_could_leave_is_not_held_against_them() {
         world.pass(2 * 60);
         world.turn();
         assert_ne!(phase(&world), Phase::Draining, "{what}, six minutes later");
+    }
+}
+
+/// Two pods are asked every minute. While neither can be, their time stands still; when one is answered, the
+/// other has trouble of its own.
+#[test]
+fn a_pod_that_could_not_be_asked_has_not_refused_to_leave() {
+    let lost = || Done::Evicted(Err(ClusterError::Unreachable("504".to_owned())));
+    let held = || {
+        Done::Evicted(Ok(EvictAnswer::Held { retry_after: None, message: "a budget".to_owned() }))
+    };
+    type Says = fn() -> Done;
+    let cases: [(&str, [Says; 2], Phase); 4] = [
+        ("nobody is answered", [lost, lost], Phase::Draining),
+        ("one is answered", [held, lost], Phase::Retreating),
+        ("both are", [held, held], Phase::Retreating),
+        ("no hand could", [|| Done::Late, || Done::Withheld("no".to_owned())], Phase::Draining),
+    ];
+    for (what, says, expected) in cases {
+        let mut world = being_emptied();
+        for _ in 0..10 {
+            world.pass(61);
+            let turn = world.turn();
+            let asks = turn.acts.iter().filter(|it| matches!(it.errand, Errand::Evict { .. }));
+            for (act, says) in asks.zip(says) {
+                world.memory.done(act, says(), world.now);
+            }
+        }
+        assert_eq!(phase(&world), expected, "{what}");
+        if expected == Phase::Draining {
+            world.pass(6 * 60);
+            world.turn();
+            assert_eq!(phase(&world), Phase::Retreating, "{what}, and nobody asks any more");
+        }
     }
 }
 

@@ -145,6 +145,25 @@ fn nodes_of_a_kind_that_is_not_asked_for_any_more_are_replaced() {
     }
 }
 
+/// A successor would be expired before it is there, and so would its own.
+#[test]
+fn who_would_be_followed_for_ever_does_not_expire() {
+    let minutes = jiff::SignedDuration::from_mins;
+    for (lives, goes) in [(minutes(0), false), (minutes(44), false), (minutes(45), true)] {
+        let mut world = one(NEW_IMAGE);
+        world.settle();
+        for claim in world.cluster.view.borrow_mut().claims.values_mut() {
+            claim.expire_after = Some(lives);
+        }
+        let turn = world.turn();
+        assert_eq!(turn.picture.fleet.nodes.values().any(|it| it.wish.is_some()), goes, "{lives}");
+        change_pool(&world, |it| it.template.expire_after = Some(lives));
+        let warnings = world.turn().picture.warnings();
+        let told = warnings.iter().any(|it| it.contains("counts as `Never`"));
+        assert_eq!(told, !goes, "{lives}: {warnings:?}");
+    }
+}
+
 #[test]
 fn a_pool_that_is_kept_at_a_number_replaces_its_nodes_within_its_limits() {
     for (limit, follows) in [(None, true), (Some(2), true), (Some(1), false)] {
@@ -197,8 +216,9 @@ fn of_two_protections_the_longer_one_holds() {
     let ended = Protection {
         annotation: DO_NOT_DISRUPT,
         until: Some(at - jiff::SignedDuration::from_hours(1)),
+        unread: None,
     };
-    let for_ever = Protection { annotation: DO_NOT_DISRUPT, until: None };
+    let for_ever = Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None };
     for (of_node, of_claim, by_claim) in
         [(&ended, &for_ever, true), (&for_ever, &ended, false), (&for_ever, &for_ever, false)]
     {

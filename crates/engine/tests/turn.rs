@@ -7,9 +7,9 @@ use nodemolt_core::drift::Drift;
 use nodemolt_core::explain::explain;
 use nodemolt_core::replace::Phase;
 use nodemolt_core::seen::Kind;
-use nodemolt_engine::port::Leadership;
+use nodemolt_engine::port::{Leadership, Records};
 use nodemolt_engine::record::{Ledger, Lock, Pause, Recorded};
-use nodemolt_engine::{Done, Errand, turn};
+use nodemolt_engine::{Done, Errand, Memory, turn};
 use support::{NEW_IMAGE, OLD_IMAGE, Still, World, config, errands, now_or_never};
 
 #[test]
@@ -149,7 +149,60 @@ fn a_lost_ledger_is_rebuilt_from_the_records() {
     }
 }
 
+/// Found by lives: who comes after a ledger that somebody deleted began with an epoch that had been before, and who
+/// had led in that one was not told apart from it.
+#[test]
+fn a_lost_ledger_never_begins_with_an_epoch_that_has_been() {
+    let mut world = begun();
+    let until = world.now + jiff::SignedDuration::from_hours(1);
+    // Many have led since the grant was written, and all have forgotten.
+    world.cluster.records.borrow_mut().ledger = Ledger::default();
+    world.memory = Memory::default();
+    world.memory.lead(&Leadership::Leads { until, transitions: 2 });
+    world.turn();
+    assert!(world.cluster.records.borrow().ledger.epoch > 40);
+}
+
+/// A class rests after a batch, and still does when somebody has deleted the ledger meanwhile.
+#[test]
+fn a_lost_ledger_knows_what_has_ended_from_the_records() {
+    let mut world = begun();
+    let since = world.cluster.records.borrow().ledger.grants.values().next().unwrap().since;
+    world.pass(60);
+    let ended_at = world.now;
+    let ended = |it: &mut Recorded| {
+        it.replacement.phase = Phase::Done;
+        it.replacement.since = ended_at;
+        it.grant = None;
+    };
+    world.cluster.records.borrow_mut().replacements.values_mut().for_each(ended);
+    world.cluster.records.borrow_mut().ledger = Ledger::default();
+    world.turn();
+    let closed = world.cluster.records.borrow().ledger.closed.clone();
+    let times: Vec<_> = closed.iter().map(|it| (it.since, it.ended_at)).collect();
+    assert_eq!(times, [(since, ended_at)], "{closed:?}");
+}
+
 /// A lock holds what is voluntary, and nothing else; and standing there it is no reason to write.
+/// Until the epoch is raised the one before may write.
+#[test]
+fn who_takes_over_decides_on_what_was_written_until_then() {
+    for ended in [false, true] {
+        let mut world = begun();
+        world.memory = nodemolt_engine::Memory::default();
+        let until = world.now + jiff::SignedDuration::from_hours(1);
+        world.memory.lead(&Leadership::Leads { until, transitions: 2 });
+        let ends: fn(&mut Records) = |it| {
+            for record in it.replacements.values_mut() {
+                record.replacement.phase = Phase::Cancelled;
+            }
+        };
+        world.cluster.meanwhile.replace(ended.then_some(ends));
+        let turn = world.turn();
+        assert_eq!(turn.picture.steps.is_empty(), ended, "{:?}", turn.picture.steps);
+    }
+}
+
 #[test]
 fn under_a_lock_what_a_person_deletes_goes_all_the_same() {
     let mut world = World::new(3, 2, &[OLD_IMAGE]);

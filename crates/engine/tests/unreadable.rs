@@ -254,7 +254,7 @@ fn a_policy_says_what_of_it_holds() {
     let policy = |name: &str, rollout: Option<ClassRule>| {
         (name.to_owned(), PolicySeen { rule: Rule::named(name), rollout })
     };
-    let (world, _) = lived(|view| {
+    let (world, turn) = lived(|view| {
         let mut odd = ClassRule::of("b");
         odd.windows = Some(Err(Unreadable(WHY.to_owned())));
         let (nobody, mut seen) = policy("d", None);
@@ -286,6 +286,13 @@ fn a_policy_says_what_of_it_holds() {
     assert_eq!(said("c", "PoliciesOverlap").0, Some(false), "it says nothing of rollouts");
     let nothing = text("its selector matches no class");
     assert_eq!(said("d", "Ready"), (Some(false), text("SelectsNothing"), nothing));
+    // Whoever looks at the fleet is told, too.
+    let warnings = turn.picture.warnings();
+    let follows = format!("ImagePolicy `b`: class `{POOL}` follows the rollout of `a`");
+    for it in [follows.as_str(), "ImagePolicy `d`: its selector matches no class"] {
+        assert!(warnings.iter().any(|warning| warning == it), "{it} is none of {warnings:?}");
+    }
+    assert!(!warnings.iter().any(|it| it.contains("`a`:") || it.contains("`c`:")), "{warnings:?}");
 }
 
 /// What nobody can read holds what it held: its node waits for it by name, and the slot is for others.

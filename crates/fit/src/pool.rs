@@ -11,7 +11,7 @@ use crate::{
     label,
     pod::Pod,
     requirement::Written,
-    selector::Labels,
+    selector::{Labels, matches},
     taint::Taint,
     type_labels,
 };
@@ -108,6 +108,26 @@ pub fn machines(
             }
         })
         .collect()
+}
+
+impl Machine {
+    /// Whether its type can have such labels. What the purchase decides, or the pool, does not rule it out.
+    pub fn labelled(&self, asked: &Written) -> bool {
+        let values = self.labels.get(label::normalise(&asked.key));
+        values.is_none_or(|it| it.iter().any(|it| matches(asked, Some(it))))
+    }
+
+    /// Whether it can be had now as all of this asks, by its type and by some way to buy it.
+    pub fn may_be(&self, asked: &[Written]) -> bool {
+        let bought = |offering: &Offering| {
+            asked.iter().all(|it| {
+                let has = offering.labels.get(label::normalise(&it.key));
+                has.is_none_or(|has| matches(it, Some(has)))
+            })
+        };
+        let mut open = self.offerings.iter().filter(|it| it.open());
+        asked.iter().all(|it| self.labelled(it)) && open.any(bought)
+    }
 }
 
 impl Offering {

@@ -84,6 +84,8 @@ pub struct ApiServer {
     validators: &'static Validators,
     /// What changed since the controllers last asked. `None`: there are none.
     feed: Option<Vec<Touched>>,
+    /// The next eviction finds its budget changed each time that it is written.
+    pub(crate) gives_up: bool,
 }
 
 /// What a change was, for controllers.
@@ -117,6 +119,7 @@ impl ApiServer {
             index: Index::default(),
             validators: Validators::shared(),
             feed: None,
+            gives_up: false,
         };
         for name in NAMESPACES {
             let body =
@@ -192,6 +195,13 @@ impl ApiServer {
     pub fn compact(&mut self, resource: Resource) {
         if let Some(shelf) = kind_of(resource).and_then(|it| self.shelves.get_mut(it)) {
             shelf.forget();
+        }
+    }
+
+    /// Forgets the changes of a kind that everybody who watches was told of: nobody notices.
+    pub(crate) fn forget_until(&mut self, resource: Resource, revision: u64) {
+        if let Some(shelf) = kind_of(resource).and_then(|it| self.shelves.get_mut(it)) {
+            shelf.forget_until(revision);
         }
     }
 

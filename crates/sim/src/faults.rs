@@ -74,6 +74,17 @@ pub enum Fault {
         percent: u8,
         lasts: Lasts,
     },
+    /// Of a hundred evictions of pods with a budget this many are given up: the API server could not write to
+    /// the budget for conflicts. The pod stays.
+    EvictionsGiveUp {
+        percent: u8,
+        lasts: Lasts,
+    },
+    /// Of a hundred machines that are asked for this many come twice, with the same token and tags.
+    Twins {
+        percent: u8,
+        lasts: Lasts,
+    },
     /// EC2 has none of this type, in this zone; of any type or in any zone where none is named.
     NoCapacity {
         instance_type: Option<String>,
@@ -176,7 +187,7 @@ pub const DOWN: SignedDuration = SignedDuration::from_secs(10);
 
 impl Fault {
     /// One line per fault, for help and for errors.
-    pub const WORDS: [&str; 19] = [
+    pub const WORDS: [&str; 21] = [
         "crash WHOM [before-send|after-send|after-answer [WRITE]] [for LENGTH]",
         "freeze WHOM [before-send|after-send|after-answer [WRITE]] for LENGTH",
         "skew WHOM [+|-]SECONDS",
@@ -187,6 +198,8 @@ impl Fault {
         "throttle ec2|ssm|kubernetes [for LENGTH]",
         "stale ec2|ssm LENGTH [for LENGTH]",
         "conflicts PERCENT% [for LENGTH]",
+        "evictions-give-up PERCENT% [for LENGTH]",
+        "twins PERCENT% [for LENGTH]",
         "no-capacity [TYPE] [in ZONE] [for LENGTH]",
         "never-joins [for LENGTH]",
         "never-ready [for LENGTH]",
@@ -209,6 +222,8 @@ impl Fault {
             | Self::Throttle { lasts, .. }
             | Self::Stale { lasts, .. }
             | Self::Conflicts { lasts, .. }
+            | Self::EvictionsGiveUp { lasts, .. }
+            | Self::Twins { lasts, .. }
             | Self::NoCapacity { lasts, .. }
             | Self::NeverJoins { lasts }
             | Self::NeverReady { lasts }
@@ -320,6 +335,8 @@ impl fmt::Display for Fault {
                 write!(out, "stale {} {}", whom.as_str(), length::write(*by))?;
             }
             Self::Conflicts { percent, .. } => write!(out, "conflicts {percent}%")?,
+            Self::EvictionsGiveUp { percent, .. } => write!(out, "evictions-give-up {percent}%")?,
+            Self::Twins { percent, .. } => write!(out, "twins {percent}%")?,
             Self::NoCapacity { instance_type, zone, .. } => {
                 write!(out, "no-capacity")?;
                 if let Some(it) = instance_type {
@@ -379,6 +396,8 @@ mod tests {
             "stale ssm 30s for 10m",
             "throttle ssm for 20m",
             "conflicts 20%",
+            "evictions-give-up 20% for 1h",
+            "twins 100%",
             "no-capacity",
             "no-capacity m7g.large for 2h",
             "no-capacity in eu-central-1a",

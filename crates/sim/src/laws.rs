@@ -272,7 +272,7 @@ impl Laws {
     /// Faults have stopped, and enough time has passed.
     pub fn at_rest(&mut self, now: Timestamp) -> Vec<Violation> {
         let Self { setting, world, found, .. } = self;
-        machines::at_rest(world, now, found);
+        self.machines.at_rest(world, now, found);
         self.settling.at_rest(world, setting, now, found);
         self.home.at_rest(world, now, found);
         std::mem::take(&mut found.violations)
@@ -281,7 +281,7 @@ impl Laws {
     /// Whether everything has come to an end: nothing is said of this, and nothing is counted.
     pub fn settled(&self, now: Timestamp) -> bool {
         let mut found = Found::default();
-        machines::at_rest(&self.world, now, &mut found);
+        self.machines.at_rest(&self.world, now, &mut found);
         self.settling.at_rest(&self.world, &self.setting, now, &mut found);
         self.home.at_rest(&self.world, now, &mut found);
         found.violations.is_empty()

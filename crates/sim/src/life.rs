@@ -97,11 +97,15 @@ impl Life {
     }
 
     pub fn live(&self) -> Result<Report, String> {
-        self.watched().map(|(_, report)| report)
+        self.live_in(|world| world.keep_only(LAST_STEPS)).map(|(_, report)| report)
     }
 
     /// The same, with the world at its end: whoever wants to see every step.
     pub fn watched(&self) -> Result<(World, Report), String> {
+        self.live_in(|_| ())
+    }
+
+    fn live_in(&self, prepare: impl FnOnce(&mut World)) -> Result<(World, Report), String> {
         let scenario = Scenario::read("life", &self.world.text).map_err(|problems| {
             problems.iter().fold(String::new(), |mut all, it| {
                 let _ = writeln!(all, "{it}");
@@ -109,6 +113,7 @@ impl Life {
             })
         })?;
         let mut world = World::new(&scenario, self.seed).map_err(|it| it.to_string())?;
+        prepare(&mut world);
         // Whatever it dies of, the steps until then are what its reader needs.
         let lived = catch_unwind(AssertUnwindSafe(|| self.pass(&mut world)));
         let broken_off = |told: &str| {
@@ -172,7 +177,7 @@ impl Life {
         let Lived { acts, settled_after } = *lived;
         let first = world.violations().first().map(|it| it.step);
         let tail = first.map_or_else(Vec::new, |it| {
-            let steps = world.trace().get(..=it).unwrap_or_default();
+            let steps = world.trace_until(it);
             steps.iter().rev().take(LAST_STEPS).rev().map(line).collect()
         });
         let violations = world.violations().iter().map(|it| it.violation.clone()).collect();

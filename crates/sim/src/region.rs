@@ -71,6 +71,8 @@ pub struct Region {
     /// What there is none of: an instance type and a zone, or any.
     pub(crate) no_capacity: Vec<(Option<String>, Option<String>)>,
     pub(crate) throttled: BTreeSet<Counterpart>,
+    /// The next machine comes twice.
+    pub(crate) twins: bool,
     /// How old the lists are that are answered.
     pub(crate) stale: BTreeMap<Counterpart, SignedDuration>,
 }
@@ -137,6 +139,7 @@ impl Region {
             boot: simulation.boot.clone(),
             no_capacity: Vec::new(),
             throttled: BTreeSet::new(),
+            twins: false,
             stale: BTreeMap::new(),
         }
     }

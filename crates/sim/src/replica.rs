@@ -189,10 +189,11 @@ impl Process {
         let mut news = Vec::new();
         match event {
             ProcessEvent::Turn => {
+                // One that an earlier one was put before is of no account any more.
                 if self.turn_due.is_some_and(|it| it <= now) {
                     self.turn_due = None;
+                    self.begin_turn(executor, now);
                 }
-                self.begin_turn(executor, now);
             }
             ProcessEvent::Renew => {
                 self.begin_renewal(executor);
@@ -270,6 +271,7 @@ impl Process {
             return;
         }
         let Some(mut memory) = self.memory.take() else { return };
+        self.hands.turn();
         self.stirred = false;
         self.wakes_at = None;
         self.turned_at = Some(now);

@@ -20,7 +20,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
-use nodemolt_cluster::resources::WATCHED;
+use nodemolt_cluster::resources::{WATCHED, watched};
 use nodemolt_cluster::transport::Resource;
 use nodemolt_engine::Config;
 
@@ -59,6 +59,10 @@ pub struct World {
     weather: Weather,
     source: Trace,
     trace: Vec<Step>,
+    /// So many steps before the first of `trace` were let go.
+    dropped: usize,
+    /// So many are kept at least; `None` for all of them.
+    keeps: Option<usize>,
     hash: TraceHash,
     laws: Option<Box<Laws>>,
     broken: Vec<Broken>,
@@ -153,9 +157,26 @@ impl World {
         self.clock.get()
     }
 
-    /// Everything that has happened, in order.
+    /// Everything that has happened, in order; or the end of it, after [`Self::keep_only`].
     pub fn trace(&self) -> &[Step] {
         &self.trace
+    }
+
+    /// From now on only so many of the last steps are kept, and all from shortly before a law is broken: a
+    /// long life that nobody looks at again fits into a processor's memory.
+    pub fn keep_only(&mut self, steps: usize) {
+        self.keeps = Some(steps);
+    }
+
+    /// What is kept of the trace up to this step and with it, by the number that [`Broken`] has.
+    pub fn trace_until(&self, step: usize) -> &[Step] {
+        let end = (step + 1).saturating_sub(self.dropped);
+        &self.trace[..end.min(self.trace.len())]
+    }
+
+    /// The number that the next step will have.
+    fn next_step(&self) -> usize {
+        self.dropped + self.trace.len()
     }
 
     /// Of all steps so far.
@@ -200,7 +221,7 @@ impl World {
 
     /// Checks what must be so when faults have stopped and enough time has passed.
     pub fn at_rest(&mut self) {
-        let (now, step) = (self.now(), self.trace.len().saturating_sub(1));
+        let (now, step) = (self.now(), self.next_step().saturating_sub(1));
         let found = self.laws.as_mut().map(|it| it.at_rest(now)).unwrap_or_default();
         self.broken.extend(found.into_iter().map(|violation| Broken { step, violation }));
     }
@@ -288,7 +309,7 @@ impl World {
                 due.extend(process.stir(now));
                 if more {
                     let at = self.weather.hears_at(*resource, now, &mut self.dice.watch);
-                    due.push((at, event));
+                    due.push((at, event.clone()));
                 }
             }
             ProcessEvent::Turn
@@ -299,10 +320,22 @@ impl World {
             }
         }
         let number = process.number;
+        if let ProcessEvent::Deliver(resource) = event {
+            self.forget_told(resource);
+        }
         for (at, event) in due {
             self.put(at, Event::Process(id, event));
         }
         self.tell_news(number, news);
+    }
+
+    /// The API server need not remember what every process has heard of.
+    fn forget_told(&mut self, resource: Resource) {
+        let processes = self.replicas.iter().filter_map(|it| it.process.as_ref());
+        let told = processes.filter_map(|it| it.told(resource)).min();
+        if let Some(told) = told {
+            self.kube.borrow_mut().server.forget_until(resource, told);
+        }
     }
 
     /// Everything that can go on without time passing goes on.
@@ -359,7 +392,7 @@ impl World {
     fn take_steps(&mut self) {
         for step in self.source.take() {
             self.hash.add(&step);
-            let number = self.trace.len();
+            let number = self.next_step();
             if let Some(laws) = &mut self.laws {
                 let found = laws.see(&step).into_iter();
                 self.broken.extend(found.map(|violation| Broken { step: number, violation }));
@@ -368,11 +401,23 @@ impl World {
                 self.announce(*resource);
             }
             self.trace.push(step);
+            // In one go, and not step by step.
+            if let Some(keeps) = self.keeps.filter(|_| self.broken.is_empty())
+                && self.trace.len() >= keeps.saturating_mul(2)
+            {
+                let ends = self.trace.len() - keeps;
+                self.trace.drain(..ends);
+                self.dropped += ends;
+            }
         }
     }
 
     fn announce(&mut self, resource: Resource) {
         let now = self.now();
+        if watched(resource).is_none() {
+            self.kube.borrow_mut().server.compact(resource);
+            return;
+        }
         let revision = self.kube.borrow().server.revision();
         let mut due = Vec::new();
         for process in self.replicas.iter_mut().filter_map(|it| it.process.as_mut()) {

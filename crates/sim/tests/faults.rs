@@ -4,10 +4,13 @@
 
 mod support;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use nodemolt_sim::faults::{Side, Writing};
 use nodemolt_sim::trace::{Actor, Fact, ReplicaState, Step};
 use nodemolt_sim::world::{last_lines, line};
 use nodemolt_sim::{Act, World};
+use serde_json::{Value, json};
 use support::{NEW, act, begin, hours, images, mins, pods_with_a_home, scenario, text};
 
 /// Whatever goes wrong for half an hour while two nodes are replaced: some time after it has ended both
@@ -41,6 +44,8 @@ fn the_world_gets_over_every_fault() {
         "throttle ssm",
         "throttle kubernetes for 5m",
         "conflicts 30%",
+        "evictions-give-up 50%",
+        "twins 100%",
         "no-capacity for 20m",
         "never-joins",
         "never-ready",
@@ -232,4 +237,86 @@ fn a_dead_nodes_machine_is_gone() {
     world.run(mins(3));
     let told: Vec<String> = world.trace().iter().map(line).collect();
     assert!(told.iter().any(|it| it.contains("is terminated")), "{}", told.join("\n"));
+}
+
+/// Its codes, in order.
+fn evictions(world: &World) -> Vec<u16> {
+    let codes = world.trace().iter().filter_map(|it| {
+        let Fact::Evicted { code, .. } = &it.fact else { return None };
+        Some(*code)
+    });
+    codes.collect()
+}
+
+/// Pods that could not be asked have not refused: their node is given up neither meanwhile nor afterwards,
+/// though the limit of its drain is five minutes.
+#[test]
+fn an_eviction_that_the_api_server_gives_up_is_not_held_against_the_pod() {
+    let mut world = begin(3);
+    world.check_laws();
+    let pdb = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"namespace": "default", "name": "shop"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "shop"}}},
+    });
+    act(&mut world, &format!("apply {}", Value::from(pdb.to_string())));
+    world.run(mins(2));
+    act(&mut world, "fault evictions-give-up 100% for 25m");
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(24));
+    let given_up = evictions(&world);
+    assert!(given_up.len() > 5, "{given_up:?}\n{}", last_lines(&world, 60));
+    assert_eq!(given_up.iter().filter(|it| **it != 504).count(), 0, "{given_up:?}");
+    world.run(mins(20));
+    let phases: Vec<String> = world.trace().iter().map(line).collect();
+    let skipped = phases.iter().find(|it| it.contains("retreating") || it.contains("skipped"));
+    assert_eq!(skipped, None, "{}", last_lines(&world, 60));
+    assert_eq!(images(&world), [NEW, NEW], "{}", last_lines(&world, 60));
+    assert_eq!(pods_with_a_home(&world), 4);
+    assert!(world.violations().is_empty(), "{:?}", world.violations());
+}
+
+/// A turn that began before the answer came decides as if it had not come.
+#[test]
+fn an_eviction_that_was_accepted_is_not_asked_for_again() {
+    for seed in 0..10 {
+        let mut world = begin(seed);
+        world.run(mins(2));
+        act(&mut world, &format!("publish {NEW}"));
+        world.run(mins(20));
+        let mut accepted: Vec<&str> = Vec::new();
+        for step in world.trace().iter() {
+            if let Fact::Evicted { uid: Some(uid), code: 201, .. } = &step.fact {
+                assert!(!accepted.contains(&uid.as_str()), "{seed}: {}", line(step));
+                accepted.push(uid);
+            }
+        }
+        assert!(accepted.len() >= 4, "{seed}: {accepted:?}");
+    }
+}
+
+/// The second one joins and keeps everybody away, as no claim registers it; the claim has the first.
+#[test]
+fn of_two_machines_for_one_claim_the_second_ends() {
+    let mut world = begin(4);
+    world.check_laws();
+    world.run(mins(2));
+    act(&mut world, "fault twins 100%");
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(40));
+    let mut by_token: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut live: BTreeSet<&str> = BTreeSet::new();
+    for step in world.trace().iter() {
+        if let Fact::Machine(it) = &step.fact {
+            by_token.entry(&it.token).or_default().insert(&it.id);
+            match it.state {
+                "terminated" | "shutting-down" => live.remove(it.id.as_str()),
+                _ => live.insert(&it.id),
+            };
+        }
+    }
+    assert!(by_token.values().any(|it| it.len() == 2), "{}", last_lines(&world, 40));
+    assert_eq!(images(&world), [NEW, NEW], "{}", last_lines(&world, 60));
+    assert_eq!(live.len(), 2, "{live:?}\n{}", last_lines(&world, 60));
+    assert!(world.violations().is_empty(), "{:?}", world.violations());
 }

@@ -58,6 +58,23 @@ fn both_nodes_are_replaced_one_after_the_other_and_then_it_is_quiet() {
     assert_eq!(images(&world), [NEW, NEW]);
 }
 
+/// Whoever wakes the engine: a watch, a hand that is done, a time that has come.
+#[test]
+fn the_engine_turns_at_most_once_a_second() {
+    let mut world = begin(7);
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(20));
+    let turns = world.trace().iter().filter(|it| matches!(it.fact, Fact::Turned(_)));
+    let turns: Vec<_> = turns.map(|it| it.at).collect();
+    assert!(turns.len() > 60, "{} turns", turns.len());
+    // A turn is told when it ends, and how long it takes differs; but the one after the next begins at
+    // least a second after the end of this one.
+    for it in turns.windows(3) {
+        let apart = it[2].duration_since(it[0]);
+        assert!(apart >= SignedDuration::from_secs(1), "{} and {}", it[0], it[2]);
+    }
+}
+
 #[test]
 fn the_same_seed_is_the_same_life_and_another_is_another() {
     let hash = |seed| {

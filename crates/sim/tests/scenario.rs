@@ -5,7 +5,7 @@
 mod support;
 
 use nodemolt_sim::{Scenario, World};
-use support::{scenario, text};
+use support::{hours, scenario, text};
 
 #[test]
 fn every_mistake_is_named_with_its_line_and_what_to_write() {
@@ -46,6 +46,20 @@ fn every_mistake_is_named_with_its_line_and_what_to_write() {
         let all: Vec<String> = problems.iter().map(|it| format!("{it} ({:?})", it.hint)).collect();
         assert!(found.is_some_and(|it| it.line > 0), "{to}:\n{}", all.join("\n"));
     }
+}
+
+/// Of a first fleet of somebody's own, of which neither the scenario nor the pool says how old it may be.
+#[test]
+fn a_fleet_without_an_age_does_not_expire_at_once() {
+    let text =
+        text().replacen("    age: 20d\n", "", 1).replacen("      expireAfter: Never\n", "", 1);
+    assert!(!text.contains("age: 20d") && !text.contains("expireAfter"));
+    let mut world = World::new(&scenario(&text), 1).unwrap();
+    world.run(hours(24));
+    let picture = world.picture().unwrap();
+    let wishes: Vec<_> = picture.fleet.nodes.values().filter_map(|it| it.wish.as_ref()).collect();
+    assert_eq!(wishes, Vec::<&nodemolt_core::plan::Wish>::new());
+    assert!(world.objects(nodemolt_sim::kinds::REPLACEMENT).is_empty());
 }
 
 #[test]

@@ -95,7 +95,8 @@ fn selectors_that_match_nothing_say_so() {
         assert_eq!((status.as_str(), reason.as_str()), ("False", "SelectsNothing"), "{name}");
     }
     let warnings = world.picture().unwrap().warnings();
-    assert_eq!(warnings, ["NodeDisruptionBudget `slow` selects no node"]);
+    let policy = "ImagePolicy `strict`: its selector matches no class";
+    assert_eq!(warnings, [policy, "NodeDisruptionBudget `slow` selects no node"]);
 }
 
 /// Whether a condition stands on it yet.

@@ -877,8 +877,15 @@ fn room(unavailable: u8) -> Room {
         let gone = Standing::Unavailable(Unavailable::NotReady);
         let standing = if it < unavailable { gone } else { Standing::Available };
         let (labels, taken_from) = (BTreeMap::new(), BTreeSet::new());
-        let member =
-            Member { pool: None, class: None, labels, cpu_millis: 0, standing, taken_from };
+        let member = Member {
+            pool: None,
+            class: None,
+            labels,
+            cpu_millis: 0,
+            standing,
+            surge: false,
+            taken_from,
+        };
         (format!("node-{it}"), member)
     });
     let members: BTreeMap<String, Member> = members.collect();

@@ -9,6 +9,7 @@
 
 use std::{
     cell::{Cell, OnceCell},
+    collections::BTreeSet,
     sync::{Arc, LazyLock},
 };
 
@@ -43,6 +44,17 @@ pub(crate) fn mentions(expression: &Expression, variable: &str) -> bool {
     repair::mentions(expression, variable)
 }
 
+/// The members of `self` and `oldSelf` that these expressions look at; `None` for all of them.
+pub(crate) fn members<'e>(
+    expressions: impl IntoIterator<Item = &'e Expression>,
+) -> Option<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    let named = |it: &Expression| {
+        ["self", "oldSelf"].into_iter().all(|variable| repair::members(it, variable, &mut found))
+    };
+    expressions.into_iter().all(named).then_some(found)
+}
+
 /// Why an expression has no value.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -73,6 +85,8 @@ pub(crate) struct Scope<'b> {
     value: &'b Json,
     old: Before<'b>,
     resource: bool,
+    /// What its rules look at, by the names that rules have for members; `None` for all.
+    members: Option<Vec<&'b str>>,
     plain: OnceCell<Context<'static>>,
     /// For rules about a change: lists that are sets or maps stand in one order, so that they compare.
     ordered: OnceCell<Context<'static>>,
@@ -108,6 +122,7 @@ impl<'b> Scope<'b> {
         value: &'b Json,
         old: Before<'b>,
         resource: bool,
+        members: Option<Vec<&'b str>>,
         budget: &'b Budget,
     ) -> Self {
         Self {
@@ -115,6 +130,7 @@ impl<'b> Scope<'b> {
             value,
             old,
             resource,
+            members,
             plain: OnceCell::new(),
             ordered: OnceCell::new(),
             optional: OnceCell::new(),
@@ -126,7 +142,13 @@ impl<'b> Scope<'b> {
     }
 
     fn read(&self, value: &Json, ordered: bool) -> Value {
-        convert::read(self.node, value, self.resource, ordered)
+        match (&self.members, value) {
+            (Some(members), Json::Object(all)) => {
+                let asked = |name: &str| members.contains(&name);
+                convert::read_members(self.node, all, self.resource, ordered, asked)
+            }
+            (Some(_) | None, _) => convert::read(self.node, value, self.resource, ordered),
+        }
     }
 
     fn context(&self) -> &Context<'static> {

@@ -8,7 +8,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
 use regex::{Regex, RegexBuilder};
@@ -26,18 +26,19 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
         .map_err(|error| error.to_string())
 }
 
-/// The same for rules, which ask again and again.
-pub(crate) fn remembered(pattern: &str) -> Result<Regex, String> {
-    static KNOWN: LazyLock<Mutex<BTreeMap<String, Regex>>> = LazyLock::new(Mutex::default);
+/// The same for rules, which ask again and again. It is shared: a copy of a regex begins without what the
+/// first one has found out while it was used.
+pub(crate) fn remembered(pattern: &str) -> Result<Arc<Regex>, String> {
+    static KNOWN: LazyLock<Mutex<BTreeMap<String, Arc<Regex>>>> = LazyLock::new(Mutex::default);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(regex) = known.get(pattern) {
-        return Ok(regex.clone());
+        return Ok(Arc::clone(regex));
     }
-    let regex = compile(pattern)?;
+    let regex = Arc::new(compile(pattern)?);
     if known.len() >= REMEMBERED_MAX {
         known.clear();
     }
-    known.insert(pattern.to_owned(), regex.clone());
+    known.insert(pattern.to_owned(), Arc::clone(&regex));
     Ok(regex)
 }
 

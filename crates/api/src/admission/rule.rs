@@ -2,6 +2,8 @@
 //!
 //! `x-kubernetes-validations → expressions ready to run`
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::ValidationRule;
 use serde_json::Value;
 
@@ -24,6 +26,8 @@ pub struct Rule {
     reason: Option<String>,
     /// Below the rule's own place.
     field_path: Option<String>,
+    /// What it looks at of an object, if not at all of it.
+    pub(crate) members: Option<BTreeSet<String>>,
     /// It looks at the old value too.
     pub(crate) transition: bool,
     /// It wants to be asked even where there is no old value.
@@ -53,6 +57,7 @@ impl Rule {
             ),
         };
         Ok(Self {
+            members: cel::members(std::iter::once(&expression).chain(&message_expression)),
             transition: cel::mentions(&expression, "oldSelf"),
             text: rule.rule.trim().to_owned(),
             message: rule

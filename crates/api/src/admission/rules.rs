@@ -173,7 +173,12 @@ impl Walk {
         if !of.rules.iter().any(|it| asked(&it)) {
             return;
         }
-        let mut scope = Scope::new(shape, value, old, resource, &self.budget);
+        // Reading all of an object for a rule about its name costs more than asking the rule.
+        let members = of.rules.iter().filter(asked).try_fold(Vec::new(), |mut all, rule| {
+            all.extend(rule.members.as_ref()?.iter().map(String::as_str));
+            Some(all)
+        });
+        let mut scope = Scope::new(shape, value, old, resource, members, &self.budget);
         for rule in of.rules.iter().filter(asked) {
             scope.turn_to(rule.transition, rule.optional_old);
             match rule.ask(&scope, value, shape.type_name(), place) {

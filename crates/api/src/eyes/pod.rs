@@ -21,6 +21,7 @@ use serde_json::Value;
 use super::read::{Broken, complaints, protected};
 use crate::into_core::{Reader, read_selector};
 use crate::listing::around::Around;
+use crate::listing::device;
 use crate::listing::owners::controller;
 use crate::listing::pod::{Asked, demand, doubted};
 use crate::listing::reader;
@@ -33,8 +34,8 @@ const SYSTEM_CLASSES: [&str; 2] = ["system-cluster-critical", "system-node-criti
 /// The API server's own default.
 const GRACE_SECONDS: i64 = 30;
 
-/// Fields of a pod's spec that our types do not have, and that may decide where it goes.
-pub(super) fn unknown_fields(spec: &Value) -> Vec<String> {
+/// Fields of a pod that our types do not have, and that may decide where it goes.
+pub(super) fn unknown_fields(object: &Value) -> Vec<String> {
     static KNOWN: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         let mut known = Vec::new();
         // It fails, and has named the fields before.
@@ -42,10 +43,13 @@ pub(super) fn unknown_fields(spec: &Value) -> Vec<String> {
         known.sort_unstable();
         known
     });
-    let written = spec.as_object().into_iter().flatten();
+    let written = object["spec"].as_object().into_iter().flatten();
     let unknown = written
         .filter(|(key, value)| !value.is_null() && KNOWN.binary_search(&key.as_str()).is_err());
-    unknown.map(|(key, _)| key.clone()).collect()
+    let mut unknown: Vec<String> = unknown.map(|(key, _)| key.clone()).collect();
+    let given = device::GIVEN.split('.').try_fold(object, |at, key| at.get(key));
+    unknown.extend(given.filter(|it| !it.is_null()).map(|_| device::GIVEN.to_owned()));
+    unknown
 }
 
 /// Asks a type for the names of its fields.

@@ -62,10 +62,9 @@ pub(super) fn upgrade_asked_at(
     annotations.get(UPGRADE_ANNOTATION).and_then(|it| read_time(it))
 }
 
-/// What cannot be read protects nothing, as with Karpenter.
 pub(super) fn protected(
     annotations: &std::collections::BTreeMap<String, String>,
     since: Option<Timestamp>,
 ) -> Option<Protection> {
-    protection(annotations, since).unwrap_or_default()
+    protection(annotations, since)
 }

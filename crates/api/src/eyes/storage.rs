@@ -12,6 +12,11 @@ use crate::listing::owners::ended;
 use crate::listing::volume::claims_of;
 use crate::listing::{name, namespace};
 
+/// Drivers that do not tell the scheduler where they have room. Of others nobody here knows: what they still have to make is
+/// not foreseen.
+const COUNT_NOTHING: [&str; 4] =
+    ["ebs.csi.aws.com", "efs.csi.aws.com", "fsx.csi.aws.com", "s3.csi.aws.com"];
+
 /// A pod as it came, and the fields of its spec that our types do not have.
 pub(super) type Mounting = (WirePod, Vec<String>);
 
@@ -151,6 +156,10 @@ impl Around for Surroundings<'_> {
 
     fn default_priority(&self) -> i32 {
         0
+    }
+
+    fn counts_capacity(&self, driver: &str) -> bool {
+        !COUNT_NOTHING.contains(&driver)
     }
 
     fn missing(&self) -> &'static str {

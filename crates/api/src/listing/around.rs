@@ -11,7 +11,9 @@ use k8s_openapi::api::{
 };
 
 use super::{
-    Listing, name, namespace,
+    Listing,
+    limit::OfContainers,
+    name, namespace,
     owners::{Owners, ended},
     volume::claims_of,
 };
@@ -36,6 +38,10 @@ pub(crate) trait Around {
     /// Whether the driver tells the scheduler where it has room for how much, and the scheduler asks.
     fn counts_capacity(&self, _driver: &str) -> bool {
         false
+    }
+    /// What limit ranges do to the containers of a namespace, where they are known.
+    fn limit_ranges(&self, _namespace: &str) -> Vec<OfContainers> {
+        Vec::new()
     }
     /// What is said of something that is not there.
     fn missing(&self) -> &'static str;
@@ -128,6 +134,11 @@ impl Around for Volumes<'_> {
     fn counts_capacity(&self, driver: &str) -> bool {
         let driver = self.listing.csi_drivers.get(driver);
         driver.is_some_and(|it| it.spec.storage_capacity == Some(true))
+    }
+
+    fn limit_ranges(&self, namespace: &str) -> Vec<OfContainers> {
+        let of = self.listing.limit_ranges.get(namespace);
+        of.into_iter().flat_map(|it| it.values().flatten().cloned()).collect()
     }
 
     fn missing(&self) -> &'static str {

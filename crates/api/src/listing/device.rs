@@ -11,6 +11,10 @@ pub(super) const KIND: &str = "DeviceClass";
 /// In every version: what is read here is the same in all.
 pub(super) const GROUP: &str = "resource.k8s.io/";
 
+/// Says of a pod that what it asks for as an extended resource was given to it as a device. The field is younger than the
+/// types that pods are read with.
+pub(crate) const GIVEN: &str = "status.extendedResourceClaimStatus";
+
 /// The rest is named so that a misspelt field is told from one that is only of no interest here.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]

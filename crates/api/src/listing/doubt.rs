@@ -11,16 +11,13 @@ use std::{
     sync::Arc,
 };
 
+use nodemolt_core::place::{daemons, terms::meant};
 use nodemolt_fit::{
-    label,
     pod::{Demand, NAMESPACE_NAME, Namespace, Pod, PodTerm},
     selector::{Labels, Selector},
 };
 
-use super::{
-    Listing,
-    world::{Daemon, World},
-};
+use super::{Listing, world::World};
 use crate::problem::quoted;
 
 pub(super) struct Doubts {
@@ -29,7 +26,7 @@ pub(super) struct Doubts {
     /// Pods that stay and must be away from pods of namespaces that they select.
     shunning: Vec<(Arc<Namespace>, Arc<Demand>)>,
     /// Daemons that new nodes would get.
-    daemons: Vec<Daemon>,
+    daemons: Vec<Pod>,
     /// Namespaces that were asked about.
     missed: BTreeSet<Arc<str>>,
 }
@@ -91,37 +88,7 @@ impl Doubts {
             })
             .collect();
         self.missed.extend(unknown);
-        // On its own node a daemon is seen, whether it is there or will come.
-        let wider = demand.anti_affinity.iter().filter(|it| it.topology_key != label::HOSTNAME);
-        for term in wider {
-            let meant = meant(term, &demand.labels);
-            for daemon in &self.daemons {
-                if reaches(term, &pod.namespace, &daemon.namespace)
-                    && meant.selects(&daemon.demand.labels)
-                {
-                    what.push(format!(
-                        "the pods of the DaemonSet {}, which it must avoid within {}, on nodes that are still to come",
-                        quoted(&daemon.name),
-                        term.topology_key
-                    ));
-                }
-            }
-        }
-        for spread in demand.spread.iter().filter(|it| it.required) {
-            let counted = spread.selector.with_own(&spread.match_label_keys, &[], &demand.labels);
-            let theirs = |it: &&Daemon| {
-                it.namespace.name == pod.namespace.name
-                    && !counted.asks_nothing()
-                    && counted.selects(&it.demand.labels)
-            };
-            for daemon in self.daemons.iter().filter(theirs) {
-                what.push(format!(
-                    "the pods of the DaemonSet {}, which its spread over {} counts, on nodes that are still to come",
-                    quoted(&daemon.name),
-                    spread.topology_key
-                ));
-            }
-        }
+        what.extend(daemons::unforeseen(pod, &self.daemons));
         what
     }
 
@@ -144,18 +111,4 @@ fn asks_for_labels(term: &PodTerm) -> bool {
 /// Whether the unknown labels of this namespace decide.
 fn hangs_on(term: &PodTerm, namespace: &str) -> bool {
     asks_for_labels(term) && !term.namespaces.iter().any(|it| it == namespace)
-}
-
-fn meant(term: &PodTerm, own: &Labels) -> Selector {
-    term.selector.with_own(&term.match_label_keys, &term.mismatch_label_keys, own)
-}
-
-/// Whether the term means pods of that namespace; where its labels decide and are not known, yes.
-fn reaches(term: &PodTerm, own: &Namespace, theirs: &Namespace) -> bool {
-    let named = term.namespaces.iter().any(|it| **it == *theirs.name);
-    match &term.namespace_selector {
-        None if term.namespaces.is_empty() => own.name == theirs.name,
-        None => named,
-        Some(selector) => named || selector.selects(&theirs.labels) || asks_for_labels(term),
-    }
 }

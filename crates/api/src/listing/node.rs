@@ -10,6 +10,8 @@ use super::{name, reader::Reader};
 
 /// Set to `true` by Karpenter when a node is ready and its startup taints are gone.
 const INITIALISED: &str = "karpenter.sh/initialized";
+/// On a node that Karpenter has started and not met yet; the labels come later.
+const UNREGISTERED: &str = "karpenter.sh/unregistered";
 /// Karpenter is about to remove the node; the second is what it said before v1.
 const DISRUPTED: [&str; 2] = ["karpenter.sh/disrupted", "karpenter.sh/disruption"];
 /// What the node controller puts on nodes that do not answer.
@@ -40,7 +42,8 @@ pub(crate) fn node(
     Node {
         name: name(&wire.metadata).to_owned(),
         // Who has no pool was not started by Karpenter, and nobody marks it.
-        initialised: pool.is_none() || labels.get(INITIALISED).is_some_and(|it| it == "true"),
+        initialised: (pool.is_none() || labels.get(INITIALISED).is_some_and(|it| it == "true"))
+            && !taints.iter().any(|it| it.key == UNREGISTERED),
         pool,
         labels,
         taints,

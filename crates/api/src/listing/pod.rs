@@ -17,7 +17,7 @@ use nodemolt_fit::{
     taint::{Effect, Taint, Tolerated, Toleration},
 };
 
-use super::{around::Around, reader::Reader, volume};
+use super::{around::Around, device, limit, reader::Reader, volume};
 use crate::problem::quoted;
 
 /// Under this name every `DeviceClass` is an extended resource, too.
@@ -60,7 +60,7 @@ pub(crate) fn demand(around: &dyn Around, asked: &Asked<'_>, reader: &mut Reader
     let Asked { spec, field, .. } = *asked;
     let mut demand = Demand {
         labels: asked.labels.clone(),
-        requests: pod_requests(asked, reader),
+        requests: pod_requests(around, asked, reader),
         node_selector: spec.node_selector.clone().unwrap_or_default(),
         host_ports: host_ports(spec, field, reader),
         ..Demand::default()
@@ -115,7 +115,11 @@ fn strange(asked: &Asked<'_>, unmodelled: &mut Vec<String>) {
         unmodelled.push(format!("the resource claim {}", quoted(&claim.name)));
     }
     for field in asked.unknown.iter().filter(|it| !HARMLESS.contains(&it.as_str())) {
-        unmodelled.push(format!("the field {}", quoted(&format!("spec.{field}"))));
+        unmodelled.push(if field == device::GIVEN {
+            format!("the device that it was given ({field})")
+        } else {
+            format!("the field {}", quoted(&format!("spec.{field}")))
+        });
     }
     unmodelled.sort();
     unmodelled.dedup();
@@ -192,7 +196,7 @@ fn priority(around: &dyn Around, spec: &PodSpec, unmodelled: &mut Vec<String>) -
     })
 }
 
-fn pod_requests<'a>(asked: &Asked<'a>, reader: &mut Reader) -> Amounts {
+fn pod_requests<'a>(around: &dyn Around, asked: &Asked<'a>, reader: &mut Reader) -> Amounts {
     let Asked { spec, field, .. } = *asked;
     let status = asked.status;
     let resized = !status.is_some_and(stays_as_it_is);
@@ -226,7 +230,35 @@ fn pod_requests<'a>(asked: &Asked<'a>, reader: &mut Reader) -> Amounts {
             }
         }
     }
+    if !asked.admitted {
+        limit_containers(around, asked, &mut containers, &mut before, reader);
+    }
     requests(&containers, &before, &of_pod, &overhead)
+}
+
+/// What the limit ranges of the namespace give to containers that ask for nothing.
+fn limit_containers(
+    around: &dyn Around,
+    asked: &Asked<'_>,
+    containers: &mut [Amounts],
+    before: &mut [InitContainer],
+    reader: &mut Reader,
+) {
+    let ranges = around.limit_ranges(asked.namespace);
+    if ranges.is_empty() {
+        return;
+    }
+    let Asked { spec, field, .. } = *asked;
+    let mut give = |of: &str, at: usize, container: &Container, requests: &mut Amounts| {
+        let (field, had) = (format!("{field}.{of}[{at}]"), std::mem::take(requests));
+        *requests = limit::apply(&ranges, &field, container, had, reader);
+    };
+    for (at, (it, requests)) in spec.containers.iter().zip(containers).enumerate() {
+        give("containers", at, it, requests);
+    }
+    for (at, (it, init)) in spec.init_containers.iter().flatten().zip(before).enumerate() {
+        give("initContainers", at, it, &mut init.requests);
+    }
 }
 
 /// Whether it will not be resized as its spec wishes, on this node.

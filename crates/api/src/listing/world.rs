@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as WirePod, PodSpec};
+use nodemolt_core::place::daemons;
 use nodemolt_fit::{
     Quantity, Written,
     capacity::Amounts,
@@ -65,7 +66,8 @@ const NETWORK_UNAVAILABLE: &str = "node.kubernetes.io/network-unavailable";
 pub struct World {
     pub pods: Vec<Pod>,
     pub nodes: Vec<Node>,
-    pub daemons: Vec<Daemon>,
+    /// One pod of every `DaemonSet`, as each node gets it.
+    pub daemons: Vec<Pod>,
     /// Where each pod of `pods` comes from.
     pub origins: BTreeMap<PodId, Origin>,
     /// Of each pool with nodes: what they have, those that leave included, and how many they are.
@@ -77,14 +79,6 @@ pub struct World {
     pub left_out: BTreeMap<PodId, String>,
     /// What people should know about how this was read.
     pub notes: Vec<String>,
-}
-
-/// Pods that every node gets.
-#[derive(Debug, Clone)]
-pub struct Daemon {
-    pub name: String,
-    pub namespace: Arc<Namespace>,
-    pub demand: Arc<Demand>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -186,9 +180,8 @@ impl<'l> Builder<'l> {
             let mut demand = self.of_template(at, name(&set.meta), &labels, &[]);
             put_up_with_all(&mut demand, set.template.spec.as_ref());
             let demand = self.shared(demand);
-            let name = format!("{}/{}", namespace(&set.meta), name(&set.meta));
             let namespace = self.namespace(namespace(&set.meta));
-            self.world.daemons.push(Daemon { name, namespace, demand });
+            self.world.daemons.push(Pod::new(&namespace, name(&set.meta), &demand));
         }
     }
 
@@ -548,6 +541,7 @@ impl<'l> Builder<'l> {
         if asked.admitted {
             return doubted(demand, reader);
         }
+        without_containers(&asked, &mut reader);
         self.tell(at, reader);
         demand
     }
@@ -594,6 +588,7 @@ impl<'l> Builder<'l> {
             }
             return doubted(demand, reader);
         }
+        without_containers(&asked, &mut reader);
         // The same template is read for every numbered copy, and told about once.
         reader.found.retain(|it| {
             let problem = at.problem(it.clone());
@@ -610,13 +605,11 @@ impl<'l> Builder<'l> {
             sets.map(|it| &it.value).filter(|it| it.copies == Copies::OnEveryNode).collect();
         for (set, daemon) in sets.into_iter().zip(&self.world.daemons) {
             let there = self.owners.nodes_with(set);
-            let to_come = self.world.nodes.iter_mut().filter(|it| {
-                !it.leaving && !there.contains(it.name.as_str()) && may_run(&daemon.demand, it)
-            });
-            for node in to_come {
-                let called = format!("{}#{}", daemon.name, node.name);
-                let pod = Pod::new(&daemon.namespace, &called, &daemon.demand);
-                node.pods.push(Pod { tied: true, ..pod });
+            let lacking = |it: &&mut Node| !it.leaving && !there.contains(it.name.as_str());
+            for node in self.world.nodes.iter_mut().filter(lacking) {
+                if daemons::runs_on(&daemon.demand, node) {
+                    node.pods.push(daemons::to_come(daemon, node));
+                }
             }
         }
     }
@@ -646,6 +639,14 @@ impl<'l> Builder<'l> {
     }
 }
 
+/// The API server refuses such a pod; most often its spec stands elsewhere.
+fn without_containers(asked: &Asked<'_>, reader: &mut Reader) {
+    if asked.spec.containers.is_empty() {
+        let hint = "a pod has at least one container";
+        reader.refuse_with(&format!("{}.containers", asked.field), "is missing".to_owned(), hint);
+    }
+}
+
 /// Whether it is for Windows and nothing leads it there.
 fn lost_windows(spec: &PodSpec, demand: &Demand) -> bool {
     let terms = demand.node_terms.iter().flatten().flat_map(|it| &it.labels);
@@ -664,19 +665,6 @@ pub(crate) fn put_up_with_all(demand: &mut Demand, spec: Option<&PodSpec>) {
 
 fn template_labels(workload: &Workload) -> Option<&Labels> {
     workload.template.metadata.as_ref().and_then(|it| it.labels.as_ref())
-}
-
-/// Whether the node gets a pod of a `DaemonSet`.
-fn may_run(demand: &Demand, node: &Node) -> bool {
-    demand.node_selector.iter().all(|(key, value)| node.labels.get(key) == Some(value))
-        && demand
-            .node_terms
-            .as_ref()
-            .is_none_or(|it| it.iter().any(|it| it.admits(&node.name, &node.labels)))
-        && node
-            .standing_taints()
-            .iter()
-            .all(|it| !it.effect.binding() || it.tolerated_by(&demand.tolerations))
 }
 
 /// Daemons and static pods belong to their node and do not move.

@@ -1,8 +1,10 @@
 //! What do programs read about a fleet?
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use nodemolt_core::drift::Drift;
-use nodemolt_core::explain::Cause;
+use nodemolt_core::explain::{self, Cause, Story};
 use nodemolt_engine::Picture;
 use serde::Serialize;
 
@@ -24,6 +26,8 @@ pub(super) struct Status<'p> {
     locked: Option<&'p str>,
     /// What people wrote and what does not work as they meant it.
     warnings: Vec<String>,
+    /// What a person has to look at.
+    doubted: Vec<Story>,
     pools: Vec<PoolStatus<'p>>,
     nodes: Vec<Node<'p>>,
 }
@@ -44,6 +48,9 @@ struct PoolStatus<'p> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Node<'p> {
+    /// In a plan: its place among those that are not replaced yet, in the order in which they are asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<usize>,
     name: &'p str,
     pool: Option<&'p str>,
     class: Option<&'p str>,
@@ -104,6 +111,7 @@ pub(super) fn status<'p>(
         paused: halt.and_then(|it| it.paused.as_deref()),
         locked: halt.and_then(|it| it.locked.as_deref()),
         warnings: picture.warnings(),
+        doubted: explain::doubted(&picture.doubted),
         pools: pools.iter().map(pool).collect(),
         nodes: rows.iter().map(node).collect(),
     }
@@ -115,7 +123,10 @@ pub(super) fn drift<'p>(picture: &Picture, rows: &'p [Row<'_>]) -> NodeList<'p> 
 }
 
 pub(super) fn plan<'p>(picture: &Picture, rows: &'p [Row<'_>]) -> NodeList<'p> {
-    let nodes = rows.iter().map(node).collect();
+    let order = &picture.plan.order;
+    let ranks: BTreeMap<&str, usize> = order.iter().map(String::as_str).zip(1..).collect();
+    let nodes = rows.iter().map(node).map(|it| Node { rank: ranks.get(it.name).copied(), ..it });
+    let nodes = nodes.collect();
     let expected = picture.plan.expected.map(|it| Expected {
         nodes: it.nodes,
         at_once: it.at_once,
@@ -157,6 +168,7 @@ fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
         | State::Going { .. } => Vec::new(),
     };
     Node {
+        rank: None,
         name: row.node,
         pool: row.pool,
         class: row.class,

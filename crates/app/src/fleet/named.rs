@@ -54,8 +54,10 @@ impl Names {
             pods.iter().map(|it| (text(it, "/metadata/namespace").unwrap_or_default(), name(it)));
         let claims = world.objects(kinds::CLAIM);
         let claims = claims.iter().map(|it| (name(it), text(it, "/status/nodeName")));
+        // One that is missing can be asked about: that is when people ask.
+        let missing = picture.doubted.missing_nodes().map(str::to_owned);
         Self {
-            nodes: picture.fleet.nodes.keys().cloned().collect(),
+            nodes: picture.fleet.nodes.keys().cloned().chain(missing).collect(),
             pools,
             pods: pods.collect(),
             claims: claims.collect(),

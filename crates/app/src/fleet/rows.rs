@@ -87,16 +87,10 @@ pub(crate) fn rows(picture: &Picture) -> Vec<Row<'_>> {
     picture.fleet.nodes.keys().filter_map(|it| row(picture, it)).collect()
 }
 
-/// Those that are replaced, then those that start, then those that wait, the oldest wish first.
+/// Those that are replaced, then all others in the order in which the plan asks them.
 pub(crate) fn in_order(picture: &Picture) -> Vec<Row<'_>> {
     let plan = &picture.plan;
-    let since = |name: &str| {
-        picture.fleet.nodes.get(name).and_then(|it| it.wish.as_ref()).map(|it| it.since)
-    };
-    let mut waiting: Vec<&String> = plan.waiting.keys().collect();
-    waiting.sort_by_key(|it| (since(it), (*it).clone()));
-    let names = plan.under_way.iter().chain(plan.start.iter().map(|it| &it.node)).chain(waiting);
-    names.filter_map(|it| row(picture, it)).collect()
+    plan.under_way.iter().chain(&plan.order).filter_map(|it| row(picture, it)).collect()
 }
 
 fn row<'p>(picture: &'p Picture, name: &str) -> Option<Row<'p>> {

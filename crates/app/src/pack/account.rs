@@ -259,7 +259,9 @@ pub(super) fn places(
     );
     let without = pools.able.iter().filter(|it| !looked_at.contains(&it.name));
     let without = without.map(|it| (&it.name, super::machines::OFFERS_NOTHING));
-    let idle = pools.idle.iter().map(|(name, why)| (name, why.as_str()));
+    // One that is kept at a number may have been looked at all the same, in the place of a node that leaves.
+    let idle = pools.idle.iter().filter(|(name, _)| !looked_at.contains(name));
+    let idle = idle.map(|(name, why)| (name, why.as_str()));
     all.extend(without.chain(idle).map(|(name, why)| Seen {
         place: Named::Pool(name.clone()),
         stands: Stands::LaunchesNone(why.to_owned()),

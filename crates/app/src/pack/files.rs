@@ -20,13 +20,8 @@ use crate::input::{class_name, list_files, read_bytes, show};
 use crate::output::{Exit, Failure};
 
 /// Kinds that decide about pods which a person has written, before the scheduler sees them.
-const NOT_READ: [&str; 5] = [
-    "HorizontalPodAutoscaler",
-    "LimitRange",
-    "ResourceQuota",
-    "ScaledObject",
-    "VerticalPodAutoscaler",
-];
+const NOT_READ: [&str; 4] =
+    ["HorizontalPodAutoscaler", "ResourceQuota", "ScaledObject", "VerticalPodAutoscaler"];
 
 /// Of Karpenter: other prices and capacities than those of EC2.
 const OVERLAY: &str = "NodeOverlay";

@@ -9,21 +9,15 @@ use nodemolt_api::into_bootstrap::offered;
 use nodemolt_api::listing::World;
 use nodemolt_api::nodepool::NodePool;
 use nodemolt_api::v1beta1::KUBELET_ANNOTATION;
-use nodemolt_fit::attachments::volume_limits;
-use nodemolt_fit::capacity::{Amounts, NodeSettings, offer};
+use nodemolt_fit::capacity::{Amounts, NodeSettings};
 use nodemolt_fit::pack::{Obstacle, Why, pack};
 use nodemolt_fit::pod::{Demand, Namespace, Pod};
-use nodemolt_fit::pool::{Machine, Pool};
-use nodemolt_fit::selector::matches;
+use nodemolt_fit::pool::{Machine, Pool, machines};
 use nodemolt_fit::taint::{Tolerated, Toleration};
-use nodemolt_fit::type_labels::labels;
-use nodemolt_fit::{Family, Operator, Quantity, Types, Written, label};
+use nodemolt_fit::{Family, Operator, Quantity, Types, label};
 
 use super::{Talk, files::ClassFile, files::Files, market::Market, market::OfClass};
 use crate::cli;
-
-/// The first Graviton does not boot AL2023's kernel.
-const NO_AL2023: &str = "a1.";
 
 /// Of classes whose nodes are known here: Karpenter's, and ours.
 const CLASS_GROUPS: [&str; 2] = ["karpenter.k8s.aws", "nodemolt.dev"];
@@ -36,6 +30,8 @@ pub(super) const OFFERS_NOTHING: &str =
 #[derive(Debug, Default)]
 pub(super) struct Pools {
     pub able: Vec<Pool>,
+    /// Kept at a number: they launch one in the place of each node that leaves, and none for pods.
+    pub kept: Vec<Pool>,
     /// Those that launch no nodes for pods, and why.
     pub idle: Vec<(String, String)>,
     /// The same, as pools that can be the nearest place.
@@ -43,9 +39,17 @@ pub(super) struct Pools {
 }
 
 impl Pools {
-    /// Those that launch none included.
-    pub(super) fn all(&self) -> Vec<Pool> {
-        self.able.iter().chain(&self.unable).cloned().collect()
+    pub(super) fn all(&self) -> impl Iterator<Item = &Pool> {
+        self.able.iter().chain(&self.kept)
+    }
+
+    /// These, and those that launch none, which can be the nearest place.
+    pub(super) fn with_unable(&self, able: &[Pool]) -> Vec<Pool> {
+        able.iter().chain(&self.unable).cloned().collect()
+    }
+
+    pub(super) fn keeps(&self, pool: &str) -> bool {
+        self.kept.iter().any(|it| it.name == pool)
     }
 }
 
@@ -62,19 +66,17 @@ pub(super) fn pools(
     let mut pools = Pools::default();
     for file in &files.pools {
         let name = &file.pool.name;
+        let kept = file.wire.spec.replicas.is_some();
         let class = &file.wire.spec.template.spec.node_class_ref;
         let foreign = !CLASS_GROUPS.contains(&class.group.as_str());
-        let idle = if file.wire.spec.replicas.is_some() {
-            Some("it has a fixed number of nodes".to_owned())
-        } else if foreign {
+        let idle = if foreign {
             let told = "whose machines are not known here";
             Some(format!("its class is a {} of {}, {told}", class.kind, class.group))
         } else {
             launches_none(&file.wire)
         };
         if let Some(why) = &idle {
-            let for_pods = if file.wire.spec.replicas.is_some() { " for pods" } else { "" };
-            talk.notes.push(format!("pool {name} launches no nodes{for_pods}: {why}"));
+            talk.notes.push(format!("pool {name} launches no nodes: {why}"));
             pools.idle.push((name.clone(), why.clone()));
         }
         if foreign {
@@ -101,7 +103,7 @@ pub(super) fn pools(
             settings.vm_memory_overhead_millionths = verb.vm_memory_overhead_percent;
             let of_class = known.map(|it| OfClass::new(&it.wire)).unwrap_or_default();
             note_class(&key, &of_class, verb, market, talk);
-            let mut machines = machines(types, &settings, market, &of_class);
+            let mut machines = machines(types, &settings, |it| market.offerings(it, &of_class));
             for machine in &mut machines {
                 // What drivers have told of such machines is better than a rule.
                 machine.volume_limits.extend(seen.get(&machine.name).cloned().unwrap_or_default());
@@ -116,18 +118,22 @@ pub(super) fn pools(
         warn_of_unknown_values(&file.pool, types, market, talk);
         let pool = Pool {
             used: used(file, world, &machines),
-            daemons: world
-                .daemons
-                .iter()
-                .map(|it| Pod::new(&it.namespace, &it.name, &it.demand))
-                .collect(),
+            daemons: world.daemons.clone(),
             machines,
             ..file.pool.clone()
         };
         if offers_nothing(&pool) {
             talk.warnings.push(format!("pool {name} can launch nothing: {OFFERS_NOTHING}"));
         }
-        pools.able.push(pool);
+        if kept {
+            let why = "it has a fixed number of nodes";
+            talk.notes.push(format!("pool {name} launches no nodes for pods: {why}"));
+            pools.idle.push((name.clone(), why.to_owned()));
+            pools.unable.push(Pool { idle: Some(why.to_owned()), ..pool.clone() });
+            pools.kept.push(pool);
+        } else {
+            pools.able.push(pool);
+        }
     }
     pools
 }
@@ -218,33 +224,6 @@ fn offers_nothing(pool: &Pool) -> bool {
     })
 }
 
-fn machines(
-    types: &Types,
-    settings: &NodeSettings,
-    market: &Market,
-    of_class: &OfClass,
-) -> Vec<Machine> {
-    let family = settings.family;
-    let bootable = types.iter().filter(|it| {
-        it.kubernetes_arch().is_some()
-            && !(family == Family::Al2023 && it.name.starts_with(NO_AL2023))
-    });
-    let machines = bootable.map(|it| {
-        let node = offer(it, settings);
-        let labels = labels(it, family).into_iter();
-        let labels = labels.filter_map(|it| Some((it.key.to_owned(), vec![it.value?])));
-        Machine {
-            name: it.name.clone(),
-            labels: labels.collect(),
-            capacity: node.capacity,
-            allocatable: node.allocatable,
-            volume_limits: volume_limits(it, settings),
-            offerings: market.offerings(&it.name, of_class),
-        }
-    });
-    machines.filter(|it| !it.offerings.is_empty()).collect()
-}
-
 /// What the pool's nodes have: by the nodes and claims in the files, or by its status if that says more,
 /// as it does where not all of them are in the files. A claim that is not launched yet may become the largest machine
 /// that it allows.
@@ -253,7 +232,7 @@ fn used(file: &super::files::PoolFile, world: &World, machines: &[Machine]) -> A
     for asked in world.unlaunched.get(&file.pool.name).into_iter().flatten() {
         let mut most = Amounts::new();
         let all = asked.iter().chain(&file.pool.requirements);
-        let may_be = |it: &&Machine| all.clone().all(|asked| allowed(it, asked));
+        let may_be = |it: &&Machine| all.clone().all(|asked| it.labelled(asked));
         for (name, amount) in machines.iter().filter(may_be).flat_map(|it| &it.capacity) {
             let most = most.entry(name.clone()).or_insert(*amount);
             *most = (*most).max(*amount);
@@ -271,10 +250,4 @@ fn used(file: &super::files::PoolFile, world: &World, machines: &[Machine]) -> A
         }
     }
     used
-}
-
-/// Whether the machine can have such a label. What the purchase decides, or the pool, does not rule it out.
-fn allowed(machine: &Machine, asked: &Written) -> bool {
-    let values = machine.labels.get(label::normalise(&asked.key));
-    values.is_none_or(|it| it.iter().any(|it| matches(asked, Some(it))))
 }

@@ -7,18 +7,26 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use nodemolt_api::listing::{Origin, World};
-use nodemolt_core::place::{self, Placement};
+use nodemolt_core::place::Placement;
 use nodemolt_fit::capacity::Amounts;
-use nodemolt_fit::pack::{Choice, Home, NewNode, Packing, Why};
-use nodemolt_fit::pod::{Pod, PodId};
-use nodemolt_fit::pool::{Pool, Price};
+use nodemolt_fit::pack::{Choice, Home, Miss, NewNode, Obstacle, Packing, Place, Why};
+use nodemolt_fit::pod::PodId;
+use nodemolt_fit::pool::Price;
 use nodemolt_fit::{InstanceType, Operator, Types, Written, label};
 
+use super::machines::Pools;
 use super::market::{Known, Market};
 use super::remedy;
 
 const SPOT: &str = "spot";
 const RESERVED: &str = "reserved";
+
+/// What placing said.
+pub(super) struct Answered {
+    pub packing: Packing,
+    /// Of each node that leaves.
+    pub of: BTreeMap<String, Placement>,
+}
 
 #[derive(Debug)]
 pub(super) struct Story {
@@ -96,28 +104,54 @@ pub(super) struct Leaves {
     pub pool: Option<String>,
     pub pods: usize,
     pub placement: Placement,
+    /// Its pool is kept at a number, so that one comes in its place in any case.
+    pub kept: bool,
+    /// How many nodes of other pools its pods need.
+    others: usize,
 }
 
 impl Leaves {
-    fn all(world: &World, packing: &Packing) -> Vec<Self> {
-        let mut pods: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
-        for pod in &world.pods {
-            let origin = world.origins.get(&pod.id());
-            if let Some(node) = origin.and_then(|it| it.leaves.as_deref()) {
-                pods.entry(node).or_default().push(pod);
+    fn all(world: &World, pools: &Pools, answered: &mut Answered) -> Vec<Self> {
+        let mut pods: BTreeMap<&str, usize> = BTreeMap::new();
+        for origin in world.pods.iter().filter_map(|it| world.origins.get(&it.id())) {
+            if let Some(node) = origin.leaves.as_deref() {
+                *pods.entry(node).or_default() += 1;
             }
         }
         let leaving = world.nodes.iter().filter(|it| it.leaving);
-        let all = leaving.map(|node| {
-            let pods = pods.remove(node.name.as_str()).unwrap_or_default();
-            Self {
+        let all = leaving.filter_map(|node| {
+            let placement = answered.of.remove(&node.name)?;
+            let new_nodes = &answered.packing.new_nodes;
+            let elsewhere =
+                |at: &&usize| new_nodes.get(**at).map(|it| &it.pool) != node.pool.as_ref();
+            let others = match &placement {
+                Placement::Successors { new } => new.iter().filter(elsewhere).count(),
+                Placement::Spare { .. }
+                | Placement::Unplaced { .. }
+                | Placement::Unmodelled { .. }
+                | Placement::NoKin { .. } => 0,
+            };
+            Some(Self {
                 node: node.name.clone(),
                 pool: node.pool.clone(),
-                pods: pods.len(),
-                placement: place::outcome(&pods, packing),
-            }
+                pods: pods.remove(node.name.as_str()).unwrap_or_default(),
+                placement,
+                kept: node.pool.as_ref().is_some_and(|it| pools.keeps(it)),
+                others,
+            })
         });
         all.collect()
+    }
+
+    /// Why its pods have no place, where it has to be followed by one of its own kind and cannot be.
+    fn stranded(&self) -> Option<Why> {
+        let Placement::NoKin { pool, limit } = &self.placement else { return None };
+        let obstacle = match limit.clone() {
+            Some((resource, by)) => Obstacle::PoolLimit { resource, by },
+            None => Obstacle::NoCapacity,
+        };
+        let nearest = Miss { place: Place::Pool(pool.clone()), obstacles: vec![obstacle] };
+        Some(Why::NoPlace { nearest: Some(nearest) })
     }
 
     /// One word for programs.
@@ -134,6 +168,9 @@ impl Leaves {
     /// How many nodes have to come before it may go. `None`: that would not help its pods.
     pub(super) fn successors(&self) -> Option<usize> {
         match &self.placement {
+            Placement::Spare { .. } | Placement::Successors { .. } if self.kept => {
+                Some(1 + self.others)
+            }
             Placement::Spare { .. } => Some(0),
             Placement::Successors { new } => Some(new.len()),
             // One of its own kind: what ran there runs there again.
@@ -143,6 +180,16 @@ impl Leaves {
     }
 
     pub(super) fn sentence(&self, story: &Story) -> String {
+        let why = self.why(story);
+        match (&self.placement, &self.pool) {
+            (Placement::Spare { .. }, Some(pool)) if self.kept => {
+                format!("{why}; pool {pool} is kept at its number, so a node like it comes")
+            }
+            _ => why,
+        }
+    }
+
+    fn why(&self, story: &Story) -> String {
         match &self.placement {
             Placement::Spare { on } if on.is_empty() => {
                 "it has no pods that have to move".to_owned()
@@ -156,7 +203,12 @@ impl Leaves {
                 format!("its pods need {}", new.join(", "))
             }
             Placement::Unplaced { pod, .. } => format!("{pod} would have no place"),
-            Placement::NoKin { pool, .. } => format!("pool {pool} cannot launch a node like it"),
+            Placement::NoKin { pool, limit: Some((resource, by)) } => format!(
+                "a node like it has to come, and the limit of {resource} of pool {pool} would have to be {by} higher"
+            ),
+            Placement::NoKin { pool, limit: None } => format!(
+                "a node like it has to come, and nothing that pool {pool} asks for is to be had"
+            ),
             Placement::Unmodelled { pod, .. } => {
                 let kind = match &self.pool {
                     Some(pool) => format!("a node of pool {pool} like it"),
@@ -182,13 +234,13 @@ pub(super) struct Stays {
 impl Story {
     pub(super) fn new(
         world: &World,
-        pools: &[Pool],
-        packing: Packing,
+        pools: &Pools,
+        mut answered: Answered,
         types: &Types,
         market: Market,
     ) -> Self {
-        let placements = Leaves::all(world, &packing);
-        let Packing { placed, new_nodes, unplaced } = packing;
+        let placements = Leaves::all(world, pools, &mut answered);
+        let Packing { placed, new_nodes, unplaced } = answered.packing;
         let mut stays: BTreeMap<String, Vec<PodId>> = BTreeMap::new();
         let mut pods = Vec::new();
         let origin = |id: &PodId| world.origins.get(id).cloned().unwrap_or_default();
@@ -218,20 +270,14 @@ impl Story {
         for pod in world.pods.iter().filter(|it| !packed.contains(&it.id())) {
             // Nobody can say where such a pod goes, only that its node's own kind will do.
             let what = &pod.demand.unmodelled;
-            let why = (!what.is_empty()).then(|| Why::Unmodelled(what.clone()));
-            pods.push(PodSaid {
-                origin: origin(&pod.id()),
-                id: pod.id(),
-                home: None,
-                relaxed: Vec::new(),
-                why,
-            });
+            let unmodelled = (!what.is_empty()).then(|| Why::Unmodelled(what.clone()));
+            let origin = origin(&pod.id());
+            let left = placements.iter().find(|it| Some(&it.node) == origin.leaves.as_ref());
+            let why = unmodelled.or_else(|| left.and_then(Leaves::stranded));
+            pods.push(PodSaid { origin, id: pod.id(), home: None, relaxed: Vec::new(), why });
         }
         pods.sort_by(|left, right| natural(&left.id).cmp(&natural(&right.id)));
-        let spot = |it: &NewNode| {
-            let pool = pools.iter().find(|pool| pool.name == it.pool);
-            pool.is_some_and(|_| admits(&it.requirements, SPOT))
-        };
+        let spot = |it: &NewNode| admits(&it.requirements, SPOT);
         let reserved = |it: &NewNode| {
             it.machines.first().is_some_and(|it| it.price == Some(Price(0)))
                 && admits(&it.requirements, RESERVED)

@@ -118,3 +118,66 @@ fn a_fault_that_is_none_is_told_what_to_write() {
         assert!(output.stdout.is_empty());
     }
 }
+
+/// As after a restore of etcd, or where somebody took finalizers off: nothing is ended on a suspicion, and
+/// whoever looks is told what does not fit together.
+#[test]
+fn what_is_left_for_a_person_to_look_at_is_told() {
+    let home = home("doubted");
+    let force = |what: &[(&str, &str, &str)]| {
+        for (version, kind, name) in what {
+            let bare = format!(
+                "{{apiVersion: {version}, kind: {kind}, metadata: {{name: {name}, finalizers: []}}}}\n"
+            );
+            std::fs::write(home.join("bare.yaml"), bare).unwrap();
+            for typed in ["sim apply -f bare.yaml".to_owned(), format!("sim delete {kind} {name}")]
+            {
+                let output = nodemolt(&typed, &home);
+                assert!(output.status.success(), "{typed}: {}", text(&output.stderr));
+            }
+        }
+    };
+    let say = |typed: &str| text(&nodemolt(typed, &home).stdout);
+    let load = || {
+        for typed in ["sim load two-nodes-budget-one", "sim run 6m"] {
+            assert!(nodemolt(typed, &home).status.success(), "{typed}");
+        }
+        let told = say("status");
+        assert!(!told.contains("orphan") && !told.contains("missing"), "{told}");
+    };
+
+    load();
+    force(&[("karpenter.sh/v1", "NodeClaim", "web-0")]);
+    say("sim run 9m");
+    for typed in ["status", "explain", "explain node-0"] {
+        let told = say(typed);
+        for words in [
+            "orphan   i-",
+            "(node node-0): no NodeClaim `web-0` has the UID",
+            "kubectl drain node-0",
+        ] {
+            assert!(told.contains(words), "{typed}: {words}:\n{told}");
+        }
+    }
+    let told = say("status -o json");
+    assert!(
+        told.contains("\"reason\": \"Orphan\"") && told.contains("\"about\": \"machines\""),
+        "{told}"
+    );
+    let told = say("explain node-1");
+    assert!(!told.contains("orphan"), "{told}");
+
+    load();
+    force(&[("v1", "Node", "node-0"), ("v1", "Node", "node-1")]);
+    say("sim run 9m");
+    for typed in ["status", "explain", "explain node-1"] {
+        let told = say(typed);
+        for words in
+            ["missing  web-", "its node node-1 is missing", "kubectl delete nodeclaim web-"]
+        {
+            assert!(told.contains(words), "{typed}: {words}:\n{told}");
+        }
+    }
+    let told = say("status -o json");
+    assert!(told.contains("\"reason\": \"NodeMissing\""), "{told}");
+}

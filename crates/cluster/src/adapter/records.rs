@@ -49,18 +49,21 @@ pub(super) struct Standing {
 }
 
 impl<T: Transport> Adapter<T> {
-    /// The ledger first: a grant that is given in between is a conflict for whoever grants on this.
+    /// The ledger last (decision 0029): whoever takes over raises the epoch there before it writes a
+    /// record, so one that finds its own epoch has seen no record of another's.
     pub(super) async fn read_records(&self) -> Result<Records, ClusterError> {
-        let request = Request::of(Verb::Get, LEDGER).named(disruptionledger::NAME);
-        let ledger = match self.call(&request).await {
-            Ok(answer) => self.read_ledger(&answer.body)?,
-            Err(ClusterError::Absent(_)) => Ledger::default(),
-            Err(error) => return Err(error),
-        };
         let answer = self.call(&Request::of(Verb::List, REPLACEMENT)).await?;
-        let mut records = Records { ledger, server_time: answer.date, ..Records::default() };
+        let listed_at = answer.date;
         let listed = answer.whole_list().map_err(|it| error("the list of replacements", it));
         let (items, _) = listed?;
+        let request = Request::of(Verb::Get, LEDGER).named(disruptionledger::NAME);
+        let (ledger, date) = match self.call(&request).await {
+            Ok(answer) => (self.read_ledger(&answer.body)?, answer.date),
+            Err(ClusterError::Absent(_)) => (Ledger::default(), None),
+            Err(error) => return Err(error),
+        };
+        let server_time = date.max(listed_at);
+        let mut records = Records { ledger, server_time, ..Records::default() };
         let mut told = self.told.borrow_mut();
         let mut known = std::mem::take(&mut *told);
         for item in &items {

@@ -316,7 +316,7 @@ async fn records_that_are_not_listed_whole_are_no_records() {
     let absent = json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404});
     let part = json!({"metadata": {"resourceVersion": "20", "continue": "more"}, "items": []});
     for listed in [json!({}), part] {
-        let server = Server::start([answer(404, &absent), answer(200, &listed)]).await;
+        let server = Server::start([answer(200, &listed), answer(404, &absent)]).await;
         let read = Adapter::new(server.live.clone()).records().await;
         assert!(matches!(read, Err(ClusterError::Unreachable(_))), "{read:?}");
     }

@@ -22,7 +22,7 @@ pub enum Amount {
 pub struct Percent(u8);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is neither a number nor a share; write it like `3` or `10%`")]
+#[error("`{0}` is neither a number nor a share from `0%` to `100%`; write it like `3` or `10%`")]
 pub struct ParseAmountError(pub String);
 
 impl Percent {

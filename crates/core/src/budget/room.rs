@@ -1,7 +1,8 @@
 //! Is there room for one more?
 //!
 //! A room is one budget at one moment: what it allows, who uses it. Used is what is unavailable for any
-//! cause, and what is granted. A node that is unavailable does not count against its own replacement.
+//! cause, and what is granted. A node that is unavailable does not count against its own replacement. Shares
+//! are of the fleet as it is without those that take over from nodes which are still there.
 
 use std::collections::BTreeMap;
 
@@ -146,8 +147,9 @@ impl<'k, 'a> Gathered<'k, 'a> {
     fn add(&mut self, key: Key<'k>, name: &'a str, member: &'a Member, unit: Unit) {
         let crowd = self.rooms.entry(key).or_default();
         crowd.members.push((name, member));
-        // Whoever is outside adds nothing to the total, and asks for room like all others.
-        if member.standing != Standing::Outside {
+        // Whoever is outside, or there beside the node that it takes over from, adds nothing to the total;
+        // they ask for room and use it like all others.
+        if member.standing != Standing::Outside && !member.surge {
             crowd.total = crowd.total.saturating_add(weight(member, unit));
         }
     }

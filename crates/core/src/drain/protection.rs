@@ -1,9 +1,11 @@
 //! Did somebody say that this must not be disturbed?
 //!
 //! `karpenter.sh/do-not-disrupt` says `true`, or for how long after the start. Its older name,
-//! `karpenter.sh/do-not-evict`, says `true` only.
+//! `karpenter.sh/do-not-evict`, says `true` only. What cannot be read protects, and says so: whoever wrote it
+//! meant something by it, and a pod that is gone does not come back (decision 0036).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_fit::go_duration;
@@ -18,13 +20,8 @@ pub struct Protection {
     pub annotation: &'static str,
     /// `None`: until somebody takes the annotation away.
     pub until: Option<Timestamp>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{annotation}: {value}` protects nothing; write `true`, or a length of time such as `4h`")]
-pub struct ParseProtectionError {
-    pub annotation: &'static str,
-    pub value: String,
+    /// What was written, where nobody can read it.
+    pub unread: Option<String>,
 }
 
 impl Protection {
@@ -33,23 +30,36 @@ impl Protection {
     }
 }
 
+/// What somebody wrote, without until when.
+impl fmt::Display for Protection {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.unread {
+            None => write!(out, "`{}`", self.annotation),
+            Some(word) => {
+                write!(out, "`{}: {word}`, which cannot be read and so protects", self.annotation)
+            }
+        }
+    }
+}
+
 /// What the annotations of a pod say. A pod that has not started is protected for as long as that is so.
-/// What cannot be read protects nothing, as with Karpenter, and is told.
+/// `false`, nothing at all and a length of zero protect nothing.
 pub fn protection(
     annotations: &BTreeMap<String, String>,
     started_at: Option<Timestamp>,
-) -> Result<Option<Protection>, ParseProtectionError> {
-    if annotations.get(DO_NOT_EVICT).is_some_and(|it| it == "true") {
-        return Ok(Some(Protection { annotation: DO_NOT_EVICT, until: None }));
-    }
-    let Some(value) = annotations.get(DO_NOT_DISRUPT) else { return Ok(None) };
-    match value.as_str() {
-        "true" => return Ok(Some(Protection { annotation: DO_NOT_DISRUPT, until: None })),
-        "false" => return Ok(None),
-        _ => {}
-    }
-    let refuse = || ParseProtectionError { annotation: DO_NOT_DISRUPT, value: shorten(value) };
-    let length = go_duration(value).filter(|it| *it > 0).ok_or_else(refuse)?;
-    let until = started_at.and_then(|it| it.checked_add(SignedDuration::from_nanos(length)).ok());
-    Ok(Some(Protection { annotation: DO_NOT_DISRUPT, until }))
+) -> Option<Protection> {
+    let said = |annotation: &'static str, lengths: bool| {
+        let value = annotations.get(annotation)?;
+        let held = |until, unread| Some(Protection { annotation, until, unread });
+        match (value.trim(), go_duration(value).filter(|_| lengths)) {
+            ("true", _) => held(None, None),
+            ("" | "false", _) | (_, Some(0)) => None,
+            (_, Some(length @ 1..)) => {
+                let length = SignedDuration::from_nanos(length);
+                held(started_at.and_then(|it| it.checked_add(length).ok()), None)
+            }
+            (_, Some(_) | None) => held(None, Some(shorten(value))),
+        }
+    };
+    said(DO_NOT_EVICT, false).or_else(|| said(DO_NOT_DISRUPT, true))
 }

@@ -16,6 +16,26 @@ impl Direction {
     }
 }
 
+/// The field of a class as people write it. A stamp has names of its own, which stand on claims and stay.
+fn as_written(field: &str) -> &str {
+    match field {
+        "family" => "amiFamily",
+        "block_devices" => "blockDeviceMappings",
+        "instance_store" => "instanceStorePolicy",
+        "metadata" => "metadataOptions",
+        "interfaces" => "networkInterfaces",
+        "public_ip" => "associatePublicIPAddress",
+        "connection_tracking" => "connectionTracking",
+        "instance_profile" => "instanceProfile",
+        "detailed_monitoring" => "detailedMonitoring",
+        "cpu" => "cpuOptions",
+        "placement_group" => "placementGroupSelector",
+        "user_part" => "userData",
+        "after_bootstrap" => "userDataPlacement",
+        same => same,
+    }
+}
+
 impl Divergence {
     /// A word that scripts can rely on.
     pub fn reason(&self) -> &'static str {
@@ -52,7 +72,7 @@ impl fmt::Display for Divergence {
             }
             Self::UserData { from, to } => write!(out, "user data {from} → {to}"),
             Self::Class { field, from, to } => match field {
-                Some(field) => write!(out, "class: {field} {from} → {to}"),
+                Some(field) => write!(out, "class: {} {from} → {to}", as_written(field)),
                 None => write!(out, "class {from} → {to}"),
             },
             Self::PoolTemplate { field, from, to } => match field {

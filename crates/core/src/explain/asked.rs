@@ -131,7 +131,7 @@ pub(super) fn tell(
         if waits {
             let cause = newer.cause(class);
             if let Some(at) = cause.ends_at
-                && story.next == "nothing to do"
+                && story.next == super::NOTHING_TO_DO
             {
                 story.next = format!("{} may be used from {} on", newer.image.id, both(at, now));
             }

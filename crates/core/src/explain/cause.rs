@@ -30,6 +30,7 @@ pub fn causes(reason: &WaitFor, class: Option<&str>, now: Timestamp) -> Vec<Caus
         | WaitFor::Lifetime { .. }
         | WaitFor::Window { .. }
         | WaitFor::Reach { .. }
+        | WaitFor::Succession { .. }
         | WaitFor::SharedBudget { .. }
         | WaitFor::SharedWorkload { .. }
         | WaitFor::Budget(_)
@@ -55,9 +56,9 @@ fn named(reason: &WaitFor, class: Option<&str>) -> Named {
         WaitFor::OtherHand { by } => Named::cluster("Controller", by),
         WaitFor::Image(why) => no_image(why, class),
         WaitFor::ProtectedNode { claim: Some(claim), .. } => Named::cluster("NodeClaim", claim),
-        WaitFor::ProtectedNode { node, claim: None, .. } | WaitFor::SharedWorkload { node, .. } => {
-            Named::cluster("Node", node)
-        }
+        WaitFor::ProtectedNode { node, claim: None, .. }
+        | WaitFor::Succession { node }
+        | WaitFor::SharedWorkload { node, .. } => Named::cluster("Node", node),
         WaitFor::ProtectedPod { pod, .. }
         | WaitFor::BarePod { pod }
         | WaitFor::HomelessPod { pod, .. }
@@ -190,9 +191,7 @@ pub(super) fn held_causes(held: &Held, pdbs: &[Pdb]) -> Vec<Cause> {
             let text = refused_text(refused, &held.pod, pdbs);
             ("PodDisruptionBudget", refusing(refused, &held.pod), text)
         }
-        Hold::Protected(protection) => {
-            ("ProtectedPod", of_pod(), format!("says `{}`", protection.annotation))
-        }
+        Hold::Protected(protection) => ("ProtectedPod", of_pod(), format!("says {protection}")),
         Hold::Bare => ("BarePod", of_pod(), "has no controller and would be lost".to_owned()),
         Hold::UnderWay { pdb } => {
             let budget = Named::in_namespace("PodDisruptionBudget", &held.pod.namespace, pdb);

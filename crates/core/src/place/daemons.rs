@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nodemolt_fit::{
     label,
     node::Node,
-    pod::{Demand, Pod},
+    pod::{Demand, Pod, PodTerm},
 };
 
 use super::terms::{meant, reaches};
@@ -30,33 +30,44 @@ pub fn to_come(daemon: &Pod, node: &Node) -> Pod {
     Pod { tied: true, ..Pod::new(&daemon.namespace, &called, &daemon.demand) }
 }
 
-/// What a pod asks of daemons on other nodes than its own.
+/// What a pod asks of daemons on other nodes than its own, or they of it.
 pub fn unforeseen(pod: &Pod, daemons: &[Pod]) -> Vec<String> {
     let demand = &pod.demand;
     let mut what = Vec::new();
-    for term in demand.anti_affinity.iter().filter(|it| it.topology_key != label::HOSTNAME) {
-        let meant = meant(term, &demand.labels);
-        let avoided = daemons.iter().filter(|it| {
-            reaches(term, &pod.namespace, &it.namespace) && meant.selects(&it.demand.labels)
-        });
-        what.extend(avoided.map(|it| {
-            let within = &term.topology_key;
-            format!("the pods of the DaemonSet {}, which it must avoid within {within}", it.name)
-        }));
-    }
-    for spread in demand.spread.iter().filter(|it| it.required) {
-        let counted = spread.selector.with_own(&spread.match_label_keys, &[], &demand.labels);
-        let theirs = daemons.iter().filter(|it| {
-            it.namespace.name == pod.namespace.name
+    let mut tell = |daemon: &Pod, how: String| {
+        what.push(format!(
+            "the pods of the DaemonSet {}, {how}, on nodes that are still to come",
+            daemon.id()
+        ));
+    };
+    for daemon in daemons {
+        for term in avoiding(pod, daemon) {
+            tell(daemon, format!("which it must avoid within {}", term.topology_key));
+        }
+        for term in avoiding(daemon, pod) {
+            tell(daemon, format!("which must avoid it within {}", term.topology_key));
+        }
+        for spread in demand.spread.iter().filter(|it| it.required) {
+            let counted = spread.selector.with_own(&spread.match_label_keys, &[], &demand.labels);
+            if daemon.namespace.name == pod.namespace.name
                 && !counted.asks_nothing()
-                && counted.selects(&it.demand.labels)
-        });
-        what.extend(theirs.map(|it| {
-            let over = &spread.topology_key;
-            format!("the pods of the DaemonSet {}, which its spread over {over} counts", it.name)
-        }));
+                && counted.selects(&daemon.demand.labels)
+            {
+                tell(daemon, format!("which its spread over {} counts", spread.topology_key));
+            }
+        }
     }
     what
+}
+
+/// The terms by which one must avoid the other beyond its own node. There a daemon is seen, whether it is there or will come.
+fn avoiding<'p>(one: &'p Pod, other: &Pod) -> impl Iterator<Item = &'p PodTerm> {
+    let wider = one.demand.anti_affinity.iter();
+    let wider = wider.filter(|it| label::normalise(&it.topology_key) != label::HOSTNAME);
+    wider.filter(move |term| {
+        reaches(term, &one.namespace, &other.namespace)
+            && meant(term, &one.demand.labels).selects(&other.demand.labels)
+    })
 }
 
 /// The same pod, and what nobody can foresee of it said.

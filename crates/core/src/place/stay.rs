@@ -8,15 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nodemolt_fit::{
+    Quantity,
+    capacity::PODS,
     label,
     node::Node,
+    pack::pack,
     pod::{Demand, Namespace, Pod, PodTerm},
 };
 
-use super::terms::all_mean;
+use super::{Placement, terms::all_mean};
 
 /// Pods that leave, with where they have to stay for the sake of the others. Those that must be on one node
-/// with others of their own are left as they are: a new node takes them all, or none.
+/// with others of their own are left as they are: no place is one until all of them have left, and then any is.
 pub(super) fn together(pods: Vec<Pod>, nodes: &[Node]) -> Vec<Pod> {
     let mut known: BTreeMap<(*const Namespace, *const Demand), Option<Arc<Demand>>> =
         BTreeMap::new();
@@ -58,4 +61,60 @@ fn held(pod: &Pod, nodes: &[Node]) -> Option<Arc<Demand>> {
         }
     }
     (bound != **demand).then(|| Arc::new(bound))
+}
+
+/// Several pods of one node that must be on one node, and some node that stays has room for one of them and not for all:
+/// where the first goes is up to the scheduler, and if it goes there the others have no place.
+pub(super) fn torn(leave: &[&Pod], nodes: &[Node]) -> Option<Placement> {
+    let mut told: BTreeSet<*const Demand> = BTreeSet::new();
+    for pod in leave.iter().filter(|it| !it.demand.affinity.is_empty()) {
+        if !told.insert(Arc::as_ptr(&pod.demand)) {
+            continue;
+        }
+        let terms: Vec<&PodTerm> = pod.demand.affinity.iter().collect();
+        let on_one_node = |it: &&PodTerm| label::normalise(&it.topology_key) == label::HOSTNAME;
+        if !terms.iter().any(on_one_node) || !all_mean(&terms, pod, pod) {
+            continue;
+        }
+        let group: Vec<&Pod> =
+            leave.iter().copied().filter(|it| all_mean(&terms, pod, it)).collect();
+        let mut stay = nodes.iter().filter(|it| !it.leaving);
+        // Where one of them stays the others go, and nowhere else.
+        if group.len() < 2
+            || stay.clone().any(|it| it.pods.iter().any(|it| all_mean(&terms, pod, it)))
+        {
+            continue;
+        }
+        if let Some(node) = stay.find(|it| only_some_fit(&group, pod, it)) {
+            let what = format!(
+                "where the first of {} pods goes that must be on one node: {} has room for some of them only",
+                group.len(),
+                node.name
+            );
+            return Some(Placement::Unmodelled { pod: pod.id(), what: vec![what] });
+        }
+    }
+    None
+}
+
+/// Whether the node would take this one of them, and has no room for all.
+fn only_some_fit(group: &[&Pod], one: &Pod, node: &Node) -> bool {
+    let used = |name: &str| {
+        let pods = node.pods.iter().filter_map(|it| it.demand.requests.get(name));
+        pods.chain(node.set_aside.get(name)).fold(Quantity::ZERO, |sum, it| sum.saturating_add(*it))
+    };
+    let room = |name: &str| {
+        let have = node.allocatable.get(name).copied().unwrap_or_default();
+        have.saturating_sub(used(name))
+    };
+    let names: BTreeSet<&String> = group.iter().flat_map(|it| it.demand.requests.keys()).collect();
+    let short = names.into_iter().any(|name| {
+        let asked = group.iter().filter_map(|it| it.demand.requests.get(name));
+        asked.fold(Quantity::ZERO, |sum, it| sum.saturating_add(*it)) > room(name)
+    });
+    let count = |many: usize| Quantity::from_units(i64::try_from(many).unwrap_or(i64::MAX));
+    let pods_max = node.allocatable.get(PODS).copied().unwrap_or_default();
+    let crowded = count(node.pods.len().saturating_add(group.len())) > pods_max;
+    (short || crowded)
+        && pack(std::slice::from_ref(one), std::slice::from_ref(node), &[]).unplaced.is_empty()
 }

@@ -6,12 +6,12 @@ use nodemolt_fit::{
 };
 
 /// The selector of a term, with what the pod's own labels add to it.
-pub(super) fn meant(term: &PodTerm, own: &Labels) -> Selector {
+pub fn meant(term: &PodTerm, own: &Labels) -> Selector {
     term.selector.with_own(&term.match_label_keys, &term.mismatch_label_keys, own)
 }
 
 /// Whether a term means pods of that namespace.
-pub(super) fn reaches(term: &PodTerm, own: &Namespace, theirs: &Namespace) -> bool {
+pub fn reaches(term: &PodTerm, own: &Namespace, theirs: &Namespace) -> bool {
     let named = term.namespaces.iter().any(|it| **it == *theirs.name);
     match &term.namespace_selector {
         None if term.namespaces.is_empty() => own.name == theirs.name,

@@ -14,7 +14,8 @@ use crate::drain::{PodId, Protection, Refused};
 use crate::replace::Because;
 use crate::wanted::NoImage;
 
-/// All that a node waits for: never nothing.
+/// All that a node waits for: never nothing. First what only a person can lift, then what time does, then
+/// what our own progress does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     pub first: WaitFor,
@@ -22,7 +23,8 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn of(reasons: Vec<WaitFor>) -> Option<Self> {
+    pub(super) fn of(mut reasons: Vec<WaitFor>) -> Option<Self> {
+        reasons.sort_by_key(WaitFor::lifted_by);
         let mut reasons = reasons.into_iter();
         reasons.next().map(|first| Self { first, more: reasons.collect() })
     }
@@ -30,6 +32,15 @@ impl Waiting {
     pub fn all(&self) -> impl Iterator<Item = &WaitFor> {
         std::iter::once(&self.first).chain(&self.more)
     }
+}
+
+/// Who or what lifts a reason, in the order in which they are told: a person who reads of the slot first
+/// waits for it, and then finds out that nothing would have come of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Lifted {
+    Person,
+    Time,
+    Progress,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +102,10 @@ pub enum WaitFor {
     Reach {
         because: String,
     },
+    /// Of an old node, which counts on this one.
+    Succession {
+        node: String,
+    },
     SharedBudget {
         pdb: String,
         pod: PodId,
@@ -134,6 +149,7 @@ impl WaitFor {
             Self::Lifetime { .. } => "MinimumLifetime",
             Self::Window { .. } => "Window",
             Self::Reach { .. } => "Reach",
+            Self::Succession { .. } => "Succession",
             Self::SharedBudget { .. } => "SharedBudget",
             Self::SharedWorkload { .. } => "SharedWorkload",
             Self::Budget(_) => "Budget",
@@ -163,6 +179,7 @@ impl WaitFor {
             | Self::Lifetime { .. }
             | Self::Window { .. }
             | Self::Reach { .. }
+            | Self::Succession { .. }
             | Self::SharedWorkload { .. }
             | Self::Budget(_)
             | Self::Consideration => None,
@@ -188,6 +205,7 @@ impl WaitFor {
             | Self::Pdb { .. }
             | Self::HomelessPod { .. }
             | Self::Reach { .. }
+            | Self::Succession { .. }
             | Self::SharedBudget { .. }
             | Self::SharedWorkload { .. }
             | Self::Limit { .. }
@@ -196,10 +214,42 @@ impl WaitFor {
         }
     }
 
+    fn lifted_by(&self) -> Lifted {
+        let unless =
+            |at: Option<Timestamp>| if at.is_some() { Lifted::Time } else { Lifted::Person };
+        match self {
+            Self::Unlock { .. }
+            | Self::Resume { .. }
+            | Self::OtherHand { .. }
+            | Self::Image(_)
+            | Self::ProtectedNode { .. }
+            | Self::ProtectedPod { .. }
+            | Self::BarePod { .. }
+            | Self::Pdb { .. }
+            | Self::HomelessPod { .. }
+            | Self::Limit { .. }
+            | Self::Place { .. } => Lifted::Person,
+            Self::NextTry { .. } | Self::Lifetime { .. } => Lifted::Time,
+            Self::Capacity { until, .. } => unless(*until),
+            Self::Window { opens_at, .. } => unless(*opens_at),
+            Self::Budget(shortage) if shortage.resting => Lifted::Time,
+            Self::Budget(shortage) if shortage.allowed == 0 => unless(shortage.opens_at),
+            Self::Reach { .. }
+            | Self::Succession { .. }
+            | Self::SharedBudget { .. }
+            | Self::SharedWorkload { .. }
+            | Self::Budget(_)
+            | Self::Consideration => Lifted::Progress,
+        }
+    }
+
     /// It will have its turn when others are done.
     pub fn lifted_by_progress(&self) -> bool {
         match self {
-            Self::SharedBudget { .. } | Self::SharedWorkload { .. } | Self::Consideration => true,
+            Self::Succession { .. }
+            | Self::SharedBudget { .. }
+            | Self::SharedWorkload { .. }
+            | Self::Consideration => true,
             Self::Budget(shortage) => shortage.allowed > 0,
             Self::Unlock { .. }
             | Self::Resume { .. }
@@ -272,6 +322,9 @@ impl WaitFor {
                 format!("the windows of ImagePolicy `{policy}`, {opens}{because}")
             }
             Self::Reach { because } => format!("the rollout: {because}"),
+            Self::Succession { node } => {
+                format!("node {node}: its replacement is not over and counts on this one")
+            }
             Self::SharedBudget { pdb, pod, node } => {
                 format!("node {node}: PodDisruptionBudget `{pdb}` of pod {pod} is spoken for there")
             }
@@ -302,13 +355,17 @@ fn until(at: Option<Timestamp>, time: &dyn Fn(Timestamp) -> String) -> String {
 }
 
 fn protected(protection: &Protection, time: &dyn Fn(Timestamp) -> String) -> String {
-    format!("`{}`{}", protection.annotation, until(protection.until, time))
+    format!("{protection}{}", until(protection.until, time))
 }
 
 fn budget(shortage: &Shortage, time: &dyn Fn(Timestamp) -> String) -> String {
     let Shortage { id, unit, allowed, used, used_by, opens_at, resting, unreadable } = shortage;
     if let Some(unreadable) = unreadable {
         return format!("{id}, which cannot be read and counts as zero: {}", unreadable.0);
+    }
+    // Who else is away does not matter then.
+    if *allowed == 0 && !*resting {
+        return format!("{id}, which allows none{}", until(*opens_at, time));
     }
     let mut text = if *resting {
         format!("the cooldown of {id}")

@@ -20,6 +20,10 @@ pub const JOIN_DEADLINE: SignedDuration = SignedDuration::from_mins(15);
 /// Karpenter waits for ever. Drivers and startup taints take minutes.
 pub const READY_DEADLINE: SignedDuration = SignedDuration::from_mins(15);
 
+/// Whoever lives no longer than a successor takes to come would be followed for ever. Few images join and are ready in
+/// less than this. An `expireAfter` that is shorter counts as `Never`, and is told; a longer one is a person's word.
+pub const LIFE_MIN: SignedDuration = SignedDuration::from_mins(5);
+
 /// How long a successor must have been ready without a break before pods are sent there.
 pub const STEADY_FOR: SignedDuration = SignedDuration::from_secs(30);
 

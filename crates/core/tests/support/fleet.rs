@@ -46,6 +46,7 @@ pub(crate) fn member(pool: &str) -> Member {
         labels: labels(&format!("karpenter.sh/nodepool={pool}")),
         cpu_millis: 4000,
         standing: Standing::Available,
+        surge: false,
         taken_from: std::collections::BTreeSet::new(),
     }
 }
@@ -128,6 +129,7 @@ pub(crate) fn node(pool: &str, zone: &str, pods: Vec<Pod>) -> Node {
         has_deadline: false,
         next_try: None,
         under_way: None,
+        succeeds: None,
         leads_back: false,
     }
 }

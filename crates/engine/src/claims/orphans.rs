@@ -6,7 +6,8 @@
 //! that is late, an object that could not be read, a cluster that was restored from yesterday. So it has
 //! to be old enough, in two complete lists, against claims that are current. One whose node is ready, or
 //! has pods, does somebody's work, and a person looks at it; so they do where there is more than one, or
-//! where nothing else is left.
+//! where nothing else is left. A second machine of a claim that has one is no such doubt: both are there,
+//! and the claim says which is its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +15,11 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::claim::LISTS_APART;
 use nodemolt_core::drain;
-use nodemolt_core::seen::{Claim, Kind, Node, ObjectName, Readiness, View};
+use nodemolt_core::explain::{Kept, Orphan};
+use nodemolt_core::seen::{Claim, Kind, Node, ObjectName, Readiness, UNREGISTERED_TAINT, View};
 
 use super::Known;
-use super::act::{ClaimAct, Deed, token};
+use super::act::{ClaimAct, Deed};
 use super::look::Eyes;
 use super::state::{self, CLAIM_TAG, CLAIM_UID_TAG};
 use crate::port::{Machine, MachineState};
@@ -37,9 +39,9 @@ pub(super) const AT_ONCE_PERCENT: usize = 5;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Orphans {
     pub acts: Vec<ClaimAct>,
-    /// Not removed: there are more than may be at once, or somebody works there. By machine, and why each
-    /// is one. A person has to look.
-    pub kept: BTreeMap<String, String>,
+    /// Not removed: there are more than may be at once, or somebody works there. By machine. A person has
+    /// to look.
+    pub kept: BTreeMap<String, Orphan>,
 }
 
 pub(super) fn find(view: &View, known: &Known<'_>, eyes: &Eyes<'_>, now: Timestamp) -> Orphans {
@@ -50,30 +52,52 @@ pub(super) fn find(view: &View, known: &Known<'_>, eyes: &Eyes<'_>, now: Timesta
     let current = |at: Timestamp| now.duration_since(at) <= CURRENT_FOR;
     let apart = last.duration_since(first) >= LISTS_APART;
     // Claims must be at least as new as the list that has the machine.
-    if !current(last) || !current(claims) || !apart || claims < first {
+    if !apart || claims < first {
         return orphans;
     }
+    // What is kept is told between two lists, too; nothing ends by an old one.
+    let proved = current(last) && current(claims);
     let live =
         machines.values().filter(|it| it.state.live() && it.tags.contains_key(CLAIM_UID_TAG));
     let live: Vec<&Machine> = live.map(Arc::as_ref).collect();
-    let mut found: Vec<(&Machine, String)> = Vec::new();
+    let mut found: Vec<(&Machine, Nobodys)> = Vec::new();
     for machine in &live {
         let young = now.duration_since(machine.launched_at) < ORPHAN_AGE;
         if !young
-            && let Some(why) = belongs_to_nobody(view, machine)
+            && let Some(why) = belongs_to_nobody(view, eyes, machine)
             && eyes.in_both(&machine.id)
         {
             found.push((*machine, why));
         }
     }
-    let too_many = found.len() > AT_ONCE || found.len() == live.len();
-    for (machine, because) in found {
-        if too_many || works(view, machine, now) {
-            orphans.kept.insert(machine.id.0.clone(), because);
-        } else {
-            let deed = Deed::RemoveOrphan { machine: machine.id.clone(), because };
-            orphans.add(&machine.id.0, deed, known, now);
+    let claimless = found.iter().filter(|(_, it)| matches!(it, Nobodys::Claimless(_))).count();
+    for (machine, why) in found {
+        let nodes = view.nodes.values().filter(|it| it.machine.as_ref() == Some(&machine.id));
+        let nodes: Vec<&Node> = nodes.collect();
+        let (because, doubt) = match why {
+            Nobodys::Claimless(because) if claimless > AT_ONCE => {
+                (because, Some(Kept::Several(claimless)))
+            }
+            Nobodys::Claimless(because) if claimless == live.len() => {
+                (because, Some(Kept::NoOthers))
+            }
+            Nobodys::Claimless(because) | Nobodys::Second(because) => (because, None),
+        };
+        let works = nodes.iter().any(|it| works(view, it, now));
+        match doubt.or_else(|| works.then_some(Kept::Works)) {
+            Some(kept) => {
+                let node = nodes.first().map(|it| it.name.clone());
+                orphans.kept.insert(machine.id.0.clone(), Orphan { because, node, kept });
+            }
+            None if proved => {
+                let deed = Deed::RemoveOrphan { machine: machine.id.clone(), because };
+                orphans.add(&machine.id.0, deed, known, now);
+            }
+            None => {}
         }
+    }
+    if !proved {
+        return orphans;
     }
     for node in left_behind(view, known, eyes) {
         let deed = Deed::ReleaseNode { node: state::node_object(node) };
@@ -90,17 +114,27 @@ impl Orphans {
     }
 }
 
-/// Whether its node is ready, or anybody is on it who would have to leave first.
-fn works(view: &View, machine: &Machine, now: Timestamp) -> bool {
-    let mut nodes = view.nodes.values().filter(|it| it.machine.as_ref() == Some(&machine.id));
-    nodes.any(|it| {
-        let mut pods = view.pods.on(&it.name);
-        it.ready == Readiness::Ready || pods.any(|pod| drain::stays(&pod.drain, now).is_none())
-    })
+/// Why a machine belongs to nobody.
+enum Nobodys {
+    Claimless(String),
+    /// Its claim has another one.
+    Second(String),
+}
+
+/// Whether a node takes pods, or anybody is on it who would have to leave first.
+fn works(view: &View, node: &Node, now: Timestamp) -> bool {
+    let mut pods = view.pods.on(&node.name);
+    serves(node) || pods.any(|pod| drain::stays(&pod.drain, now).is_none())
+}
+
+/// Whether a node is ready, and no claim has to register it first: until then it keeps all pods away.
+pub(super) fn serves(node: &Node) -> bool {
+    let joining = node.fit.taints.iter().any(|it| it.key == UNREGISTERED_TAINT);
+    node.ready == Readiness::Ready && !joining
 }
 
 /// Why it does, if it does.
-fn belongs_to_nobody(view: &View, machine: &Machine) -> Option<String> {
+fn belongs_to_nobody(view: &View, eyes: &Eyes<'_>, machine: &Machine) -> Option<Nobodys> {
     let name = machine.tags.get(CLAIM_TAG).map_or("", String::as_str);
     let uid = machine.tags.get(CLAIM_UID_TAG).map_or("", String::as_str);
     let named = view.claims.get(name).filter(|it| it.uid == uid);
@@ -108,9 +142,10 @@ fn belongs_to_nobody(view: &View, machine: &Machine) -> Option<String> {
         let name = name.to_owned();
         let hidden = ObjectName { kind: Kind::Claim, namespace: String::new(), name };
         let known = !view.unreadable.contains_key(&hidden);
-        return known.then(|| format!("no NodeClaim `{}` has the UID {uid}", hidden.name));
+        let why = || format!("no NodeClaim `{}` has the UID {uid}", hidden.name);
+        return known.then(why).map(Nobodys::Claimless);
     };
-    surplus(claim, machine)
+    second(claim, eyes, machine).map(Nobodys::Second)
 }
 
 /// Nodes with our finalizer whose claim was taken away by force, and whose machine is gone.
@@ -134,11 +169,11 @@ fn left_behind<'a>(
     })
 }
 
-/// A second machine for one claim: made by a call that was answered after its attempt was proved empty.
-fn surplus(claim: &Claim, machine: &Machine) -> Option<String> {
-    let has = claim.machine.as_ref()?;
-    let this = claim.attempt.as_ref().map(|it| token(&claim.uid, it.number));
-    // What was written down may be older than the attempt that it is from.
-    let other = *has != machine.id && (machine.token.is_none() || machine.token != this);
-    other.then(|| format!("NodeClaim {} has machine {}", claim.name, has.0))
+/// A second machine for one claim: made by a call that was answered after its attempt was proved empty, or by
+/// EC2 itself, which gave two where one was asked for. Which of them is the claim's stands on the claim, once
+/// and for all; as long as that one lives, the other is nobody's.
+fn second(claim: &Claim, eyes: &Eyes<'_>, machine: &Machine) -> Option<String> {
+    let has = claim.machine.as_ref().filter(|it| **it != machine.id)?;
+    let lives = eyes.in_both(has) && eyes.machine(has).is_some_and(|it| it.state.live());
+    lives.then(|| format!("NodeClaim {} has machine {}", claim.name, has.0))
 }

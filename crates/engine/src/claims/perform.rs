@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use nodemolt_core::drain;
-use nodemolt_core::seen::{Claim, MachineId, Node, Readiness, View};
+use nodemolt_core::seen::{Claim, MachineId, Node, View};
 
 use super::act::{ClaimAct, ClaimDone, Deed, Launch, token};
 use super::look::own_name;
+use super::orphans::serves;
 use super::state::{self, CLAIM_UID_TAG};
 use crate::port::{
     Cloud, CloudError, Cluster, ClusterError, LaunchError, LaunchRequest, Launched, Object,
@@ -205,7 +206,7 @@ fn still_orphan(act: &ClaimAct, view: &View) -> Result<(), String> {
         | Deed::ReleaseClaim { .. } => None,
     };
     let Some(machine) = machine else { return Err("it is about no claim".to_owned()) };
-    let ready = |it: &&Node| it.machine.as_ref() == Some(machine) && it.ready == Readiness::Ready;
+    let ready = |it: &&Node| it.machine.as_ref() == Some(machine) && serves(it);
     if let (Deed::RemoveOrphan { .. }, Some(node)) = (&act.deed, view.nodes.values().find(ready)) {
         return Err(format!("node {} is ready", node.name));
     }

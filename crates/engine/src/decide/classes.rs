@@ -60,7 +60,7 @@ impl Resolved {
 #[derive(Debug, Clone, PartialEq)]
 struct From {
     class: (String, i64),
-    ask: Ask,
+    ask: Arc<Ask>,
     pools: Vec<(String, String, i64)>,
     policy: Arc<Policy>,
     catalog: u64,
@@ -73,15 +73,30 @@ struct From {
     hindrance: Option<NoImage>,
 }
 
+/// What is asked, of which Kubernetes, and how often the catalog had changed by then.
+type Asked = (Arc<Ask>, Option<Minor>, u64);
+
 /// What follows from a few words that rarely change.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
-    queries: Last<(Ask, Option<Minor>), Arc<BTreeSet<Query>>>,
+    /// By what is asked, and by how often the catalog had changed: parameters lead to more queries.
+    queries: Last<Asked, Arc<BTreeSet<Query>>>,
+    ask: Option<Arc<Ask>>,
     stamp: Last<Settings, Stamp>,
     /// By pool.
     templates: BTreeMap<String, Last<PoolTemplate, Stamp>>,
     /// The instance types that EC2 has somewhere, by when it said so.
     somewhere: Last<Timestamp, Arc<BTreeSet<String>>>,
+}
+
+impl Words {
+    /// The same value for as long as the class says the same.
+    fn ask(&mut self, ask: &Ask) -> Arc<Ask> {
+        let known = self.ask.take().filter(|it| **it == *ask);
+        let ask = known.unwrap_or_else(|| Arc::new(ask.clone()));
+        self.ask = Some(Arc::clone(&ask));
+        ask
+    }
 }
 
 /// What all classes ask.
@@ -110,24 +125,25 @@ pub(crate) fn resolve_all(memory: &mut Memory, sight: &Sight<'_>) -> Asked {
     for (key, class) in sight.classes() {
         let (account, region) = (sight.config.account.as_ref(), &sight.config.region);
         let words = words.entry(key.clone()).or_default();
-        let mut own =
-            words.queries.answer(&(class.ask.clone(), view.kubernetes), |(ask, kubernetes)| {
-                Arc::new(lookup::queries(ask, *kubernetes, region))
-            });
-        let catalog = &memory.images.catalog;
-        let pointed = lookup::pointed(catalog, &own);
-        let more = lookup::queries_for(&pointed, catalog, &own, account, region);
-        add(&mut own, more);
+        let (ask, version) = (words.ask(&class.ask), memory.images.version);
+        let asked = (Arc::clone(&ask), view.kubernetes, version);
+        let own = words.queries.answer(&asked, |(ask, kubernetes, _)| {
+            let catalog = &memory.images.catalog;
+            let mut own = lookup::queries(ask, *kubernetes, region);
+            let pointed = lookup::pointed(catalog, &own);
+            own.extend(lookup::queries_for(&pointed, catalog, &own, account, region));
+            Arc::new(own)
+        });
         let used = in_use.get(key).cloned().unwrap_or_default();
         let hindrance = hindrance(memory, sight, class, &own, blind.as_ref());
         let from = From {
             class: (class.uid.clone(), class.generation),
-            ask: class.ask.clone(),
+            ask,
             pools: pools_of(sight, key)
                 .map(|it| (it.name.clone(), it.uid.clone(), it.generation))
                 .collect(),
             policy: Arc::clone(&policy),
-            catalog: memory.images.version,
+            catalog: version,
             offered_at: memory.offered.last().map(|(_, at)| at),
             network: memory.networks.get(&class.network).and_then(|it| it.value()).cloned(),
             kubernetes: view.kubernetes,

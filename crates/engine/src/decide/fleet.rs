@@ -245,6 +245,8 @@ fn read_node(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> Nod
             labels: labels.clone(),
             cpu_millis: millis(cpu),
             standing: standing(node, claim),
+            // By the records, which change without the node.
+            surge: false,
             taken_from: BTreeSet::new(),
         },
         zone: labels.get(label::ZONE).cloned(),
@@ -258,6 +260,7 @@ fn read_node(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> Nod
         has_deadline: claim.is_some_and(|it| it.termination_grace_period.is_some()),
         next_try: None,
         under_way: None,
+        succeeds: None,
         leads_back: false,
     }
 }

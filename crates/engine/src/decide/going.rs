@@ -133,7 +133,7 @@ fn look<'a>(
         wanted,
         halted: ledger.pause.is_some() || ledger.locked().is_some(),
     };
-    let drain = drain(sight, table, limits, record, &seen);
+    let drain = drain(memory, sight, table, limits, record, &seen);
     let mut looked = Looked { record, replacement, seen, drain };
     if looked.before_cordon() {
         let node = &looked.replacement.old.node;
@@ -298,7 +298,7 @@ fn record(
     };
     let recorded = Recorded {
         grant: if holds_grant { record.grant.or(granted) } else { None },
-        drain: drain_record(sight, record, &after_step, seen, drain.as_ref(), held),
+        drain: drain_record(memory, sight, record, &after_step, seen, drain.as_ref(), held),
         told: crate::record::Told { waits_for, ..record.told.clone() },
         replacement: after_step,
         ..(*record).clone()

@@ -36,16 +36,17 @@ pub(crate) fn due(
 ) -> Vec<Question> {
     let now = sight.now;
     let mut due = Vec::new();
-    let mut ask = |question: Question, at: jiff::Timestamp| {
+    // Most are not due: those are not even written down.
+    let mut ask = |question: &dyn Fn() -> Question, at: jiff::Timestamp| {
         if at <= now {
-            due.push(question);
+            due.push(question());
         } else {
             wake.at(Some(at));
         }
     };
     for query in queries {
         let at = memory.images.due_at(query, IMAGES_EVERY);
-        ask(Question::Images(query.clone()), at);
+        ask(&|| Question::Images(query.clone()), at);
     }
     let networks: BTreeSet<_> = sight.classes().map(|(_, it)| &it.network).collect();
     memory.networks.retain(|it, _| networks.contains(it));
@@ -54,15 +55,15 @@ pub(crate) fn due(
             .networks
             .get(network)
             .map_or(jiff::Timestamp::MIN, |it| it.due_at(NETWORK_EVERY));
-        ask(Question::Network(network.clone()), at);
+        ask(&|| Question::Network(network.clone()), at);
     }
     if sight.classes().next().is_some() {
-        ask(Question::Offered, memory.offered.due_at(OFFERED_EVERY));
+        ask(&|| Question::Offered, memory.offered.due_at(OFFERED_EVERY));
     }
     // A cluster that has none of our classes has none of our machines either, but it may have had.
     if sight.classes().next().is_some() || !sight.view.claims.is_empty() {
         let every = if busy(sight) { MACHINES_BUSY_EVERY } else { MACHINES_CALM_EVERY };
-        ask(Question::Machines, memory.machines.due_at(every));
+        ask(&|| Question::Machines, memory.machines.due_at(every));
     }
     due
 }

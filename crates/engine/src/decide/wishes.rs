@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use nodemolt_core::drift::Drift;
 use nodemolt_core::node::ImageRef;
 use nodemolt_core::plan::{NextTry, UnderWay, Wish};
-use nodemolt_core::replace::Cause;
+use nodemolt_core::replace::{Cause, LIFE_MIN};
 use nodemolt_core::seen::{Claim, Kind, Node, Stage};
 use nodemolt_core::wanted::{NoImage, Replacing, Wanted};
 
@@ -37,7 +37,9 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
         }
     }
     let drifts = std::sync::Arc::clone(readings.drifts());
+    let surge = surge(sight);
     for (name, node) in &mut readings.fleet_mut().nodes {
+        node.member.surge = surge.contains(name.as_str());
         let claim = sight.claims.get(name.as_str()).copied().filter(|it| ours(sight, it));
         let record = records
             .get(name.as_str())
@@ -52,6 +54,7 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
             let because = it.replacement.because.clone();
             Some(NextTry { at, failed_at: it.replacement.since, because })
         });
+        node.succeeds = claim.and_then(|it| succeeds(sight, it)).map(str::to_owned);
         let Some(claim) = claim else {
             node.wish = None;
             continue;
@@ -89,8 +92,33 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
     Wished { next_at }
 }
 
+/// Nodes that take over from one that is still there.
+fn surge<'a>(sight: &Sight<'a>) -> BTreeSet<&'a str> {
+    let view = sight.view;
+    let beside = sight.successors.iter().filter(|(_, record)| {
+        let record = sight.records.replacements.get(**record);
+        record.is_some_and(|it| view.nodes.contains_key(&it.replacement.old.node))
+    });
+    let claims: Vec<&Claim> = beside.filter_map(|(claim, _)| view.claims.get(*claim)).collect();
+    // Its node may be seen before its claim says so; the machine is known long before both.
+    let machines: BTreeSet<_> = claims.iter().filter_map(|it| it.machine.as_ref()).collect();
+    let joined = view.nodes.values().filter(|it| {
+        !machines.is_empty() && it.machine.as_ref().is_some_and(|it| machines.contains(it))
+    });
+    let named = claims.iter().filter_map(|it| it.node.as_deref());
+    named.chain(joined.map(|it| it.name.as_str())).collect()
+}
+
 fn expires_at(claim: &Claim) -> Option<Timestamp> {
-    claim.expire_after.map(|it| after(claim.created_at, it))
+    let lives = claim.expire_after.filter(|it| *it >= LIFE_MIN);
+    lives.map(|it| after(claim.created_at, it))
+}
+
+/// The old node whose replacement is open and counts on this claim.
+fn succeeds<'a>(sight: &Sight<'a>, claim: &Claim) -> Option<&'a str> {
+    let replacement = sight.successors.get(claim.name.as_str())?;
+    let record = sight.records.replacements.get(*replacement)?;
+    Some(&record.replacement.old.node)
 }
 
 fn of_node(
@@ -106,13 +134,13 @@ fn of_node(
     if let Some(since) = claim.deleting_since.or(node.deleting_since) {
         return Some(plain(Cause::Deleted, since));
     }
-    // Its own replacement decides about a successor, until that has ended.
-    let successor = sight.successors.contains_key(claim.name.as_str());
-    if successor || !claim.stages.contains_key(&Stage::Initialized) {
+    if !claim.stages.contains_key(&Stage::Initialized) {
         return None;
     }
+    // What a dead successor means its own replacement decides, until that has ended.
     let machine = claim.machine.as_ref().and_then(|it| memory.machines.value()?.get(it));
     if let Some(machine) = machine
+        && succeeds(sight, claim).is_none()
         && matches!(machine.state, MachineState::ShuttingDown | MachineState::Terminated)
     {
         let since = memory.machines.last().map_or(sight.now, |(_, at)| at);

@@ -33,7 +33,8 @@ pub trait Cluster {
     /// Ledger and all Replacements that have not ended, and those that have and may be opened again, read
     /// from the API server now.
     ///
-    /// Guarantee: at least as new as every write that was answered before the call.
+    /// Guarantee: at least as new as every write that was answered before the call, and the ledger not older than
+    /// any of the Replacements: an epoch that stands in it had begun no later than the last write to them.
     async fn records(&self) -> Result<Records, ClusterError>;
 
     /// The pods that are bound to a node of this name, read from the API server now: right before something

@@ -30,7 +30,9 @@ use nodemolt_engine::port::{
     NewClaim, NewMemory, NewNodeState, Object, Offered, Records, Status, Subnet,
 };
 use nodemolt_engine::record::{DrainRecord, Ledger, Recorded, Told};
-use nodemolt_engine::{Act, Clock, Config, Done, Errand, Memory, Question, Turn, turn};
+use nodemolt_engine::{
+    Act, Clock, Config, Done, Errand, Memory, ObserveError, Question, Turn, turn,
+};
 use nodemolt_fit::capacity::{Amounts, NodeSettings};
 use nodemolt_fit::pod::{Demand, Namespace};
 use nodemolt_fit::{self as fit, Family, Quantity, Types, label};
@@ -90,6 +92,10 @@ pub(crate) struct Fake {
     pub(crate) told: RefCell<Vec<Status>>,
     /// The next write of a grant loses.
     pub(crate) conflict: RefCell<bool>,
+    /// Records cannot be read.
+    pub(crate) silent: RefCell<bool>,
+    /// What somebody else writes right before the next ledger is written.
+    pub(crate) meanwhile: RefCell<Option<fn(&mut Records)>>,
     /// Every image has an object already, which no watch tells of.
     pub(crate) forgets: RefCell<bool>,
     revisions: RefCell<u64>,
@@ -112,6 +118,9 @@ impl Cluster for Fake {
     }
 
     async fn records(&self) -> Result<Records, ClusterError> {
+        if *self.silent.borrow() {
+            return Err(ClusterError::Unreachable("503".to_owned()));
+        }
         Ok(self.records.borrow().clone())
     }
 
@@ -125,6 +134,9 @@ impl Cluster for Fake {
 
     async fn write_ledger(&self, ledger: &Ledger) -> Result<Revision, ClusterError> {
         let mut records = self.records.borrow_mut();
+        if let Some(writes) = self.meanwhile.take() {
+            writes(&mut records);
+        }
         let loses = !ledger.grants.is_empty() && self.conflict.take();
         if loses || ledger.revision != records.ledger.revision {
             return Err(ClusterError::Conflict("ledger".to_owned()));
@@ -536,15 +548,13 @@ impl World {
 
     /// What it asks is not answered yet.
     pub(crate) fn turn_alone(&mut self) -> Turn {
-        let config = config();
-        let done = now_or_never(turn(
-            &mut self.memory,
-            &config,
-            &self.cluster,
-            &Still(self.now),
-            self.now,
-        ));
-        done.unwrap_or_else(|it| panic!("{it}"))
+        self.try_turn().unwrap_or_else(|it| panic!("{it}"))
+    }
+
+    /// The same, where the API server may not answer.
+    pub(crate) fn try_turn(&mut self) -> Result<Turn, ObserveError> {
+        let (config, clock) = (config(), Still(self.now));
+        now_or_never(turn(&mut self.memory, &config, &self.cluster, &clock, self.now))
     }
 
     pub(crate) fn answer_all(&mut self, turn: &Turn) {

@@ -117,7 +117,7 @@ impl Part<'_> {
 impl Steps {
     /// One for each resource.
     fn of_all(rooms: &[Room], among: &Bits) -> Vec<Self> {
-        let resources = rooms.first().map_or(0, |it| it.len());
+        let resources = rooms.first().map_or(0, Room::len);
         (0..resources).map(|place| Self::new(rooms.iter().map(|it| it[place]), among)).collect()
     }
 

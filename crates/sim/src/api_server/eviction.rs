@@ -3,7 +3,7 @@
 //! The server's side of the eviction API, written from Kubernetes' own `registry/core/pod/storage/eviction.go`
 //! and not from what nodemolt believes of it, so that the two can disagree.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use nodemolt_cluster::transport::Refusal;
 use serde_json::{Value, json};
 
@@ -141,6 +141,16 @@ impl ApiServer {
         if allowed == 0 {
             let refusal = refuse::status(429, "TooManyRequests", VIOLATES);
             return Err(refuse::with(refusal, "DisruptionBudget", 0));
+        }
+        if std::mem::take(&mut self.gives_up) {
+            // After twenty tries, as the server has it.
+            let message = format!(
+                "Timeout: couldn't update PodDisruptionBudget \"{}\" due to conflicts",
+                key.name
+            );
+            let retry_after = Some(SignedDuration::from_secs(PROCESSED_SECONDS));
+            let (reason, causes) = ("Timeout".to_owned(), Vec::new());
+            return Err(Refusal::Status { code: 504, reason, message, causes, retry_after });
         }
         if !asked.dry_run {
             let mut less = (*budget).clone();

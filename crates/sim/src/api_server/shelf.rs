@@ -37,6 +37,13 @@ impl Shelf {
         Ok(self.log.range(first..))
     }
 
+    /// Everybody who watches was told of all changes up to this one.
+    pub(super) fn forget_until(&mut self, revision: u64) {
+        while let Some(oldest) = self.log.pop_front_if(|it| it.revision <= revision) {
+            self.forgotten = oldest.revision;
+        }
+    }
+
     pub(super) fn forget(&mut self) {
         if let Some(newest) = self.log.back() {
             self.forgotten = newest.revision;

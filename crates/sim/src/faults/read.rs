@@ -84,6 +84,10 @@ fn read(first: &str, words: &mut Words<'_>) -> Result<Fault, String> {
             Fault::Stale { whom, by, lasts: words.lasts()? }
         }
         "conflicts" => Fault::Conflicts { percent: words.percent()?, lasts: words.lasts()? },
+        "evictions-give-up" => {
+            Fault::EvictionsGiveUp { percent: words.percent()?, lasts: words.lasts()? }
+        }
+        "twins" => Fault::Twins { percent: words.percent()?, lasts: words.lasts()? },
         "no-capacity" => {
             let instance_type = words.unless(&["in", "for"]);
             let zone = words.after("in")?.map(str::to_owned);

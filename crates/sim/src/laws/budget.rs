@@ -9,6 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::read::{self, at, items, text};
+use super::settling::open;
+use super::succession::of_this_try;
 use super::world::{DISRUPTED_TAINT, Grant, Kept, POOL_LABEL, World, grants, has_taint, known};
 use super::{Found, KNOWN_AFTER, Law, Setting, calendar};
 use crate::trace::{Actor, Step};
@@ -59,12 +61,12 @@ impl Budget {
         found: &mut Found,
     ) {
         let granted = grants(ledger);
-        self.close(world, setting, &granted, step.at);
+        self.close(setting, &granted, step.at);
         if !matches!(step.by, Actor::Operator(_)) {
             return;
         }
         // After somebody deleted it, it is written anew from the records: nothing in it is new.
-        if world.ledger.object.is_none() && !world.replacements.is_empty() {
+        if world.ledger.lost() && !world.replacements.is_empty() {
             return;
         }
         let fresh: Vec<(&String, &Grant)> = granted
@@ -76,20 +78,21 @@ impl Budget {
                 let what = format!("node {} was granted although {why}", grant.node);
                 found.broken(Law::Budget, step.at, what);
             }
-            let rooms = rooms(world, setting, grant, step.at);
+            let sent_at = world.sent_at(step);
+            let rooms = rooms(world, setting, grant, sent_at);
             // Of what was written a moment ago nobody need know; of all else, everybody.
             if !rooms.is_empty() {
                 found.premise(Law::Budget);
             }
             for room in rooms {
-                if let Some(what) = overdrawn(world, &room, grant, &granted, step.at) {
+                if let Some(what) = overdrawn(world, &room, grant, &granted, sent_at) {
                     found.broken(Law::Budget, step.at, what);
                 }
             }
-            if let Some(what) = closed_window(world, setting, grant, step.at) {
+            if let Some(what) = closed_window(world, setting, grant, sent_at) {
                 found.broken(Law::Budget, step.at, what);
             }
-            if let Some(what) = self.rests(world, holder, grant, step.at) {
+            if let Some(what) = self.rests(world, holder, grant, sent_at) {
                 found.broken(Law::Budget, step.at, what);
             }
         }
@@ -107,33 +110,25 @@ impl Budget {
         let holder = world.claim_of(name).map(|it| read::uid(&it.object));
         let ledger = &world.ledger;
         let grant = holder.and_then(|it| ledger.grants.get(it));
-        let just_ended = holder
-            .and_then(|it| ledger.ended.get(it))
-            .is_some_and(|it| step.at.duration_since(*it) <= KNOWN_AFTER);
+        let sent_at = world.sent_at(step);
+        let just_ended =
+            holder.and_then(|it| ledger.ended.get(it)).is_some_and(|it| !known(*it, sent_at));
         if grant.is_none() && !just_ended {
             let what = format!("node {name} was cordoned and has no grant");
             found.broken(Law::Budget, step.at, what);
         }
-        let paused =
-            ledger.paused_since.is_some_and(|it| step.at.duration_since(it) > PAUSED_AFTER);
-        if paused && grant.is_some_and(|it| !it.passes()) {
+        if paused(world, name, sent_at) {
             let what = format!("node {name} was cordoned in a pause");
             found.broken(Law::Budget, step.at, what);
         }
     }
 
-    fn close(
-        &mut self,
-        world: &World,
-        setting: &Setting,
-        granted: &BTreeMap<String, Grant>,
-        now: Timestamp,
-    ) {
-        for holder in world.ledger.grants.keys().filter(|it| !granted.contains_key(*it)) {
-            for batch in self.batches.values_mut() {
-                if batch.open.remove(holder) {
-                    batch.last_ended = Some((now, setting.slowest_clock));
-                }
+    fn close(&mut self, setting: &Setting, granted: &BTreeMap<String, Grant>, now: Timestamp) {
+        for batch in self.batches.values_mut() {
+            let before = batch.open.len();
+            batch.open.retain(|it| granted.contains_key(it));
+            if batch.open.len() < before {
+                batch.last_ended = Some((now, setting.slowest_clock));
             }
         }
     }
@@ -172,6 +167,19 @@ impl Budget {
             format!("node {} was granted in the cooldown of its class {class}", grant.node)
         })
     }
+}
+
+/// Whether people have paused everything, and this node does not go whatever we do: nobody who is deleted waits
+/// for the end of a pause.
+pub(super) fn paused(world: &World, node: &str, now: Timestamp) -> bool {
+    let claim = world.claim_of(node);
+    let grant = claim.and_then(|it| world.ledger.grants.get(read::uid(&it.object)));
+    let node = world.nodes.get(node);
+    let goes = claim.is_some_and(|it| it.deleting_since.is_some())
+        || node.is_some_and(|it| read::deleting(&it.object).is_some());
+    world.ledger.paused_since.is_some_and(|it| now.duration_since(it) > PAUSED_AFTER)
+        && grant.is_some_and(|it| !it.passes())
+        && !goes
 }
 
 fn stopped(ledger: &Value) -> Option<&'static str> {
@@ -324,8 +332,10 @@ fn overdrawn(
         .map(String::as_str)
         .filter(|it| (room.member)(it))
         .collect();
+    let surge = surge(world);
     let over = |weight: &dyn Fn(&str) -> i128| {
-        let total = members.iter().map(|it| weight(it)).sum::<i128>();
+        let counted = members.iter().filter(|it| !surge.contains(*it));
+        let total = counted.map(|it| weight(it)).sum::<i128>();
         let taken = used.iter().map(|it| weight(it)).sum::<i128>();
         let allowed = (room.allows)(total);
         let alone = room.at_least_one && used.len() == 1 && allowed > 0;
@@ -400,8 +410,29 @@ fn selected(budget: &Value, labels: &Labels) -> bool {
     })
 }
 
+/// Nodes that are there beside the one that they take over from: the whole is what it is without them.
+fn surge(world: &World) -> BTreeSet<&str> {
+    let there = |it: &Value| {
+        text(it, &["spec", "nodeName"]).is_some_and(|old| world.nodes.contains_key(old))
+    };
+    let beside = world.replacements.values().filter(|it| open(it) && there(it));
+    let successors = beside.flat_map(|record| {
+        items(record, &["status", "successors"]).filter(move |it| of_this_try(record, it))
+    });
+    let nodes = successors.filter_map(|successor| {
+        let (uid, name) = (text(successor, &["uid"]), text(successor, &["name"]));
+        let claim = world.claims.values().find(|it| {
+            uid == Some(read::uid(&it.object)) || name == Some(read::name(&it.object))
+        })?;
+        text(&claim.object, &["status", "nodeName"])
+    });
+    nodes.collect()
+}
+
 fn count(world: &World, member: impl Fn(&str) -> bool) -> i128 {
-    let members = world.nodes.keys().filter(|it| member(it)).count();
+    let surge = surge(world);
+    let members =
+        world.nodes.keys().filter(|it| member(it) && !surge.contains(it.as_str())).count();
     i128::try_from(members).unwrap_or(i128::MAX)
 }
 

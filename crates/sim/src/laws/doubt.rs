@@ -22,8 +22,6 @@ pub(super) struct Doubt {
     unknown: BTreeMap<u8, BTreeMap<String, Timestamp>>,
     /// By replica: what it granted in the turn that goes on.
     granted: BTreeMap<u8, BTreeSet<String>>,
-    /// Whose call arrives at this moment, though it was decided upon long before.
-    held_up: Option<(u8, Timestamp)>,
 }
 
 impl Doubt {
@@ -36,12 +34,6 @@ impl Doubt {
         found: &mut Found,
     ) {
         match (&step.fact, step.by) {
-            (Fact::HeldUp { .. }, Actor::Operator(replica)) => {
-                self.held_up = Some((replica, step.at));
-            }
-            // It was decided when more was known.
-            (Fact::Stored { .. }, Actor::Operator(replica))
-                if self.held_up == Some((replica, step.at)) => {}
             (Fact::Turned(turned), Actor::Operator(replica)) => {
                 // It leads, has nodes to decide about, and could not ask everything.
                 let decides = turned.writes > 0 || turned.commands > 0 || !turned.wished.is_empty();
@@ -58,8 +50,10 @@ impl Doubt {
             (Fact::Stored { resource, object, .. }, Actor::Operator(replica)) => {
                 match resource.kind {
                     "DisruptionLedger" => {
-                        // After somebody deleted it, it is written anew from the records.
-                        if world.ledger.object.is_none() && !world.replacements.is_empty() {
+                        // After somebody deleted it, it is written anew from the records. And what arrives late
+                        // was decided when something else was known.
+                        let anew = world.ledger.lost() && !world.replacements.is_empty();
+                        if anew || world.sent_at(step) < step.at {
                             return;
                         }
                         let news = grants(object).into_iter().filter(|(holder, it)| {
@@ -115,7 +109,8 @@ impl Doubt {
         let holder = world.claim_of(name).map(|it| read::uid(&it.object));
         // What had begun when it was known may go on.
         let begun = holder.is_some_and(|it| world.ledger.grants.contains_key(it));
-        if news && known(*since, step.at) && !begun && !asked_for(world, name, step.at) {
+        if news && known(*since, world.sent_at(step)) && !begun && !asked_for(world, name, step.at)
+        {
             let what = format!("node {name} was cordoned, and nobody knows whether it matches");
             found.broken(Law::Doubt, step.at, what);
         }
@@ -167,7 +162,9 @@ fn asked_for(world: &World, node: &str, now: Timestamp) -> bool {
     let deleting = claim.is_some_and(|it| it.deleting_since.is_some())
         || object.is_some_and(|it| read::deleting(it).is_some());
     let expired = claimed.is_some_and(|it| {
-        let age = read::text(it, &["spec", "expireAfter"]).and_then(read::duration);
+        let age = read::text(it, &["spec", "expireAfter"])
+            .and_then(read::duration)
+            .filter(|it| *it >= wish::LIFE_MIN);
         let made = read::time(it, &["metadata", "creationTimestamp"]);
         age.zip(made).is_some_and(|(age, made)| now.duration_since(made) >= age)
     });

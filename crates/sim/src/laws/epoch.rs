@@ -10,7 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::read;
-use super::world::{NOISE, World, grants};
+use super::said::deed;
+use super::world::{World, grants};
 use super::{Found, Law};
 use crate::trace::{Actor, Fact, ReplicaState, Step};
 
@@ -26,9 +27,6 @@ pub(super) struct Epoch {
     ended: BTreeMap<u8, (i64, Timestamp)>,
     /// Who raised it last, to what, and when.
     stands: Option<(u8, i64, Timestamp)>,
-    /// Whose call arrives at this moment, though it was decided upon long before. No law can forbid that to a
-    /// process that stood still after it had looked; that it does no harm is for the other laws to say.
-    held_up: Option<(u8, Timestamp)>,
 }
 
 impl Epoch {
@@ -40,27 +38,34 @@ impl Epoch {
         {
             self.ended.insert(*number, (epoch, step.at));
         }
+        if let Fact::Removed { resource, .. } = &step.fact
+            && resource.kind == "DisruptionLedger"
+            && world.replacements.is_empty()
+        {
+            // Without a record nobody can know who leads: it begins anew.
+            *self = Self::default();
+        }
         let Actor::Operator(replica) = step.by else { return };
         if let Fact::Stored { resource, object, .. } = &step.fact
             && resource.kind == "DisruptionLedger"
         {
+            // It is made first, and says who leads with its first status.
+            if read::number(object, &["status", "epoch"]).is_none() {
+                return;
+            }
             self.raised(world, replica, object, step, found);
             ledger(world, object, step, found);
         }
-        if let Fact::HeldUp { .. } = &step.fact {
-            self.held_up = Some((replica, step.at));
-        }
-        if self.held_up == Some((replica, step.at)) {
-            return;
-        }
-        let Some(act) = act(&step.fact) else { return };
-        // What a process had sent before it ended still arrives.
+        let Some(act) = deed(&step.fact) else { return };
+        // What a process had sent before it ended, or before another led, still arrives. That it does no harm is
+        // for the other laws to say.
+        let sent_at = world.sent_at(step);
         let ended =
-            self.ended.get(&replica).filter(|it| step.at.duration_since(it.1) <= CALL_TAKES);
+            self.ended.get(&replica).filter(|it| sent_at.duration_since(it.1) <= CALL_TAKES);
         let own = self.of.get(&replica).or(ended.map(|it| &it.0));
         match (own, self.stands) {
             (Some(own), Some((by, epoch, since)))
-                if *own < epoch && step.at.duration_since(since) > CALL_TAKES =>
+                if *own < epoch && sent_at.duration_since(since) > CALL_TAKES =>
             {
                 let what = format!(
                     "replica {replica} of epoch {own} {act}, and replica {by} leads in epoch {epoch} since {since}"
@@ -84,9 +89,7 @@ impl Epoch {
         found: &mut Found,
     ) {
         let epoch = read::number(ledger, &["status", "epoch"]).unwrap_or(0);
-        // A ledger that was deleted is written anew by whoever leads, in its own epoch.
-        let anew = world.ledger.object.is_none() && epoch >= world.ledger.epoch;
-        if epoch <= world.ledger.epoch && !anew {
+        if epoch <= world.ledger.epoch {
             return;
         }
         // Somebody is alive who led until now, and may not have heard.
@@ -98,38 +101,6 @@ impl Epoch {
     }
 }
 
-/// What a replica did to the world, if it did: nobody decides by leases and events.
-fn act(fact: &Fact) -> Option<String> {
-    match fact {
-        Fact::Stored { resource, object, .. } if !NOISE.contains(&resource.kind) => {
-            Some(format!("wrote {} {}", resource.kind, read::name(object)))
-        }
-        Fact::Removed { resource, last } if !NOISE.contains(&resource.kind) => {
-            Some(format!("removed {} {}", resource.kind, read::name(last)))
-        }
-        Fact::Evicted { namespace, pod, code: 201, .. } => {
-            Some(format!("evicted {namespace}/{pod}"))
-        }
-        Fact::PodDeleted { namespace, pod, .. } => Some(format!("deleted pod {namespace}/{pod}")),
-        Fact::LaunchAsked { token, .. } => Some(format!("launched with {token}")),
-        Fact::TerminateAsked { machine } => Some(format!("ended {machine}")),
-        Fact::Stored { .. }
-        | Fact::Removed { .. }
-        | Fact::Evicted { .. }
-        | Fact::Answered { .. }
-        | Fact::Machine(_)
-        | Fact::Published { .. }
-        | Fact::Image(_)
-        | Fact::Turned(_)
-        | Fact::Replica { .. }
-        | Fact::Fault { .. }
-        | Fact::FaultsEnd
-        | Fact::HeldUp { .. }
-        | Fact::Refused { .. }
-        | Fact::Act { .. } => None,
-    }
-}
-
 fn ledger(world: &World, ledger: &Value, step: &Step, found: &mut Found) {
     let epoch = read::number(ledger, &["status", "epoch"]).unwrap_or(0);
     if epoch < world.ledger.epoch {
@@ -137,7 +108,7 @@ fn ledger(world: &World, ledger: &Value, step: &Step, found: &mut Found) {
         found.broken(Law::Epoch, step.at, what);
     }
     // A ledger that somebody deleted is written anew from the records, with the epochs of their grants.
-    if world.ledger.object.is_none() {
+    if world.ledger.lost() {
         return;
     }
     for (holder, grant) in grants(ledger) {

@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::budget::paused;
+use super::excuse::for_ever;
 use super::read::{self, at, items, text};
 use super::world::{Pod, World, known};
 use super::{Complaint, Found, Law};
@@ -16,9 +18,6 @@ use crate::trace::{Actor, Fact, Step};
 
 /// What a pod has that does not say.
 const GRACE_DEFAULT: i64 = 30;
-
-/// What a pause may take to reach a hand that is at work.
-const PAUSED_AFTER: SignedDuration = SignedDuration::from_secs(30);
 
 const PROTECTIONS: [&str; 2] = ["karpenter.sh/do-not-disrupt", "karpenter.sh/do-not-evict"];
 
@@ -45,54 +44,38 @@ impl Eviction {
             self.overdue(step.at, found);
         }
         let ours = matches!(step.by, Actor::Operator(_));
-        match &step.fact {
-            Fact::Stored { resource, object, .. } if resource.kind == "Pod" => {
+        match (&step.fact, ours) {
+            (Fact::Stored { resource, object, .. }, _) if resource.kind == "Pod" => {
                 self.protect(object, step.at);
                 if ours && read::deleting(object).is_some() {
                     self.go(world, object, step.at);
                 }
             }
-            Fact::Removed { resource, last } if resource.kind == "Pod" => {
+            (Fact::Removed { resource, last }, _) if resource.kind == "Pod" => {
                 self.protected.remove(read::uid(last));
                 if ours {
                     self.go(world, last, step.at);
                 }
             }
-            Fact::Evicted { namespace, pod, uid, grace_seconds, code } if ours && *code == 201 => {
+            (Fact::Evicted { namespace, pod, uid, grace_seconds, code: 201 }, true) => {
                 found.premise(Law::Eviction);
                 let asked = Asked { uid: uid.as_deref(), grace: *grace_seconds };
                 let Some(leaving) = self.leaving(world, namespace, pod) else { return };
                 self.evicted(world, &leaving, asked, step, found);
             }
-            Fact::PodDeleted { namespace, pod, uid, grace_seconds } if ours => {
+            (Fact::PodDeleted { namespace, pod, uid, grace_seconds }, true) => {
                 found.premise(Law::Eviction);
                 let asked = Asked { uid: uid.as_deref(), grace: *grace_seconds };
                 let Some(leaving) = self.leaving(world, namespace, pod) else { return };
                 deleted(world, &leaving, asked, step, found);
             }
-            Fact::Stored { .. }
-            | Fact::Removed { .. }
-            | Fact::Evicted { .. }
-            | Fact::PodDeleted { .. }
-            | Fact::LaunchAsked { .. }
-            | Fact::TerminateAsked { .. }
-            | Fact::Answered { .. }
-            | Fact::Machine(_)
-            | Fact::Published { .. }
-            | Fact::Image(_)
-            | Fact::Turned(_)
-            | Fact::Replica { .. }
-            | Fact::Fault { .. }
-            | Fact::FaultsEnd
-            | Fact::HeldUp { .. }
-            | Fact::Refused { .. }
-            | Fact::Act { .. } => {}
+            (_, _) => {}
         }
     }
 
     fn protect(&mut self, pod: &Value, now: Timestamp) {
         let protected =
-            PROTECTIONS.iter().any(|it| read::annotation(pod, it).is_some_and(|it| it == "true"));
+            PROTECTIONS.iter().any(|it| read::annotation(pod, it).is_some_and(for_ever));
         if protected {
             self.protected.entry(read::uid(pod).to_owned()).or_insert(now);
         } else if !self.protected.is_empty() {
@@ -161,7 +144,7 @@ impl Eviction {
             said.broken(&format!("with {grace} s of grace, and has {} s", own_grace(pod)));
         }
         if let Some(since) = self.protected.get(read::uid(pod))
-            && known(*since, step.at)
+            && known(*since, world.sent_at(step))
         {
             said.broken("although it says that it must not be disturbed");
         }
@@ -174,10 +157,12 @@ impl Eviction {
             }
             Some(_) | None => {}
         }
-        if let Some(node) = leaving.node.as_deref().filter(|it| !cordoned(world, it, step.at)) {
+        if let Some(node) =
+            leaving.node.as_deref().filter(|it| !cordoned(world, it, world.sent_at(step)))
+        {
             said.broken(&format!("from node {node}, which we had not cordoned"));
         }
-        if paused(world, leaving, step.at) {
+        if leaving.node.as_ref().is_some_and(|it| paused(world, it, world.sent_at(step))) {
             said.broken("in a pause");
         }
         for pdb in budgets(world, pod) {
@@ -261,15 +246,6 @@ fn cordoned(world: &World, node: &str, now: Timestamp) -> bool {
     let Some(node) = world.nodes.get(node) else { return true };
     let lately = node.uncordoned_at.is_some_and(|it| !known(it, now));
     node.cordoned.is_some() || lately
-}
-
-fn paused(world: &World, leaving: &Leaving, now: Timestamp) -> bool {
-    let since = world.ledger.paused_since;
-    let claim = leaving.node.as_deref().and_then(|it| world.claim_of(it));
-    let grant = claim.and_then(|it| world.ledger.grants.get(read::uid(&it.object)));
-    since.is_some_and(|it| now.duration_since(it) > PAUSED_AFTER)
-        && grant.is_some_and(|it| !it.passes())
-        && claim.is_none_or(|it| it.deleting_since.is_none())
 }
 
 /// The budgets that select a pod.

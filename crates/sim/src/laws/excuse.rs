@@ -58,6 +58,13 @@ pub(super) fn lasts(
         "HomelessPod" => pod.is_some_and(|it| at(it, &["spec", "nodeName"]).is_none()),
         "MinimumLifetime" => young(world, node, now),
         "Limit" => wait.name.as_deref().is_some_and(|it| reached(world, it, node)),
+        "Succession" => {
+            let old = world
+                .replacements
+                .values()
+                .find(|it| text(it, &["spec", "nodeName"]) == wait.name.as_deref() && open(it));
+            old.is_some_and(|it| counts_on(world, it, node) && held(world, it, now))
+        }
         "SharedBudget" | "SharedWorkload" => {
             let mut records = world.replacements.values();
             records.any(|it| open(it) && held(world, it, now))
@@ -66,21 +73,32 @@ pub(super) fn lasts(
     }
 }
 
+/// Whether a node is one of those that a Replacement puts in the place of the old one.
+fn counts_on(world: &World, record: &Value, node: &str) -> bool {
+    let claim = world.claim_of(node).map(|it| read::uid(&it.object));
+    read::items(record, &["status", "successors"]).any(|it| text(it, &["uid"]) == claim)
+}
+
 /// A namespace that is going.
 fn ends(world: &World, namespace: &str) -> bool {
     let known = world.others.get("Namespace").and_then(|it| it.get(namespace));
     known.is_none_or(|it| read::deleting(&it.object).is_some())
 }
 
-/// `true`, or for so long after the start.
+/// `true`, or for so long after the start. What nobody can read holds, too.
 fn protected(object: &Value, now: Timestamp) -> bool {
     PROTECTIONS.iter().filter_map(|it| read::annotation(object, it)).any(|word| {
         let begun = read::time(object, &["status", "startTime"])
             .or_else(|| read::time(object, &["metadata", "creationTimestamp"]));
         let length = read::duration(word);
-        word == "true"
+        for_ever(word)
             || length.zip(begun).is_some_and(|(length, begun)| now.duration_since(begun) < length)
     })
+}
+
+/// Whether it protects until somebody takes it away: `true`, and whatever is neither a length nor a no.
+pub(super) fn for_ever(word: &str) -> bool {
+    !matches!(word, "" | "false") && (read::duration(word).is_none() || word.contains(['d', 'w']))
 }
 
 /// Whether a budget lets no pod of this node go, by our own count.
@@ -179,7 +197,15 @@ mod tests {
     #[test]
     fn a_protection_lasts_as_long_as_it_says() {
         let now: Timestamp = "2026-11-02T09:00:00Z".parse().unwrap_or_default();
-        for (word, holds) in [("true", true), ("false", false), ("2h", true), ("30m", false)] {
+        for (word, holds) in [
+            ("true", true),
+            ("false", false),
+            ("2h", true),
+            ("30m", false),
+            ("", false),
+            ("True", true),
+            ("banana", true),
+        ] {
             let pod = json!({
                 "metadata": {"annotations": {"karpenter.sh/do-not-disrupt": word}},
                 "status": {"startTime": "2026-11-02T08:00:00Z"},

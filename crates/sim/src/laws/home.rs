@@ -33,10 +33,10 @@ impl Home {
     /// Right before the step.
     pub(super) fn see(&mut self, world: &World, step: &Step) {
         let ours = matches!(step.by, Actor::Operator(_));
-        let gone = match &step.fact {
-            Fact::Evicted { namespace, pod, code: 201, .. } if ours => world.pod(namespace, pod),
-            Fact::PodDeleted { namespace, pod, .. } if ours => world.pod(namespace, pod),
-            Fact::Removed { resource, last } if resource.kind == "Pod" => {
+        let gone = match (&step.fact, ours) {
+            (Fact::Evicted { namespace, pod, code: 201, .. }, true)
+            | (Fact::PodDeleted { namespace, pod, .. }, true) => world.pod(namespace, pod),
+            (Fact::Removed { resource, last }, _) if resource.kind == "Pod" => {
                 let pod = world.pod(read::namespace(last), read::name(last));
                 if pod.is_some_and(|it| !it.evicted)
                     && let Some((_, _, owner)) = read::controller(last)
@@ -46,27 +46,11 @@ impl Home {
                 }
                 None
             }
-            Fact::Stored { resource, object, .. } if resource.kind == "Pod" => {
+            (Fact::Stored { resource, object, .. }, _) if resource.kind == "Pod" => {
                 self.runs_again(world, object);
                 None
             }
-            Fact::Stored { .. }
-            | Fact::Removed { .. }
-            | Fact::Evicted { .. }
-            | Fact::PodDeleted { .. }
-            | Fact::LaunchAsked { .. }
-            | Fact::TerminateAsked { .. }
-            | Fact::Answered { .. }
-            | Fact::Machine(_)
-            | Fact::Published { .. }
-            | Fact::Image(_)
-            | Fact::Turned(_)
-            | Fact::Replica { .. }
-            | Fact::Fault { .. }
-            | Fact::FaultsEnd
-            | Fact::HeldUp { .. }
-            | Fact::Refused { .. }
-            | Fact::Act { .. } => None,
+            (_, _) => None,
         };
         if let Some((_, _, owner)) = gone.and_then(|it| read::controller(&it.object)) {
             self.moved.insert(owner.to_owned());

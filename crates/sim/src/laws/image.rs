@@ -199,10 +199,15 @@ fn quarantined(quarantine: &Value, image: &Image, now: Timestamp) -> bool {
     if spec("expiresAt").is_some_and(|it| moment(it).is_some_and(|it| it <= now)) {
         return false;
     }
-    // A version is one of the words of the name, with or without its `v`.
+    // A version is the last word of the name that begins with `v` and a digit, or else the last one; people
+    // write it with or without its `v`.
     let version = |pattern: &str| {
-        let bare = pattern.trim_start_matches('v');
-        image.name.split('-').any(|it| matches(bare, it.trim_start_matches('v')))
+        let words: Vec<&str> = image.name.split(['-', '_', '/', ' ', ':']).collect();
+        let digit = |it: &str| it.starts_with(|it: char| it.is_ascii_digit());
+        let numbered = |it: &&&str| it.strip_prefix('v').is_some_and(digit);
+        let version = words.iter().rev().find(numbered).or(words.last()).copied();
+        let bare = version.unwrap_or_default().trim_start_matches('v');
+        matches(pattern, bare) || matches(pattern, &format!("v{bare}"))
     };
     spec("id").is_some_and(|it| it == image.id)
         || spec("name").is_some_and(|it| matches(it, &image.name))

@@ -1,7 +1,8 @@
 //! Whose is each machine?
 //!
-//! One live machine per claim at any time, one machine ever per token; we end only what we launched and what
-//! no claim wants; and at rest there is none that belongs to nobody.
+//! One live machine per claim at any time, one machine ever per token, unless EC2 itself made two at once; we end
+//! only what we launched and what no claim wants; and at rest there is none that belongs to nobody, and no
+//! second one of EC2's making.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +17,10 @@ use crate::trace::{Actor, Machine, Step};
 pub(super) struct Machines {
     /// Live machines by the UID of their claim.
     live: BTreeMap<String, BTreeSet<String>>,
-    /// By token, the one machine.
-    by_token: BTreeMap<String, String>,
+    /// By token, the one machine, and when it was made.
+    by_token: BTreeMap<String, (String, Timestamp)>,
+    /// Made by EC2 together with the one that was asked for.
+    unasked: BTreeSet<String>,
     launched: BTreeSet<String>,
 }
 
@@ -56,9 +59,13 @@ impl Machines {
         found: &mut Found,
     ) {
         if !machine.token.is_empty() {
-            let first =
-                self.by_token.entry(machine.token.clone()).or_insert_with(|| machine.id.clone());
-            if *first != machine.id {
+            let (first, at) = self
+                .by_token
+                .entry(machine.token.clone())
+                .or_insert_with(|| (machine.id.clone(), step.at));
+            if *first != machine.id && *at == step.at {
+                self.unasked.insert(machine.id.clone());
+            } else if *first != machine.id && !self.unasked.contains(&machine.id) {
                 let what = format!("token {} made {first} and {}", machine.token, machine.id);
                 found.broken(Law::NoOrphansNoTwins, step.at, what);
             }
@@ -67,7 +74,9 @@ impl Machines {
         let twins = self.live.entry(claim.to_owned()).or_default();
         if !live(machine) {
             twins.remove(&machine.id);
-        } else if twins.insert(machine.id.clone()) && twins.len() > 1 {
+        } else if twins.insert(machine.id.clone())
+            && twins.iter().filter(|it| !self.unasked.contains(*it)).count() > 1
+        {
             let names: Vec<&str> = twins.iter().map(String::as_str).collect();
             let what = format!("claim {claim} has the live machines {}", names.join(", "));
             found.broken(Law::NoOrphansNoTwins, step.at, what);
@@ -103,7 +112,18 @@ impl Machines {
     }
 }
 
-pub(super) fn at_rest(world: &World, now: Timestamp, found: &mut Found) {
+impl Machines {
+    pub(super) fn at_rest(&self, world: &World, now: Timestamp, found: &mut Found) {
+        for (claim, live) in self.live.iter().filter(|it| it.1.len() > 1) {
+            let names: Vec<&str> = live.iter().map(String::as_str).collect();
+            let what = format!("claim {claim} still has the live machines {}", names.join(", "));
+            found.broken(Law::NoOrphansNoTwins, now, what);
+        }
+        left_over(world, now, found);
+    }
+}
+
+fn left_over(world: &World, now: Timestamp, found: &mut Found) {
     let owned: BTreeSet<&str> = world
         .claims
         .values()

@@ -92,17 +92,18 @@ impl Partition {
             found.premise(Law::Image);
         }
         let heard = |since: Timestamp| now.duration_since(since) > HEARD_AFTER;
+        let slow = |it: Timestamp| it.saturating_add(setting.slowest_clock).unwrap_or(it);
         // What images there are it must have been told since that last changed; one answer may lead to one
-        // more question.
-        let told = answered_since.is_some_and(|it| it > world.told_after() && known(it, now));
+        // more question. And to a clock that is behind, an image that has just come is of the future.
+        let told = answered_since.is_some_and(|it| it > world.told_after() && known(it, now))
+            && known(slow(world.choice_changed_at), now);
         let said = |node: &String| {
             turned.starts.contains(node)
                 || turned.under_way.contains(node)
                 || turned.waits.iter().any(|it| it.0 == *node)
         };
         for (node, (wish, since)) in &self.wishes {
-            let slow = since.saturating_add(setting.slowest_clock).unwrap_or(*since);
-            if !heard(slow) || (*wish == Wish::Image && !told) {
+            if !heard(slow(*since)) || (*wish == Wish::Image && !told) {
                 continue;
             }
             found.premise(Law::Partition);

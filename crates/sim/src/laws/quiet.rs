@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::world::NOISE;
+use super::said::deed;
 use super::{Found, Law, read};
 use crate::trace::{Actor, Fact, Step, Turned};
 
@@ -84,34 +84,13 @@ impl Quiet {
         if !self.quiet(step.at) {
             return;
         }
-        let what = match &step.fact {
-            Fact::Stored { resource, object, .. } if !NOISE.contains(&resource.kind) => {
-                let what = format!("{} {}", resource.kind, read::name(object));
-                if TOLD.contains(&resource.kind) && self.told.insert(what.clone()) {
-                    return;
-                }
-                format!("wrote {what}")
-            }
-            Fact::Removed { resource, last } => {
-                format!("removed {} {}", resource.kind, read::name(last))
-            }
-            Fact::Evicted { namespace, pod, .. } => format!("evicted {namespace}/{pod}"),
-            Fact::PodDeleted { namespace, pod, .. } => format!("deleted {namespace}/{pod}"),
-            Fact::LaunchAsked { token, .. } => format!("launched with {token}"),
-            Fact::TerminateAsked { machine } => format!("ended {machine}"),
-            Fact::Stored { .. }
-            | Fact::Answered { .. }
-            | Fact::Machine(_)
-            | Fact::Published { .. }
-            | Fact::Image(_)
-            | Fact::Turned(_)
-            | Fact::Replica { .. }
-            | Fact::Fault { .. }
-            | Fact::FaultsEnd
-            | Fact::HeldUp { .. }
-            | Fact::Refused { .. }
-            | Fact::Act { .. } => return,
-        };
+        if let Fact::Stored { resource, object, .. } = &step.fact
+            && TOLD.contains(&resource.kind)
+            && self.told.insert(format!("{} {}", resource.kind, read::name(object)))
+        {
+            return;
+        }
+        let Some(what) = deed(&step.fact) else { return };
         self.done.entry(replica).or_default().push(what);
     }
 

@@ -1,9 +1,11 @@
-//! Does an object say the same as before, and by what name is it kept?
+//! Does an object say the same as before, by what name is it kept, and what did somebody do?
 
 use nodemolt_cluster::transport::Resource;
 use serde_json::Value;
 
 use super::read::{self, at};
+use super::world::NOISE;
+use crate::trace::Fact;
 
 /// One name in two groups is two classes; namespaces keep names apart.
 pub(super) fn key(resource: Resource, object: &Value) -> String {
@@ -46,4 +48,34 @@ pub(super) fn same_words(one: &Value, other: &Value) -> bool {
         &["metadata", "deletionTimestamp"],
     ];
     WORDS.iter().all(|it| at(one, it) == at(other, it))
+}
+
+/// What one of us did to the world by this, if it did: nobody decides by leases and events. Who was refused an
+/// eviction has asked for it.
+pub(super) fn deed(fact: &Fact) -> Option<String> {
+    match fact {
+        Fact::Stored { resource, object, .. } if !NOISE.contains(&resource.kind) => {
+            Some(format!("wrote {} {}", resource.kind, read::name(object)))
+        }
+        Fact::Removed { resource, last } if !NOISE.contains(&resource.kind) => {
+            Some(format!("removed {} {}", resource.kind, read::name(last)))
+        }
+        Fact::Evicted { namespace, pod, .. } => Some(format!("evicted {namespace}/{pod}")),
+        Fact::PodDeleted { namespace, pod, .. } => Some(format!("deleted pod {namespace}/{pod}")),
+        Fact::LaunchAsked { token, .. } => Some(format!("launched with {token}")),
+        Fact::TerminateAsked { machine } => Some(format!("ended {machine}")),
+        Fact::Stored { .. }
+        | Fact::Removed { .. }
+        | Fact::Answered { .. }
+        | Fact::Machine(_)
+        | Fact::Published { .. }
+        | Fact::Image(_)
+        | Fact::Turned(_)
+        | Fact::Replica { .. }
+        | Fact::Fault { .. }
+        | Fact::FaultsEnd
+        | Fact::HeldUp { .. }
+        | Fact::Refused { .. }
+        | Fact::Act { .. } => None,
+    }
 }

@@ -32,14 +32,19 @@ pub(super) fn see_cordon(world: &World, node: &Value, step: &Step, found: &mut F
     if !leaving.is_empty() {
         found.premise(Law::Succession);
     }
-    let record = read::annotation(node, CORDONED_BY).and_then(|it| world.replacements.get(it));
+    let by = read::annotation(node, CORDONED_BY);
+    let record = by.and_then(|it| world.replacements.get(it));
     let Some(record) = record else {
+        // Somebody deleted it a moment ago.
+        if by.is_some_and(|it| world.lately_removed("Replacement", it, world.sent_at(step))) {
+            return;
+        }
         let what = format!("node {name} was cordoned for a Replacement that is not there");
         found.broken(Law::Succession, step.at, what);
         return;
     };
     for successor in items(record, &["status", "successors"]).filter(|it| of_this_try(record, it)) {
-        if let Some(why) = unready(world, successor, step.at) {
+        if let Some(why) = unready(world, successor, world.sent_at(step)) {
             let claim = text(successor, &["name"]).unwrap_or_default();
             let what = format!("node {name} was cordoned, and its successor {claim} {why}");
             found.broken(Law::Succession, step.at, what);
@@ -65,7 +70,7 @@ fn excepted(world: &World, name: &str, node: &Value) -> bool {
 }
 
 /// Those of earlier tries may be anything by now.
-fn of_this_try(record: &Value, successor: &Value) -> bool {
+pub(super) fn of_this_try(record: &Value, successor: &Value) -> bool {
     let own = read::number(successor, &["try"]);
     own.is_none() || own == read::number(record, &["status", "try"])
 }
@@ -80,8 +85,11 @@ fn unready(world: &World, successor: &Value, now: Timestamp) -> Option<String> {
         let known = !node.ever_ready || known(node.since, now);
         return known.then(|| "is not ready".to_owned());
     }
+    // It came back after this was sent, so it was there before, or nobody could know.
     let steady = now.duration_since(node.since);
-    (steady < STEADY_FOR).then(|| format!("is ready for {steady:#} only"))
+    (SignedDuration::ZERO..STEADY_FOR)
+        .contains(&steady)
+        .then(|| format!("is ready for {steady:#} only"))
 }
 
 fn moving<'a>(world: &'a World, node: &str, now: Timestamp) -> impl Iterator<Item = &'a Pod> {
@@ -91,7 +99,7 @@ fn moving<'a>(world: &'a World, node: &str, now: Timestamp) -> impl Iterator<Ite
 /// Whether all pods that leave have a place at once, beside those that we moved before and that have none yet,
 /// and those that are still to leave other nodes.
 fn no_room(world: &World, name: &str, leaving: &[&Pod], step: &Step, found: &mut Found) {
-    let now = step.at;
+    let now = world.sent_at(step);
     let places = places(world, name, now);
     let own = modelled(leaving.iter().map(|it| &*it.object), found);
     if own.is_empty() {
@@ -105,7 +113,7 @@ fn no_room(world: &World, name: &str, leaving: &[&Pod], step: &Step, found: &mut
     };
     if !told.is_empty() {
         let what = format!("node {name} was cordoned, and {told}");
-        found.broken(Law::Succession, now, what);
+        found.broken(Law::Succession, step.at, what);
         return;
     }
     let before = modelled(moved_before(world, name, now), found);
@@ -124,7 +132,7 @@ fn no_room(world: &World, name: &str, leaving: &[&Pod], step: &Step, found: &mut
                 own.len(),
                 before.len()
             );
-            found.broken(Law::Succession, now, what);
+            found.broken(Law::Succession, step.at, what);
         }
     }
 }
@@ -219,9 +227,15 @@ pub(super) fn see_terminate(world: &World, machine: &str, step: &Step, found: &m
     if !matches!(step.by, Actor::Operator(_)) {
         return;
     }
-    let claim = world.machines.get(machine).and_then(|it| world.claim_of_machine(it));
-    if let Some(claim) = claim {
-        still_there(world, claim, &format!("machine {machine} was ended"), step, found);
+    let Some(seen) = world.machines.get(machine) else { return };
+    let Some(claim) = world.claim_of_machine(seen) else { return };
+    let act = format!("machine {machine} was ended");
+    let has = text(&claim.object, &["status", "providerID"]).map(read::machine_of);
+    if has.is_none_or(|it| it == machine) {
+        still_there(world, claim, &act, step, found);
+    } else if let Some(name) = seen.node.as_deref() {
+        // The claim has another machine, and its node is that one's.
+        nobody_left(world, name, &act, step, found);
     }
 }
 
@@ -232,8 +246,12 @@ fn still_there(world: &World, claim: &Claim, act: &str, step: &Step, found: &mut
         return;
     }
     found.premise(Law::Succession);
+    nobody_left(world, name, act, step, found);
+}
+
+fn nobody_left(world: &World, name: &str, act: &str, step: &Step, found: &mut Found) {
     // Nobody could know of who came a moment ago.
-    let left = moving(world, name, step.at).find(|it| known(it.bound_at, step.at));
+    let left = moving(world, name, step.at).find(|it| known(it.bound_at, world.sent_at(step)));
     if let Some(pod) = left {
         let (namespace, pod) = (read::namespace(&pod.object), read::name(&pod.object));
         let what = format!("{act} while pod {namespace}/{pod} was on node {name}");

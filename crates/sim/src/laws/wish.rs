@@ -14,8 +14,7 @@ use super::Setting;
 use super::image::Rules;
 use super::read::{self, items, text};
 use super::said::line_of;
-use super::settling::open;
-use super::world::{Claim, Kept, POOL_LABEL, World, class_key};
+use super::world::{Kept, POOL_LABEL, World, class_key};
 use crate::trace::{Actor, Fact, Image, ReplicaState, Step};
 
 const ASKED: &str = "nodemolt.dev/upgrade-requested-at";
@@ -193,7 +192,7 @@ pub(super) fn of_node(
     if claim.deleting_since.is_some() || read::deleting(&node.object).is_some() {
         return Wish::Person;
     }
-    if !read::condition(&claim.object, "Initialized") || succeeds(world, claim) {
+    if !read::condition(&claim.object, "Initialized") {
         return Wish::Untold;
     }
     let made = read::time(&claim.object, &["metadata", "creationTimestamp"]);
@@ -210,7 +209,9 @@ pub(super) fn of_node(
     if asked {
         return Wish::Person;
     }
-    let age = text(&claim.object, &["spec", "expireAfter"]).and_then(read::duration);
+    let age = text(&claim.object, &["spec", "expireAfter"])
+        .and_then(read::duration)
+        .filter(|it| *it >= LIFE_MIN);
     if age.is_some_and(|age| now.duration_since(made) >= age) {
         return Wish::Expired;
     }
@@ -227,17 +228,8 @@ pub(super) fn of_node(
     }
 }
 
-/// Its own replacement decides about a successor, until that has ended.
-fn succeeds(world: &World, claim: &Claim) -> bool {
-    let uid = read::uid(&claim.object);
-    world.replacements.values().filter(|it| open(it)).any(|it| {
-        let mut successors = items(it, &["status", "successors"]);
-        successors.any(|it| {
-            text(it, &["uid"]) == Some(uid)
-                || text(it, &["name"]) == Some(read::name(&claim.object))
-        })
-    })
-}
+/// Docs say: whoever is to live for less than a successor may take to come does not expire.
+pub(super) const LIFE_MIN: SignedDuration = SignedDuration::from_mins(5);
 
 /// Somebody else says that it has drifted.
 fn foreign(claim: &Value) -> bool {

@@ -56,6 +56,8 @@ pub(super) struct World {
     pub(super) members_changed_at: Timestamp,
     /// When something last changed by which images are chosen.
     pub(super) choice_changed_at: Timestamp,
+    /// Whose call arrived last that was held up on its way, when, and since when it was to happen.
+    held_up: Option<(Actor, Timestamp, Timestamp)>,
     /// Answers before this may be older than they seem.
     stale_until: Timestamp,
     /// Some pointer names another image than the newest: only who reads pointers knows what is wanted then.
@@ -122,6 +124,14 @@ pub(super) struct Ledger {
     /// Holders whose grant was given back, and when.
     pub(super) ended: BTreeMap<String, Timestamp>,
     pub(super) paused_since: Option<Timestamp>,
+}
+
+impl Ledger {
+    /// There is none, or only what is made before its status is written: it is about to be rebuilt.
+    pub(super) fn lost(&self) -> bool {
+        let epoch = |it: &Rc<Value>| read::number(it, &["status", "epoch"]);
+        self.object.as_ref().and_then(epoch).is_none()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -200,6 +210,7 @@ impl World {
             limits_changed_at: Timestamp::MIN,
             members_changed_at: Timestamp::MIN,
             choice_changed_at: Timestamp::MIN,
+            held_up: None,
             stale_until: Timestamp::MIN,
             pointer_moved: false,
             removed_at: BTreeMap::new(),
@@ -257,12 +268,15 @@ impl World {
                 self.stale_until = self.stale_until.min(step.at);
                 true
             }
+            Fact::HeldUp { since } => {
+                self.held_up = Some((step.by, step.at, *since));
+                false
+            }
             Fact::Act { .. } => true,
             Fact::LaunchAsked { .. }
             | Fact::TerminateAsked { .. }
             | Fact::Answered { .. }
             | Fact::Turned(_)
-            | Fact::HeldUp { .. }
             | Fact::Refused { .. } => false,
         }
     }
@@ -299,12 +313,21 @@ impl World {
         }
     }
 
-    /// What people wrote has changed, and with it perhaps for whom it is.
+    /// When what happens in this step was sent. A process that stands still after it has looked, or whose call is
+    /// slow, no law can forbid that the call arrives: whoever sent it knew what was so then.
+    pub(super) fn sent_at(&self, step: &Step) -> Timestamp {
+        match self.held_up {
+            Some((by, arrived_at, since)) if by == step.by && arrived_at == step.at => since,
+            Some(_) | None => step.at,
+        }
+    }
+
     /// An answer from after this tells what may boot now.
     pub(super) fn told_after(&self) -> Timestamp {
         self.choice_changed_at.max(self.stale_until)
     }
 
+    /// What people wrote has changed, and with it perhaps for whom it is.
     fn said_anew(&mut self, kind: &str, moved: bool, now: Timestamp) {
         if LIMITS.contains(&kind) {
             self.limits_changed_at = now;
@@ -503,8 +526,11 @@ impl World {
                 self.replacements.remove(name);
             }
             "DisruptionLedger" => {
-                let ended = std::mem::take(&mut self.ledger.ended);
-                self.ledger = Ledger { ended, epoch: self.ledger.epoch, ..Ledger::default() };
+                let mut ended = std::mem::take(&mut self.ledger.ended);
+                ended.extend(self.ledger.grants.keys().map(|it| (it.clone(), step.at)));
+                // Without a record nobody can know how far it had counted.
+                let epoch = if self.replacements.is_empty() { 0 } else { self.ledger.epoch };
+                self.ledger = Ledger { ended, epoch, ..Ledger::default() };
             }
             kind if NOISE.contains(&kind) => return false,
             kind => {
@@ -553,6 +579,11 @@ impl World {
         };
         let went = self.removed_at.get(&(kind, key));
         now || went.is_some_and(|it| self.now.duration_since(*it) <= within)
+    }
+
+    /// Whether something without a namespace went so lately that nobody need know.
+    pub(super) fn lately_removed(&self, kind: &'static str, name: &str, now: Timestamp) -> bool {
+        self.removed_at.get(&(kind, name.to_owned())).is_some_and(|it| !known(*it, now))
     }
 
     pub(super) fn pod(&self, namespace: &str, name: &str) -> Option<&Pod> {

@@ -17,10 +17,6 @@ const EPOCH: &str = "2026-11-16T00:00:00Z";
 
 const ZONES: [&str; 3] = ["eu-central-1a", "eu-central-1b", "eu-central-1c"];
 
-/// People edit a pool so that it does not ask for the type of some of its nodes any more. Not drawn while the
-/// engine says of such nodes that it does not know whether they match; this is the switch.
-const POOLS_ARE_NARROWED: bool = false;
-
 /// What a class is edited to say at boot.
 const USER_DATA: &str = "#!/bin/sh\necho hello\n";
 
@@ -302,9 +298,8 @@ impl Drawing {
         let kept = types.get(..2).unwrap_or_default();
         narrower["template"]["spec"]["requirements"][3]["values"] = json!(kept);
         self.edit("karpenter.sh/v1", "NodePool", &json!({"name": name}), &labelled);
-        if POOLS_ARE_NARROWED {
-            self.edit("karpenter.sh/v1", "NodePool", &json!({"name": name}), &narrower);
-        }
+        // It does not ask for the type of some of its nodes any more.
+        self.edit("karpenter.sh/v1", "NodePool", &json!({"name": name}), &narrower);
         if self.dice.chance(250) {
             let amounts = [
                 json!({"maxUnavailable": 1}),

@@ -18,13 +18,6 @@ const LASTS: (u64, u64) = (30, 600);
 /// The fewest faults of a life.
 const FAULTS_MIN: usize = 3;
 
-/// People delete a record of ours. Not drawn while the engine loses a taint with it; the act is there, and
-/// this is the switch.
-const RECORDS_ARE_DELETED: bool = false;
-
-/// People delete the ledger. Not drawn until many lives have shown that it is rebuilt; this is the switch.
-const THE_LEDGER_IS_DELETED: bool = false;
-
 type Draws = fn(&Drawn, &mut Dice) -> Option<Fault>;
 
 /// Every kind of fault.
@@ -153,8 +146,9 @@ fn people(drawn: &Drawn, unrest: SignedDuration, dice: &mut Dice) -> Vec<(Signed
         (30, "nodeclaim", "@leaving"),
         (40, "node", "@any"),
         (40, "node", "@successor"),
-        (if RECORDS_ARE_DELETED { 60 } else { 0 }, "replacement", "@any"),
-        (if THE_LEDGER_IS_DELETED { 40 } else { 0 }, "disruptionledger", "@any"),
+        (60, "replacement", "@leaving"),
+        (20, "replacement", "@any"),
+        (60, "disruptionledger", "@any"),
     ] {
         if dice.chance(chance) {
             let (kind, namespace, name) = (kind.to_owned(), None, name.to_owned());

@@ -80,12 +80,13 @@ impl Region {
                         reservation,
                         placement_group: group,
                     };
+                    // Nobody is told of the second one: it stands in lists.
+                    let twin = std::mem::take(&mut self.twins).then(|| machine.clone());
                     let launched = self.start(machine, now, dice);
-                    let runs = dice.span(self.boot.runs / 2, self.boot.runs * 3 / 2);
-                    let slow = self.boot.later.get(&choice.instance_type).copied();
-                    let runs = runs + slow.unwrap_or_default();
-                    let event = RegionEvent::Runs { machine: launched.machine.0.clone() };
-                    return (Ok(launched), vec![(later(now, runs), event)]);
+                    let twin = twin.map(|it| self.start(it, now, dice));
+                    let both = std::iter::once(&launched).chain(&twin);
+                    let due = both.map(|it| self.runs(it, now, dice)).collect();
+                    return (Ok(launched), due);
                 }
                 Err(Some(told)) => {
                     error.get_or_insert(told);
@@ -95,6 +96,14 @@ impl Region {
         }
         // A fleet names the errors of every choice; what is no lack of capacity is what helps people.
         (Err(error.unwrap_or(LaunchError::NoCapacity(refused))), Vec::new())
+    }
+
+    /// When a machine that was made will run.
+    fn runs(&self, it: &Launched, now: Timestamp, dice: &mut Dice) -> (Timestamp, RegionEvent) {
+        let runs = dice.span(self.boot.runs / 2, self.boot.runs * 3 / 2);
+        let slow = self.boot.later.get(&it.instance_type).copied();
+        let runs = runs + slow.unwrap_or_default();
+        (later(now, runs), RegionEvent::Runs { machine: it.machine.0.clone() })
     }
 
     /// The template to launch it with; `Err(None)` where there is no capacity.
@@ -339,7 +348,7 @@ pub enum Happened {
 }
 
 /// A machine to be made.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct NewMachine<'a> {
     pub(crate) token: &'a str,
     pub(crate) choice: &'a Choice,

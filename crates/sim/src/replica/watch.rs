@@ -37,6 +37,11 @@ impl Process {
         true
     }
 
+    /// Up to which revision it was told of this kind. Who was told nothing begins with a list.
+    pub(crate) fn told(&self, resource: Resource) -> Option<u64> {
+        self.watches.get(&resource)?.told
+    }
+
     /// The watch is lost; whatever was on its way never arrives.
     pub(crate) fn lose_watch(&mut self, resource: Resource) {
         if let Some(watch) = self.watches.get_mut(&resource) {

@@ -29,6 +29,9 @@ const USUAL_TYPES: [&str; 14] = [
     "t4g.medium",
 ];
 
+/// Of nodes where nobody says: halfway to where a `NodePool` that says nothing lets its nodes expire.
+const AGE: &str = "14d";
+
 const REPLICAS_MAX: u8 = 3;
 /// What the engine's own benchmark goes up to.
 const NODES_MAX: u32 = 10_000;
@@ -385,7 +388,7 @@ impl Known<'_> {
             let hint = "write an id or a name of one of `images`";
             self.found.push(Finding::error(under("image"), message).hint(hint));
         }
-        let age = wire.age.as_deref().unwrap_or("30d");
+        let age = wire.age.as_deref().unwrap_or(AGE);
         let age = or_tell(length::read(age), &under("age"), self.found);
         let capacity_type = wire.capacity_type.unwrap_or_else(|| "on-demand".to_owned());
         if !["on-demand", "spot", "reserved"].contains(&capacity_type.as_str()) {

@@ -109,6 +109,8 @@ fn empty(simulation: &Simulation, seed: u64, dawn: Timestamp) -> World {
         weather: Weather::default(),
         source,
         trace: Vec::new(),
+        dropped: 0,
+        keeps: None,
         hash: TraceHash::default(),
         laws: None,
         broken: Vec::new(),

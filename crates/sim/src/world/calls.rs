@@ -216,6 +216,7 @@ impl World {
                 Reply::Launch(Err(LaunchError::Throttled { retry_after: None }))
             }
             Call::Launch(request) => {
+                self.region.twins = self.weather.makes_twins(&mut self.dice.weather);
                 let (answer, due) = self.region.launch(by, request, now, &mut self.dice.region);
                 self.put_region(due);
                 Reply::Launch(answer)
@@ -239,11 +240,15 @@ impl World {
         {
             // Somebody else has just touched it: nothing that matters, but the revision is another.
             let touch = json!({"metadata": {"annotations": {
-                "example.com/touched": format!("{}", self.trace.len()),
+                "example.com/touched": format!("{}", self.next_step()),
             }}});
             let namespace = request.namespace.as_deref();
             // That it is not there is no wonder, and no conflict.
             let _ = self.patch(Actor::Fate, request.resource, namespace, name, touch);
+        }
+        if request.subresource == Some(Subresource::Eviction) {
+            let gives_up = self.weather.gives_up(&mut self.dice.weather);
+            self.kube.borrow_mut().server.gives_up = gives_up;
         }
         let answer = self.kubernetes(by, request);
         if let Err(Refusal::Status { code: 409, message, .. }) = &answer

@@ -66,6 +66,7 @@ fn waits_for(it: &WaitFor) -> WaitsFor {
             let name = pdb.rsplit_once('/').map_or(pdb.as_str(), |(_, name)| name);
             ("PodDisruptionBudget", Some(pod.namespace.clone()), Some(name.to_owned()))
         }
+        WaitFor::Succession { node } => named("Node", node),
         WaitFor::SharedWorkload { workload, .. } => named("Workload", workload),
         WaitFor::Budget(shortage) => match &shortage.id {
             BudgetId::Serial => nobody("Budget"),
@@ -201,12 +202,11 @@ fn told(object: &Value, old: Option<&Value>) -> String {
 
 /// The last steps before now, each in a line: what a life that failed prints.
 pub fn last_lines(world: &super::World, count: usize) -> String {
-    lines_before(world, world.trace().len(), count)
+    lines(world.trace(), count)
 }
 
-/// The last steps up to one, each in a line.
-fn lines_before(world: &super::World, end: usize, count: usize) -> String {
-    let steps = &world.trace()[..end.min(world.trace().len())];
+/// The last of these steps, each in a line.
+fn lines(steps: &[Step], count: usize) -> String {
     let first = steps.len().saturating_sub(count);
     steps[first..].iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -222,7 +222,7 @@ pub fn failure(world: &super::World, replay: &str) -> Option<String> {
         // Nothing fails to be written into a text.
         let _ = writeln!(text, "broken: {}", it.violation);
     }
-    let events = lines_before(world, first.step + 1, EVENTS_TOLD);
+    let events = lines(world.trace_until(first.step), EVENTS_TOLD);
     let _ = writeln!(text, "the last {EVENTS_TOLD} events before the first:\n{events}");
     let _ = writeln!(text, "to see it again: {replay}");
     Some(text)

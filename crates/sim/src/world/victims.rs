@@ -26,6 +26,7 @@ impl World {
                 match of {
                     kinds::CLAIM => claims.into_iter().collect(),
                     kinds::NODE => self.nodes_of(&claims),
+                    kinds::REPLACEMENT if word == "leaving" => self.open(),
                     _ => {
                         return Err(format!("`{name}` is a node or a NodeClaim").into());
                     }
@@ -44,16 +45,19 @@ impl World {
         self.kube.borrow().server.all(of).map(|(key, _)| key.name.clone()).collect()
     }
 
+    /// Replacements that are under way.
+    fn open(&self) -> Vec<String> {
+        let kube = self.kube.borrow();
+        let records = kube.server.all(kinds::REPLACEMENT).filter(|(_, it)| open(it));
+        records.map(|(key, _)| key.name.clone()).collect()
+    }
+
     /// Claims of replacements that are under way: those that come, or those that go.
     fn replaced(&self, coming: bool) -> BTreeSet<String> {
         let kube = self.kube.borrow();
         let text = |it: &Value, at: &str| it.pointer(at)?.as_str().map(str::to_owned);
         let mut found = BTreeSet::new();
-        for (_, record) in kube.server.all(kinds::REPLACEMENT) {
-            let phase = text(record, "/status/phase");
-            if !phase.is_some_and(|it| OPEN.contains(&it.as_str())) {
-                continue;
-            }
+        for (_, record) in kube.server.all(kinds::REPLACEMENT).filter(|(_, it)| open(it)) {
             if coming {
                 let successors = record.pointer("/status/successors").and_then(Value::as_array);
                 let names = successors.into_iter().flatten();
@@ -75,4 +79,9 @@ impl World {
         let known = |it: &String| kube.server.get(kinds::NODE, "", it).is_some();
         claims.iter().filter_map(node).filter(known).collect()
     }
+}
+
+fn open(record: &Value) -> bool {
+    let phase = record.pointer("/status/phase").and_then(Value::as_str);
+    phase.is_some_and(|it| OPEN.contains(&it))
 }

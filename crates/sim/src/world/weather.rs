@@ -85,6 +85,23 @@ impl Weather {
         percent > 0 && dice.chance(percent * 10)
     }
 
+    /// Whether the API server gives up an eviction for conflicts over its budget.
+    pub(super) fn gives_up(&self, dice: &mut Dice) -> bool {
+        let percent = self.percent(|it| {
+            if let Fault::EvictionsGiveUp { percent, .. } = it { Some(*percent) } else { None }
+        });
+        percent > 0 && dice.chance(percent * 10)
+    }
+
+    /// Whether EC2 makes two machines where one was asked for.
+    pub(super) fn makes_twins(&self, dice: &mut Dice) -> bool {
+        let percent =
+            self.percent(
+                |it| if let Fault::Twins { percent, .. } = it { Some(*percent) } else { None },
+            );
+        percent > 0 && dice.chance(percent * 10)
+    }
+
     pub(super) fn request_late_by(&self, dice: &mut Dice) -> Option<SignedDuration> {
         let (percent, by) = self
             .faults()
@@ -249,6 +266,8 @@ impl World {
             | Fault::LateAnswers { .. }
             | Fault::Stale { .. }
             | Fault::Conflicts { .. }
+            | Fault::EvictionsGiveUp { .. }
+            | Fault::Twins { .. }
             | Fault::NeverJoins { .. }
             | Fault::NeverReady { .. }
             | Fault::WatchLag { .. }
@@ -452,6 +471,8 @@ impl World {
             | Fault::LateRequests { .. }
             | Fault::LateAnswers { .. }
             | Fault::Conflicts { .. }
+            | Fault::EvictionsGiveUp { .. }
+            | Fault::Twins { .. }
             | Fault::NeverJoins { .. }
             | Fault::NeverReady { .. }
             | Fault::NodeDies { .. }

@@ -111,7 +111,9 @@ fn real(world: &World, node: &str, cause: &Cause) -> bool {
             rooms::full(world, node, named.kind, &named.name)
                 && rooms::users_told(world, node, &cause.text)
         }
-        ("Node", "SharedWorkload") => named.name != node && granted(world).contains(&named.name),
+        ("Node", "Succession" | "SharedWorkload") => {
+            named.name != node && granted(world).contains(&named.name)
+        }
         ("PodDisruptionBudget", "SharedBudget") => {
             let on = |it: &str| selects(world, &named.namespace, &named.name, it);
             on(node) && granted(world).iter().any(|it| it != node)

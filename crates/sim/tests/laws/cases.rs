@@ -2,8 +2,9 @@
 //!
 //! One for each place in the laws that can complain, and more where it complains of several things.
 
+use jiff::SignedDuration;
 use nodemolt_sim::laws::Law;
-use nodemolt_sim::trace::{Actor, Fact, ReplicaState};
+use nodemolt_sim::trace::{Actor, Fact, ReplicaState, Step};
 use serde_json::json;
 
 use crate::tale::{NEW, OLD, Tale, US, begun, latest, sound};
@@ -135,6 +136,12 @@ pub(crate) const CASES: &[Case] = &[
     ("the old node went first, and its successor is not there yet", Law::Budget, || {
         granted_after_the_end_of("DeleteFirst")
     }),
+    ("a second node is granted after the ledger was rebuilt", Law::Budget, || {
+        let mut tale = rebuilt();
+        tale.ledger(&["n1", "n2"], 2);
+        tale.ledger(&[], 2);
+        tale
+    }),
     ("a node is granted while another is not ready", Law::Budget, || {
         let mut tale = begun();
         tale.node(Actor::Kubelet, "n2", false, &json!([]));
@@ -175,6 +182,20 @@ pub(crate) const CASES: &[Case] = &[
         tale.ledger(&[], 1);
         tale
     }),
+    ("a share grew with its own surge", Law::Budget, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
+            it["spec"]["rollout"] = json!({"concurrency": 9});
+        });
+        tale.wait(120);
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        // Half of three is one, although there are four now.
+        tale.ledger(&["n1", "n2"], 1);
+        tale.settle();
+        tale
+    }),
     ("the window is closed", Law::Budget, || {
         let mut tale = begun();
         tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
@@ -201,9 +222,7 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("everything is paused", Law::Budget, || {
         let mut tale = begun();
-        tale.change(Actor::Person, "DisruptionLedger", "/cluster", |it| {
-            it["spec"] = json!({"pause": {"reason": "a sale"}});
-        });
+        tale.paused();
         tale.change(US, "DisruptionLedger", "/cluster", |it| {
             it["status"]["grants"] = json!([{"holder": "claim-n1", "nodeName": "n1", "kind": "Replacement", "epoch": 1}]);
         });
@@ -275,15 +294,14 @@ pub(crate) const CASES: &[Case] = &[
         tale.granted("n1");
         tale.launched();
         tale.joined();
-        tale.change(Actor::Person, "DisruptionLedger", "/cluster", |it| {
-            it["spec"] = json!({"pause": {"reason": "a sale"}});
-        });
+        tale.paused();
         tale.wait(31);
         tale.cordoned("n1");
         tale.resumed();
         tale.settle();
         tale
     }),
+    ("a cordon that is slow was sent in a pause", Law::Budget, || cordoned_late(29)),
     ("a node is cordoned without a grant", Law::Budget, || {
         let mut tale = begun();
         tale.record("n1", "Launching");
@@ -420,7 +438,18 @@ pub(crate) const CASES: &[Case] = &[
         let mut again = tale.steps.last().unwrap().clone();
         let Fact::Machine(machine) = &mut again.fact else { panic!("the last is a machine") };
         "i-second".clone_into(&mut machine.id);
+        again.at += SignedDuration::from_secs(1);
         tale.steps.push(again);
+        tale
+    }),
+    ("EC2 made two machines at once and both stay", Law::NoOrphansNoTwins, || {
+        let mut tale = sound();
+        let made = |it: &Step| matches!(&it.fact, Fact::Machine(it) if it.id == "i-s1");
+        let at = tale.steps.iter().position(made).unwrap();
+        let mut twin = tale.steps[at].clone();
+        let Fact::Machine(machine) = &mut twin.fact else { panic!("it is a machine") };
+        "i-twin".clone_into(&mut machine.id);
+        tale.steps.insert(at + 1, twin);
         tale
     }),
     ("a machine is left over", Law::NoOrphansNoTwins, || {
@@ -561,14 +590,13 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("a pod is evicted in a pause", Law::Eviction, || {
         let mut tale = drained_until_eviction();
-        tale.change(Actor::Person, "DisruptionLedger", "/cluster", |it| {
-            it["spec"] = json!({"pause": {"reason": "a sale"}});
-        });
+        tale.paused();
         tale.wait(31);
         tale.evict("web-n1", Some("pod-web-n1"), None);
         tale.resumed();
         tale
     }),
+    ("an eviction that is slow was sent in a pause", Law::Eviction, || evicted_late(29)),
     ("a pod is deleted without its UID", Law::Eviction, || {
         let mut tale = drained_until_eviction();
         tale.delete(None, 30, true);
@@ -679,9 +707,7 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("we take a pause away", Law::UsersWords, || {
         let mut tale = begun();
-        tale.change(Actor::Person, "DisruptionLedger", "/cluster", |it| {
-            it["spec"] = json!({"pause": {"reason": "a sale"}});
-        });
+        tale.paused();
         tale.change(US, "DisruptionLedger", "/cluster", |it| it["spec"] = json!({}));
         tale
     }),
@@ -733,6 +759,7 @@ pub(crate) const CASES: &[Case] = &[
         tale.change(US, "NodePool", "/web", |it| it["status"] = json!({"nodes": 3}));
         tale
     }),
+    ("what a leader tells late was sent after a later one had begun", Law::Epoch, || told_late(44)),
     ("who never led ends a machine", Law::Epoch, || {
         let mut tale = sound();
         tale.tell(Actor::Operator(1), Fact::TerminateAsked { machine: "i-n1".to_owned() });
@@ -745,6 +772,64 @@ pub(crate) const CASES: &[Case] = &[
         tale
     }),
 ];
+
+/// A person deletes the ledger while `n1` is replaced: it is made, and then filled from the records.
+pub(crate) fn rebuilt() -> Tale {
+    let mut tale = begun();
+    tale.granted("n1");
+    tale.wait(2);
+    tale.remove(Actor::Person, "DisruptionLedger", "/cluster");
+    tale.wait(2);
+    tale.store(US, "DisruptionLedger", "", json!({"metadata": {"name": "cluster"}, "spec": {}}));
+    tale.ledger(&["n1"], 2);
+    tale.record("n1", "Cancelled");
+    tale
+}
+
+/// People paused everything a minute ago, when `n1` was about to be cordoned.
+pub(crate) fn paused_before_cordon() -> Tale {
+    let mut tale = begun();
+    tale.granted("n1");
+    tale.launched();
+    tale.joined();
+    tale.record("n1", "Draining");
+    tale.paused();
+    tale.wait(60);
+    tale
+}
+
+/// A minute after people paused everything a cordon arrives that was sent so long before.
+pub(crate) fn cordoned_late(by_seconds: i64) -> Tale {
+    let mut tale = paused_before_cordon();
+    tale.held_up(by_seconds);
+    tale.cordon("n1");
+    tale.resumed();
+    tale.settle();
+    tale
+}
+
+/// A minute after people paused everything an eviction arrives that was sent so long before.
+pub(crate) fn evicted_late(by_seconds: i64) -> Tale {
+    let mut tale = drained_until_eviction();
+    tale.paused();
+    tale.wait(60);
+    tale.held_up(by_seconds);
+    tale.evict("web-n1", Some("pod-web-n1"), None);
+    tale.resumed();
+    tale
+}
+
+/// A minute after another has begun to lead arrives what the leader before it sent so long before.
+pub(crate) fn told_late(by_seconds: i64) -> Tale {
+    let mut tale = begun();
+    tale.replica(1, ReplicaState::Started);
+    tale.replica(1, ReplicaState::Leads);
+    tale.ledger_by(Actor::Operator(1), &[], 2);
+    tale.wait(60);
+    tale.held_up(by_seconds);
+    tale.change(US, "NodePool", "/web", |it| it["status"] = json!({"nodes": 3}));
+    tale
+}
 
 /// Everything is as it should be, and the pods of `n1` are about to go. What comes of it is told as kept.
 fn drained_until_eviction() -> Tale {

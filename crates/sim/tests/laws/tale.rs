@@ -306,6 +306,19 @@ impl Tale {
         self.machine("s1", image, "pending");
     }
 
+    /// People pause everything.
+    pub(crate) fn paused(&mut self) {
+        self.change(Actor::Person, "DisruptionLedger", "/cluster", |it| {
+            it["spec"] = json!({"pause": {"reason": "a sale"}});
+        });
+    }
+
+    /// What comes next at this moment was sent so long before.
+    pub(crate) fn held_up(&mut self, by_seconds: i64) {
+        let since = self.now - SignedDuration::from_secs(by_seconds);
+        self.tell(US, Fact::HeldUp { since });
+    }
+
     /// People lift their pause.
     pub(crate) fn resumed(&mut self) {
         self.change(Actor::Person, "DisruptionLedger", "/cluster", |it| it["spec"] = json!({}));

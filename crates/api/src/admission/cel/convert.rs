@@ -72,27 +72,39 @@ pub(super) fn read(node: &Node, value: &Json, resource: bool, ordered: bool) -> 
             }
             Value::List(Arc::new(items.into_iter().map(item).collect()))
         }
-        Json::Object(members) => {
-            let mut map = HashMap::with_capacity(members.len());
-            for (key, value) in members {
-                let named = node.properties.get(key);
-                let (name, value) = match (named, &node.additional) {
-                    (Some(below), _) => (escape(key), read(below, value, below.embedded, ordered)),
-                    (None, Additional::Like(below)) => {
-                        (key.clone(), read(below, value, below.embedded, ordered))
-                    }
-                    (None, Additional::Anything) => (key.clone(), unknown(value)),
-                    (None, Additional::Unnamed | Additional::Forbidden) => {
-                        (escape(key), unknown(value))
-                    }
-                };
-                // Of its metadata a rule sees what an object is called, and nothing else.
-                let value = if resource && key == "metadata" { name_only(members) } else { value };
-                map.insert(Key::String(Arc::new(name)), value);
-            }
-            Value::Map(Map { map: Arc::new(map) })
-        }
+        Json::Object(members) => read_members(node, members, resource, ordered, |_| true),
     }
+}
+
+/// Of an object only those members that are asked for, by the names that rules have for them.
+pub(super) fn read_members(
+    node: &Node,
+    members: &serde_json::Map<String, Json>,
+    resource: bool,
+    ordered: bool,
+    asked: impl Fn(&str) -> bool,
+) -> Value {
+    let mut map = HashMap::with_capacity(members.len());
+    for (key, value) in members {
+        let named = node.properties.get(key);
+        let (name, below) = match (named, &node.additional) {
+            (Some(below), _) => (escape(key), Some(below)),
+            (None, Additional::Like(below)) => (key.clone(), Some(&**below)),
+            (None, Additional::Anything) => (key.clone(), None),
+            (None, Additional::Unnamed | Additional::Forbidden) => (escape(key), None),
+        };
+        if !asked(&name) {
+            continue;
+        }
+        let value = match below {
+            // Of its metadata a rule sees what an object is called, and nothing else.
+            _ if resource && key == "metadata" => name_only(members),
+            Some(below) => read(below, value, below.embedded, ordered),
+            None => unknown(value),
+        };
+        map.insert(Key::String(Arc::new(name)), value);
+    }
+    Value::Map(Map { map: Arc::new(map) })
 }
 
 fn read_text(node: &Node, text: &str) -> Value {

@@ -246,7 +246,7 @@ fn size(this: &Value) -> ResolveResult {
     Ok(Value::Int(i64::try_from(size).unwrap_or(i64::MAX)))
 }
 
-fn regex(text: &str) -> Result<regex::Regex, ExecutionError> {
+fn regex(text: &str) -> Result<Arc<regex::Regex>, ExecutionError> {
     pattern::remembered(text).map_err(|error| ExecutionError::function_error("matches", error))
 }
 

@@ -12,6 +12,8 @@
 //! What it cannot say at all (messages, loops with two variables) is refused when the CRD is read, not
 //! when an object is.
 
+use std::collections::BTreeSet;
+
 use kube::core::cel::cel::{
     common::ast::{
         CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, SelectExpr,
@@ -153,27 +155,41 @@ fn may_be_optional(expression: &IdedExpr) -> bool {
 
 /// Whether a variable occurs.
 pub(super) fn mentions(expression: &IdedExpr, variable: &str) -> bool {
-    let within = |it: &IdedExpr| mentions(it, variable);
+    matches!(&expression.expr, Expr::Ident(name) if name == variable)
+        || parts(expression).into_iter().any(|it| mentions(it, variable))
+}
+
+/// Adds the members of a variable that are looked at. False if it is looked at as a whole.
+pub(super) fn members(expression: &IdedExpr, variable: &str, found: &mut BTreeSet<String>) -> bool {
+    if let Expr::Select(it) = &expression.expr
+        && matches!(&it.operand.expr, Expr::Ident(name) if name == variable)
+    {
+        found.insert(it.field.clone());
+        return true;
+    }
+    !matches!(&expression.expr, Expr::Ident(name) if name == variable)
+        && parts(expression).into_iter().all(|it| members(it, variable, found))
+}
+
+/// The expressions right below.
+fn parts(expression: &IdedExpr) -> Vec<&IdedExpr> {
     match &expression.expr {
-        Expr::Ident(name) => name == variable,
-        Expr::Literal(_) | Expr::Unspecified => false,
-        Expr::Select(it) => within(&it.operand),
-        Expr::List(it) => it.elements.iter().any(within),
-        Expr::Call(it) => it.target.as_deref().is_some_and(within) || it.args.iter().any(within),
-        Expr::Map(it) => it.entries.iter().any(|it| entry(&it.expr, variable)),
-        Expr::Struct(it) => it.entries.iter().any(|it| entry(&it.expr, variable)),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Vec::new(),
+        Expr::Select(it) => vec![&it.operand],
+        Expr::List(it) => it.elements.iter().collect(),
+        Expr::Call(it) => it.target.as_deref().into_iter().chain(&it.args).collect(),
+        Expr::Map(it) => it.entries.iter().flat_map(|it| entry(&it.expr)).collect(),
+        Expr::Struct(it) => it.entries.iter().flat_map(|it| entry(&it.expr)).collect(),
         Expr::Comprehension(it) => {
-            [&it.iter_range, &it.accu_init, &it.loop_cond, &it.loop_step, &it.result]
-                .into_iter()
-                .any(within)
+            vec![&it.iter_range, &it.accu_init, &it.loop_cond, &it.loop_step, &it.result]
         }
     }
 }
 
-fn entry(it: &EntryExpr, variable: &str) -> bool {
+fn entry(it: &EntryExpr) -> Vec<&IdedExpr> {
     match it {
-        EntryExpr::StructField(it) => mentions(&it.value, variable),
-        EntryExpr::MapEntry(it) => mentions(&it.key, variable) || mentions(&it.value, variable),
+        EntryExpr::StructField(it) => vec![&it.value],
+        EntryExpr::MapEntry(it) => vec![&it.key, &it.value],
     }
 }
 

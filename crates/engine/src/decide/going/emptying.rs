@@ -2,8 +2,8 @@
 //!
 //! `record × what is seen of it → drain`, and what stands in the record about it
 //!
-//! Limits and deadlines count the time in which pods could leave: a pause, a successor that is not ready and
-//! an operator that was not there are not held against them.
+//! Limits and deadlines count the time in which pods could leave: a pause, a successor that is not ready, an
+//! operator that was not there and an API server that did not answer are not held against them.
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Limits;
@@ -17,6 +17,7 @@ use super::{Going, Looked};
 use crate::act::{Errand, Intent};
 use crate::decide::placing::Table;
 use crate::decide::{Sight, Wake};
+use crate::freshness::{DISTURBING, silent};
 use crate::memory::{Memory, after};
 use crate::record::{DrainRecord, Recorded};
 
@@ -31,6 +32,7 @@ const MOVED_MAX: usize = 500;
 
 /// How a node is emptied now. `None` while no pod may be asked to leave.
 pub(super) fn drain(
+    memory: &Memory,
     sight: &Sight<'_>,
     table: &Table<'_>,
     limits: &Limits,
@@ -41,11 +43,16 @@ pub(super) fn drain(
     if !evicts(replacement, seen, sight.now) {
         return None;
     }
+    // Hands withhold what disturbs while watches are silent.
+    let voluntary = !replacement.leaves_anyway(&seen.old);
+    if voluntary && silent(sight.view, &DISTURBING, sight.now).is_some() {
+        return None;
+    }
     let node = table.readings.fleet().nodes.get(&replacement.old.node)?;
     let claim = sight.claim(&replacement.old.claim, &replacement.old.claim_uid);
     let rule = node.member.class.as_ref().and_then(|it| limits.classes.get(it));
     let known = record.drain.as_ref();
-    let (_, evicting_since) = evicting(sight, known);
+    let (_, evicting_since) = evicting(memory, sight, record);
     let grace = claim.and_then(|it| it.termination_grace_period);
     let deleted_at = claim.and_then(|it| it.deleting_since);
     // From its deletion on the machine ends then, whatever becomes of us. Before that only the time counts
@@ -71,10 +78,12 @@ pub(super) fn drain(
 
 /// Since when pods are asked to leave without a break, and by which leader: what another one wrote down
 /// ended with it, and nobody knows when.
-fn evicting(sight: &Sight<'_>, known: Option<&DrainRecord>) -> (u64, Timestamp) {
+fn evicting(memory: &Memory, sight: &Sight<'_>, record: &Recorded) -> (u64, Timestamp) {
     let epoch = sight.records.ledger.epoch;
-    let known = known.and_then(|it| it.evicting).filter(|it| it.0 == epoch);
-    known.unwrap_or((epoch, sight.now))
+    let known = record.drain.as_ref().and_then(|it| it.evicting).filter(|it| it.0 == epoch);
+    let Some((_, since)) = known else { return (epoch, sight.now) };
+    let hindered = memory.hindered_at(&record.name).map_or(since, |it| it.min(sight.now));
+    (epoch, since.max(hindered))
 }
 
 pub(super) fn limit(looked: &mut Looked<'_>, held: &[Held], now: Timestamp, wake: &mut Wake) {
@@ -93,7 +102,7 @@ pub(super) fn limit(looked: &mut Looked<'_>, held: &[Held], now: Timestamp, wake
 /// What a person should know of a pod that may not leave.
 fn holds(why: &Hold) -> Option<String> {
     match why {
-        Hold::Protected(protection) => Some(format!("it says `{}`", protection.annotation)),
+        Hold::Protected(protection) => Some(format!("it says {protection}")),
         Hold::Bare => Some("it has no controller and would be lost".to_owned()),
         Hold::Refused(refused) => Some(refused.to_string()),
         Hold::Stays(_) | Hold::Terminating | Hold::UnderWay { .. } | Hold::AfterOthers => None,
@@ -101,6 +110,7 @@ fn holds(why: &Hold) -> Option<String> {
 }
 
 pub(super) fn drain_record(
+    memory: &Memory,
     sight: &Sight<'_>,
     record: &Recorded,
     replacement: &Replacement,
@@ -113,7 +123,7 @@ pub(super) fn drain_record(
         return None;
     }
     let mut known = record.drain.clone().unwrap_or_default();
-    known.evicting = drain.map(|_| evicting(sight, record.drain.as_ref()));
+    known.evicting = drain.map(|_| evicting(memory, sight, record));
     let OldSeen::Present { cordoned, pods, .. } = seen.old else { return Some(known) };
     if !matches!(replacement.phase, Phase::Draining | Phase::Terminating) {
         return Some(known);

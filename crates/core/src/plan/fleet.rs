@@ -1,0 +1,126 @@
+//! Who is there, and what is known of them?
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Spread;
+use crate::budget::Member;
+use crate::drain::{Homeless, Pdb, Pod, PodId, Protection};
+use crate::replace::{Because, Cause, Phase};
+use crate::wanted::NoImage;
+
+/// The nodes, and what is known around them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fleet {
+    /// By name.
+    pub nodes: BTreeMap<String, Node>,
+    /// Those that are not there any more and whose grant was not given back: until then they use it.
+    pub gone: BTreeMap<String, Member>,
+    pub pools: BTreeMap<String, PoolState>,
+    pub pdbs: Vec<Pdb>,
+    /// By pool: pods that we moved and that have no place.
+    pub homeless: BTreeMap<String, Homeless>,
+    /// All pods that no node has.
+    pub pending: Vec<Pending>,
+    /// How long each phase takes here, as measured.
+    pub pace: BTreeMap<Phase, SignedDuration>,
+    /// Where the pods of each workload are, for whoever keeps it: without it all pods are looked at.
+    pub spread: Option<Spread>,
+}
+
+impl Fleet {
+    /// Everyone that budgets look at.
+    pub fn members(&self) -> impl Iterator<Item = (&str, &Member)> {
+        let there = self.nodes.iter().map(|(name, it)| (name.as_str(), &it.member));
+        let gone = self.gone.iter().filter(|(name, _)| !self.nodes.contains_key(*name));
+        there.chain(gone.map(|(name, it)| (name.as_str(), it)))
+    }
+}
+
+/// A pod that no node has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    pub pod: PodId,
+    pub since: Timestamp,
+    /// The pool that we moved its like from, if we did.
+    pub moved_from: Option<String>,
+}
+
+/// A node, as far as it decides whether it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    pub member: Member,
+    pub zone: Option<String>,
+    pub created_at: Timestamp,
+    /// `None`: it is fine as it is.
+    pub wish: Option<Wish>,
+    /// Of the node itself.
+    pub protection: Option<Protection>,
+    /// Its claim, where that says so and the node does not.
+    pub protected_by_claim: Option<String>,
+    /// Shared with whoever saw them: pods are many.
+    pub pods: Vec<Arc<Pod>>,
+    /// A `terminationGracePeriod`: pods do not hold back the start then, they get a deadline.
+    pub has_deadline: bool,
+    /// Its last try failed.
+    pub next_try: Option<NextTry>,
+    /// Its replacement, while one is open.
+    pub under_way: Option<UnderWay>,
+    /// The old node whose replacement is open and counts on this one: until that is over it stays.
+    pub succeeds: Option<String>,
+    /// It runs a candidate that was halted.
+    pub leads_back: bool,
+}
+
+/// Why a node should be replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    pub cause: Cause,
+    /// Drifted, expired or asked for since then.
+    pub since: Timestamp,
+    /// Asked for by its own name, and not with its whole pool.
+    pub by_name: bool,
+    /// Why there is no image for its successor now, if there is none.
+    pub no_image: Option<NoImage>,
+    /// Its successor would carry the candidate of a rollout.
+    pub to_candidate: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextTry {
+    pub at: Timestamp,
+    pub failed_at: Timestamp,
+    pub because: Because,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnderWay {
+    pub phase: Phase,
+    pub since: Timestamp,
+}
+
+/// What is true of a pool as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PoolState {
+    pub hand: Hand,
+    /// Replacements that failed since one was done, and whose nodes are not tried again yet.
+    pub failures: u32,
+    /// No capacity: no launch before this, and what EC2 said.
+    pub back_off: Option<(Timestamp, String)>,
+    /// Nothing that it asks for can be launched, as far as anybody knows: an old node that goes first would
+    /// be followed by none.
+    pub launches_nothing: bool,
+}
+
+/// Who moves the nodes of a pool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Hand {
+    #[default]
+    Own,
+    /// We write one pointer, and another controller replaces.
+    Promote { by: String },
+    /// We only look.
+    Watch { by: String },
+}
