@@ -285,7 +285,7 @@ fn an_eviction_that_was_accepted_is_not_asked_for_again() {
         act(&mut world, &format!("publish {NEW}"));
         world.run(mins(20));
         let mut accepted: Vec<&str> = Vec::new();
-        for step in world.trace().iter() {
+        for step in world.trace() {
             if let Fact::Evicted { uid: Some(uid), code: 201, .. } = &step.fact {
                 assert!(!accepted.contains(&uid.as_str()), "{seed}: {}", line(step));
                 accepted.push(uid);
@@ -306,7 +306,7 @@ fn of_two_machines_for_one_claim_the_second_ends() {
     world.run(mins(40));
     let mut by_token: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut live: BTreeSet<&str> = BTreeSet::new();
-    for step in world.trace().iter() {
+    for step in world.trace() {
         if let Fact::Machine(it) = &step.fact {
             by_token.entry(&it.token).or_default().insert(&it.id);
             match it.state {

@@ -74,13 +74,13 @@ struct From {
 }
 
 /// What is asked, of which Kubernetes, and how often the catalog had changed by then.
-type Asked = (Arc<Ask>, Option<Minor>, u64);
+type Wording = (Arc<Ask>, Option<Minor>, u64);
 
 /// What follows from a few words that rarely change.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     /// By what is asked, and by how often the catalog had changed: parameters lead to more queries.
-    queries: Last<Asked, Arc<BTreeSet<Query>>>,
+    queries: Last<Wording, Arc<BTreeSet<Query>>>,
     ask: Option<Arc<Ask>>,
     stamp: Last<Settings, Stamp>,
     /// By pool.

@@ -34,8 +34,11 @@ impl Home {
     pub(super) fn see(&mut self, world: &World, step: &Step) {
         let ours = matches!(step.by, Actor::Operator(_));
         let gone = match (&step.fact, ours) {
-            (Fact::Evicted { namespace, pod, code: 201, .. }, true)
-            | (Fact::PodDeleted { namespace, pod, .. }, true) => world.pod(namespace, pod),
+            (
+                Fact::Evicted { namespace, pod, code: 201, .. }
+                | Fact::PodDeleted { namespace, pod, .. },
+                true,
+            ) => world.pod(namespace, pod),
             (Fact::Removed { resource, last }, _) if resource.kind == "Pod" => {
                 let pod = world.pod(read::namespace(last), read::name(last));
                 if pod.is_some_and(|it| !it.evicted)

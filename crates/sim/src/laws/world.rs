@@ -530,7 +530,7 @@ impl World {
                 ended.extend(self.ledger.grants.keys().map(|it| (it.clone(), step.at)));
                 // Without a record nobody can know how far it had counted.
                 let epoch = if self.replacements.is_empty() { 0 } else { self.ledger.epoch };
-                self.ledger = Ledger { ended, epoch, ..Ledger::default() };
+                self.ledger = Ledger { epoch, ended, ..Ledger::default() };
             }
             kind if NOISE.contains(&kind) => return false,
             kind => {
