@@ -8,6 +8,7 @@
 //! is misspelt. An object that has a uid is of the first kind. Where there are both of one object, the manifest is what
 //! shall be, and stands in for the live one.
 
+mod change;
 mod claim;
 pub(crate) mod around;
 pub(crate) mod device;
@@ -36,7 +37,7 @@ use k8s_openapi::api::{
     scheduling::v1::PriorityClass,
     storage::v1::{CSIDriver, CSINode, StorageClass},
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::de::DeserializeOwned;
 
 use crate::{
@@ -99,6 +100,8 @@ struct Workload {
     copies: Copies,
     /// Fields of the template's spec that our types do not have.
     unknown: Vec<String>,
+    /// Labels that its pods must have.
+    selects: BTreeMap<String, String>,
 }
 
 impl Workload {
@@ -108,7 +111,12 @@ impl Workload {
         template: PodTemplateSpec,
         copies: Copies,
     ) -> Self {
-        Self { kind, meta, template, copies, unknown: Vec::new() }
+        let selects = BTreeMap::new();
+        Self { kind, meta, template, copies, unknown: Vec::new(), selects }
+    }
+
+    fn selecting(self, selector: Option<LabelSelector>) -> Self {
+        Self { selects: selector.and_then(|it| it.match_labels).unwrap_or_default(), ..self }
     }
 }
 

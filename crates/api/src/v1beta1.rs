@@ -66,7 +66,8 @@ pub fn pool(pool: NodePool) -> (nodepool::NodePool, Vec<Finding>) {
 
     let mut found = Vec::new();
     if let Some(kubelet) = kubelet {
-        let message = "kubelet settings belong to the class in v1 and have no effect here";
+        let message =
+            "kubelet settings belong to the class in v1; of the verbs here only `pack` heeds them";
         found.push(
             Finding::warning("spec.template.spec.kubelet", message)
                 .hint("move them to `spec.kubelet` of the EC2NodeClass"),

@@ -793,7 +793,7 @@ fn a_v1beta1_pool_is_shown_as_v1() {
               nodeClassRef: {apiVersion: karpenter.k8s.aws/v1beta1, kind: EC2NodeClass, name: default}
         ",
         "
-        warning: f.yaml:8:7: spec.template.spec.kubelet: kubelet settings belong to the class in v1 and have no effect here
+        warning: f.yaml:8:7: spec.template.spec.kubelet: kubelet settings belong to the class in v1; of the verbs here only `pack` heeds them
           move them to `spec.kubelet` of the EC2NodeClass
         ",
     );

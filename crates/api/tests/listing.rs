@@ -757,3 +757,49 @@ fn there_is_an_end_to_the_pods_that_workloads_stand_for() {
     let told = World::new(&both, &BTreeSet::new(), &[], &[]).unwrap_err();
     assert!(told[0].to_string().contains("300000 pods to be made"), "{told:?}");
 }
+
+/// The same where only the pods that run are in the files.
+#[test]
+fn a_pod_that_its_workload_would_not_make_so_gives_way() {
+    let workload = |kind: &str, spec: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: w}}\nspec:\n  replicas: 2\n  selector: {{matchLabels: {{app: w}}}}\n  template: {{metadata: {{labels: {{app: w}}}}, spec: {{{spec}containers: [{{name: c, resources: {{requests: {{cpu: 500m}}}}}}]}}}}\n"
+        )
+    };
+    let pod = |kind: &str, owner: &str, labels: &str, spec: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: w-0\n  uid: u-x\n  labels: {{{labels}}}\n  ownerReferences: [{{apiVersion: apps/v1, kind: {kind}, name: {owner}, uid: u, controller: true}}]\nspec: {{nodeName: one, {spec}}}\n"
+        )
+    };
+    let node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: one, uid: u-n}\nstatus: {allocatable: {cpu: 4, pods: 9}}\n";
+    let of_deployment = |labels: &str, spec: &str| pod("ReplicaSet", "w-5f", labels, spec);
+    let plain = "containers: [{name: c, resources: {requests: {cpu: 0.5}}}]";
+    let injected = "tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute}], containers: [{name: c, resources: {requests: {cpu: 500m}}}, {name: proxy, resources: {requests: {cpu: 100m}}}]";
+    let larger = "containers: [{name: c, resources: {requests: {cpu: 2}}}]";
+    let selecting =
+        "nodeSelector: {disk: ssd}, containers: [{name: c, resources: {requests: {cpu: 500m}}}]";
+    let own = "app: w, pod-template-hash: 5f";
+    // How many need a place, and how many stay.
+    for (text, expected) in [
+        (workload("Deployment", "") + &of_deployment(own, plain), (1, 1)),
+        (workload("Deployment", "") + &of_deployment(own, injected), (1, 1)),
+        (workload("Deployment", "") + &of_deployment(own, larger), (2, 0)),
+        (workload("Deployment", "") + &of_deployment(own, selecting), (2, 0)),
+        (
+            workload("Deployment", "nodeSelector: {disk: ssd}, ") + &of_deployment(own, plain),
+            (2, 0),
+        ),
+        (
+            workload("Deployment", "nodeSelector: {disk: ssd}, ") + &of_deployment(own, selecting),
+            (1, 1),
+        ),
+        // Not one of its pods, whatever its name.
+        (workload("Deployment", "") + &of_deployment("app: other", plain), (2, 1)),
+        (workload("StatefulSet", "") + &pod("StatefulSet", "w", "app: w", plain), (1, 1)),
+        (workload("StatefulSet", "") + &pod("StatefulSet", "w", "app: w", larger), (2, 0)),
+        (workload("ReplicaSet", "") + &pod("ReplicaSet", "w", "app: w", larger), (2, 0)),
+    ] {
+        let world = world(&format!("{text}{node}"), &[]);
+        assert_eq!((world.pods.len(), world.nodes[0].pods.len()), expected, "{text}");
+    }
+}

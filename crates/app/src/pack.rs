@@ -57,16 +57,20 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     let pools = machines::pools(verb, &files, &types, &market, &world, &mut talk);
     let nothing = pools.all().next().is_none() && world.nodes.iter().all(|it| it.leaving);
     if !world.pods.is_empty() && nothing {
-        talk.warnings
-            .push("there are neither nodes that stay nor pools: nothing can be placed".to_owned());
+        talk.warnings.push(
+            "there are neither nodes that stay nor pools that launch any: nothing can be placed"
+                .to_owned(),
+        );
     }
     if let Some(named) = &verb.explain {
         return explained(verb, look, &world, &pools, (named, &types), market, &talk);
     }
-    let Asked { of, packing, told: () } =
-        asked(&world, &pools, |pods, nodes, pools| (pack(pods, nodes, pools), ()));
+    let Asked { of, packing, told: () } = asked(&world, &pools, |pods, nodes, able| {
+        (pack(pods, nodes, &pools.with_unable(able)), ())
+    });
     talk.notes.extend(attach_limits(&packing, &world, &files, &pools));
     talk.notes.extend(unforeseen(&packing, &world));
+    talk.notes.extend(preempting(&packing, &world));
     let answered = Answered { packing, of };
     let story = Story::new(&world, &pools, answered, &types, market);
     let exit = if story.unplaced.is_empty() { Exit::Done } else { Exit::Failed };
@@ -112,8 +116,9 @@ fn explained(
     talk: &Talk,
 ) -> Result<Answer, Failure> {
     let found = account::find(world, named)?;
-    let Asked { of, packing, told: account } =
-        asked(world, pools, |pods, nodes, pools| explain(pods, nodes, pools, &found.id()));
+    let Asked { of, packing, told: account } = asked(world, pools, |pods, nodes, able| {
+        explain(pods, nodes, &pools.with_unable(able), &found.id())
+    });
     let story = Story::new(world, pools, Answered { packing, of }, types, market);
     let said = story.said(&found.id());
     let places = said.map(|it| account::places(account, it, world, pools, &story));
@@ -154,6 +159,24 @@ fn unforeseen(packing: &Packing, world: &World) -> Option<String> {
     Some(format!(
         "no room is kept for pods that nobody here can foresee, such as {first}: {}{total}",
         strange.len()
+    ))
+}
+
+/// The scheduler makes room for important pods by evicting others, which is not reckoned with.
+fn preempting(packing: &Packing, world: &World) -> Option<String> {
+    let running = world.nodes.iter().filter(|it| !it.leaving).flat_map(|it| &it.pods);
+    let least = running.filter(|it| !it.tied).map(|it| it.demand.priority).min()?;
+    let homeless: BTreeSet<&PodId> = packing
+        .unplaced
+        .iter()
+        .filter(|it| matches!(it.why, Why::NoPlace { .. }))
+        .map(|it| &it.pod)
+        .collect();
+    let important = |it: &&Pod| it.demand.priority > least && homeless.contains(&it.id());
+    let count = world.pods.iter().filter(important).count();
+    let first = world.pods.iter().find(important)?.id();
+    Some(format!(
+        "the scheduler may evict pods of lower priority for pods that have no place, such as {first}: {count}; that is not reckoned with"
     ))
 }
 

@@ -35,6 +35,8 @@ pub struct Node {
     /// How many volumes a CSI driver can attach. A driver that is not listed has no limit.
     pub volume_limits: BTreeMap<String, u32>,
     pub pods: Vec<Pod>,
+    /// What it says cannot be read, so nobody is sent there: why, in words.
+    pub unread: Option<String>,
 }
 
 impl Node {

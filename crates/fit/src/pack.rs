@@ -16,6 +16,7 @@ mod topology;
 mod essence;
 mod world;
 mod state;
+mod company;
 mod narrow;
 mod search;
 mod finish;
@@ -28,6 +29,7 @@ pub use self::answer::{
     Unplaced, Why,
 };
 use self::{
+    company::InVain,
     measure::{CPU_AT, MEMORY_AT},
     state::{Stage, State},
     world::{Kind, World},
@@ -42,6 +44,11 @@ use crate::{
 /// often than a person would wait for.
 const EFFORT_PODS: usize = 60_000;
 const ATTEMPTS_MAX: usize = 24;
+/// Few pods are packed more often: it takes no time, and a person would find the way, too.
+const ATTEMPTS_OF_FEW_MAX: usize = 96;
+const FEW_PODS: usize = 16;
+/// From this attempt on, what was learnt is varied: to do more of the same did not help.
+const VARIED_FROM: u64 = 4;
 
 pub fn pack(pods: &[Pod], nodes: &[Node], pools: &[Pool]) -> Packing {
     let world = World::new(pods, nodes, pools);
@@ -71,7 +78,7 @@ pub fn explain(
         }
         // Once more, and look around when its turn comes.
         let mut seen = None;
-        attempt(&start, &best.blame, |state, it| {
+        attempt(&start, &best.plan, |state, it| {
             if it == pod {
                 seen = Some(miss::account(state, kind));
             }
@@ -83,35 +90,70 @@ pub fn explain(
 
 /// Packs several times, and keeps what left the fewest over.
 fn best<'w, 'a>(start: &State<'w, 'a>) -> Attempt<'w, 'a> {
-    let attempts = (EFFORT_PODS / start.world.pods.len().max(1)).clamp(2, ATTEMPTS_MAX);
-    let mut blame: Vec<u32> = vec![0; start.world.kinds.len()];
-    let mut best = attempt(start, &blame, |_, _| {});
-    let mut done = !best.lays_blame(&mut blame);
+    let pods = start.world.pods.len();
+    let most = if pods <= FEW_PODS { ATTEMPTS_OF_FEW_MAX } else { ATTEMPTS_MAX };
+    let attempts = (EFFORT_PODS / pods.max(1)).clamp(2, most);
+    let plan = Plan { blame: vec![0; start.world.kinds.len()], ..Plan::default() };
+    let mut best = attempt(start, &plan, |_, _| {});
+    let mut next = best.another(start);
     for _ in 1..attempts {
-        if done {
-            break;
-        }
-        let next = attempt(start, &blame, |_, _| {});
-        done = !next.lays_blame(&mut blame);
-        if next.rank() < best.rank() {
-            best = next;
+        let Some(plan) = next else { break };
+        let tried = attempt(start, &plan, |_, _| {});
+        next = tried.another(start);
+        if tried.rank() < best.rank() {
+            best = tried;
         }
     }
     best
+}
+
+/// What was learnt from the attempts before.
+#[derive(Debug, Clone, Default)]
+struct Plan {
+    /// How many attempts there were.
+    before: u64,
+    /// Per kind, how often it had been left over.
+    blame: Vec<u32>,
+    /// Where groups were started whose others could not follow.
+    vain: InVain,
+}
+
+impl Plan {
+    /// How early a kind comes.
+    fn blame(&self, kind: usize) -> u64 {
+        let blame = u64::from(self.blame[kind]);
+        if self.before < VARIED_FROM { blame } else { blame + self.noise(kind) % (self.before + 1) }
+    }
+
+    /// Where groups are not to be started this time.
+    fn shut(&self) -> InVain {
+        let kept = |it: &&(usize, usize)| {
+            self.before < VARIED_FROM || self.noise(it.0 * 64 + it.1).is_multiple_of(2)
+        };
+        self.vain.iter().filter(kept).copied().collect()
+    }
+
+    /// Not by chance: the same world is packed the same way. Splitmix64.
+    fn noise(&self, of: usize) -> u64 {
+        let seed = self.before.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (of as u64);
+        let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
 }
 
 struct Attempt<'w, 'a> {
     state: State<'w, 'a>,
     /// Per kind, the pods without a place.
     left: Vec<Vec<usize>>,
-    /// Per kind, how often it had been left over before.
-    blame: Vec<u32>,
+    plan: Plan,
 }
 
 /// `watch` sees the state before each try to place a pod.
 fn attempt<'w, 'a>(
     begin: &State<'w, 'a>,
-    blame: &[u32],
+    plan: &Plan,
     mut watch: impl FnMut(&State<'w, 'a>, usize),
 ) -> Attempt<'w, 'a> {
     let mut state = begin.clone();
@@ -119,7 +161,7 @@ fn attempt<'w, 'a>(
     let mut order: Vec<usize> =
         (0..kinds.len()).filter(|at| kinds[*at].demand.placeable()).collect();
     order.sort_by_cached_key(|at| {
-        (Reverse(kinds[*at].demand.priority), urgency(&kinds[*at], blame[*at]), *at)
+        (Reverse(kinds[*at].demand.priority), urgency(&kinds[*at], plan.blame(*at)), *at)
     });
     let mut left: Vec<Vec<usize>> = kinds.iter().map(|it| it.pods.clone()).collect();
     for kind in &mut left {
@@ -128,16 +170,27 @@ fn attempt<'w, 'a>(
     // Placing a pod can make room for another that has to be near it, or level a spread: go round
     // until nothing moves any more. Only then ask for less.
     let mut measured_over = Stage::Hopeful;
+    let shut = plan.shut();
     loop {
         let before = state.placed.len();
         for kind in &order {
             while let Some(pod) = left[*kind].last().copied() {
                 watch(&state, pod);
-                let company = state.company(*kind, &left);
+                let company = state.company(*kind, &left, &shut);
                 if !state.place(*kind, pod, measured_over, company) {
                     break;
                 }
                 left[*kind].pop();
+                for follower in waiting(&state, *kind, plan) {
+                    while let Some(pod) = left[follower].last().copied() {
+                        watch(&state, pod);
+                        let company = state.company(follower, &left, &shut);
+                        if !state.place(follower, pod, measured_over, company) {
+                            break;
+                        }
+                        left[follower].pop();
+                    }
+                }
             }
         }
         let moved = state.placed.len() > before;
@@ -151,11 +204,30 @@ fn attempt<'w, 'a>(
     for kind in &mut left {
         kind.reverse();
     }
-    Attempt { state, left, blame: blame.to_vec() }
+    Attempt { state, left, plan: plan.clone() }
+}
+
+/// Kinds that were left over before and may follow this one: they come at once, before others take their room.
+fn waiting(state: &State<'_, '_>, kind: usize, plan: &Plan) -> Vec<usize> {
+    let world = state.world;
+    if plan.before == 0 {
+        return Vec::new();
+    }
+    let starts = world.kinds[kind].starts.iter();
+    let followers = starts.filter_map(|it| world.followers.get(it)).flatten().copied();
+    let important = |it: &usize| {
+        world.kinds[*it].demand.priority >= world.kinds[kind].demand.priority
+            && plan.blame[*it] > 0
+            && *it != kind
+    };
+    let mut all: Vec<usize> = followers.filter(important).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// Who was blamed most for being left, then who needs most, comes first.
-fn urgency(kind: &Kind<'_>, blame: u32) -> (Reverse<u32>, Reverse<i64>, Reverse<i64>) {
+fn urgency(kind: &Kind<'_>, blame: u64) -> (Reverse<u64>, Reverse<i64>, Reverse<i64>) {
     let need = |place| {
         let found = kind.needs.iter().find(|(it, _)| *it == place);
         Reverse(found.map_or(0, |(_, amount)| *amount))
@@ -163,17 +235,21 @@ fn urgency(kind: &Kind<'_>, blame: u32) -> (Reverse<u32>, Reverse<i64>, Reverse<
     (Reverse(blame), need(CPU_AT), need(MEMORY_AT))
 }
 
-impl Attempt<'_, '_> {
-    /// Who was left over comes earlier next time. Whether anybody was.
-    fn lays_blame(&self, blame: &mut [u32]) -> bool {
+impl<'w, 'a> Attempt<'w, 'a> {
+    /// Who was left over comes earlier next time, and who could not follow finds others elsewhere. `None`: nobody was
+    /// left over.
+    fn another(&self, start: &State<'w, 'a>) -> Option<Plan> {
+        let mut plan = Plan { before: self.plan.before + 1, ..self.plan.clone() };
         let mut anybody = false;
         for (at, left) in self.left.iter().enumerate() {
-            if !left.is_empty() && self.state.world.kinds[at].demand.placeable() {
-                blame[at] += 1;
-                anybody = true;
+            if left.is_empty() || !self.state.world.kinds[at].demand.placeable() {
+                continue;
             }
+            plan.blame[at] += 1;
+            anybody = true;
+            plan.vain.extend(self.state.started_in_vain(at, start));
         }
-        anybody
+        anybody.then_some(plan)
     }
 
     /// Fewer left of the most important; then fewer new nodes.

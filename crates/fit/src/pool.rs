@@ -36,6 +36,8 @@ pub struct Pool {
     /// Pods of `DaemonSet`s, one each: every node gets them that they tolerate and select.
     pub daemons: Vec<Pod>,
     pub machines: Arc<Vec<Machine>>,
+    /// It launches no nodes for pods: why, in words. It can still be the place that was nearest.
+    pub idle: Option<String>,
 }
 
 /// The resource under which `limits` and `used` count nodes.

@@ -3,6 +3,8 @@
 
 #[path = "pack/check.rs"]
 mod check;
+#[path = "pack/crowds.rs"]
+mod crowds;
 #[path = "pack/exhaust.rs"]
 mod exhaust;
 #[path = "pack/worlds.rs"]
@@ -133,6 +135,34 @@ fn hardly_a_pod_is_left_that_could_have_been_placed() {
     println!("{searched} worlds, {pods} pods, {needless} needlessly unplaced, in {seeds:?}");
     assert!(searched > 4_000, "only {searched} worlds could be searched");
     assert!(needless * 100 <= pods, "{needless} of {pods} pods, in worlds {seeds:?}");
+}
+
+/// The same where room is short and pods cling to each other, which greedy packing does badly.
+#[test]
+fn hardly_a_pod_that_must_be_near_others_is_left_that_could_have_been_placed() {
+    for crowd in crowds::ALL {
+        let (mut pods, mut needless, mut seeds) = (0, 0, Vec::new());
+        for seed in 0..1_500 {
+            let world = crowds::world(seed, crowd);
+            let packing = packed(&world);
+            let faults = check::faults(&world.pods, &world.nodes, &world.pools, &packing, &[0]);
+            assert_eq!(faults, Vec::<String>::new(), "{crowd:?}, world {seed}");
+            let placed = packing.placed.len();
+            pods += world.pods.len();
+            let most =
+                if placed == world.pods.len() { Some(placed) } else { exhaust::most(&world) };
+            let most = most.unwrap_or_else(|| panic!("{crowd:?}, world {seed} is too large"));
+            if most > placed {
+                needless += most - placed;
+                seeds.push(seed);
+            }
+        }
+        println!("{crowd:?}: {pods} pods, {needless} needlessly unplaced, in {seeds:?}");
+        assert!(
+            needless * 100 <= pods,
+            "{crowd:?}: {needless} of {pods} pods, in worlds {seeds:?}"
+        );
+    }
 }
 
 /// Greedy packing promises less than one would think: a node more can lead a pod to a place where it

@@ -128,8 +128,8 @@ fn what_is_in_the_way_is_said_in_words() {
     let tainted = Node { taints: vec![Taint::new("gpu", "yes", Effect::NoExecute)], ..usual() };
     let cases: Vec<(Demand, Node, &str)> = vec![
         (one(), usual(), "placed"),
-        (demand("cpu=1500m"), usual(), "500m more cpu needed"),
-        (demand("memory=1536Mi"), usual(), "512Mi more memory needed"),
+        (demand("cpu=1500m"), usual(), "the whole node has 500m too little cpu"),
+        (demand("memory=1536Mi"), usual(), "the whole node has 512Mi too little memory"),
         (demand("example.com/gpu=2"), usual(), "2 more example.com/gpu needed"),
         (one(), Node { allocatable: amounts("cpu=9"), ..usual() }, "1 more pods needed"),
         (one(), Node { set_aside: amounts("cpu=200m"), ..usual() }, "200m more cpu needed"),
@@ -155,17 +155,17 @@ fn what_is_in_the_way_is_said_in_words() {
         (
             averse(label::HOSTNAME),
             with(other(demand("cpu=100m"))),
-            "a pod that it must avoid is in this kubernetes.io/hostname",
+            "a pod that it must avoid, shop/web-0, is in this kubernetes.io/hostname",
         ),
         (
             demand("cpu=100m"),
             with(other(averse(label::ZONE))),
-            "a pod in this topology.kubernetes.io/zone must avoid it",
+            "a pod in this topology.kubernetes.io/zone, shop/web-0, must avoid it",
         ),
         (
             Demand { affinity: vec![term(label::ZONE, "db")], ..one() },
             usual(),
-            "no pod that it must be near is in this topology.kubernetes.io/zone",
+            "no pod that it must be near (app In [db]) is in this topology.kubernetes.io/zone",
         ),
         (Demand { spread: vec![spread("rack")], ..one() }, usual(), "there is no label rack"),
         (
@@ -237,9 +237,11 @@ fn startup_taints_keep_nobody_away_until_the_node_is_set_up() {
 
 #[test]
 fn the_first_of_a_group_may_start_it_and_the_others_follow() {
-    let nodes = [node("n1", "a", "cpu=2 pods=9"), node("n2", "b", "cpu=9 pods=9")];
+    let nodes = |room: &str| [node("n1", "a", "cpu=2 pods=9"), node("n2", "b", room)];
     let gather = Demand { affinity: vec![term(label::ZONE, "web")], ..demand("cpu=1") };
-    let packing = pack(&pods(gather, 4), &nodes, &[]);
+    let packing = pack(&pods(gather.clone(), 4), &nodes("cpu=9 pods=9"), &[]);
+    assert_eq!(on(&packing), ["n2"; 4], "there all have room");
+    let packing = pack(&pods(gather, 4), &nodes("cpu=1 pods=9"), &[]);
     assert_eq!(on(&packing), ["n1", "n1"], "the other two would have to be in another zone");
     assert_eq!(packing.unplaced.len(), 2);
 }

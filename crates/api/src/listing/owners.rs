@@ -96,7 +96,8 @@ impl<'l> Owners<'l> {
             None => owner
                 .name
                 .rsplit_once('-')
-                .and_then(|(it, _)| find("Deployment", it).or_else(|| find(ROLLOUT, it))),
+                .and_then(|(it, _)| find("Deployment", it).or_else(|| find(ROLLOUT, it)))
+                .filter(|it| selected_by(it, meta)),
         };
         above.or(direct)
     }
@@ -145,6 +146,12 @@ impl<'l> Owners<'l> {
         let key = if workload.kind == ROLLOUT { ROLLOUT_HASH } else { TEMPLATE_HASH };
         newest.meta.labels.as_ref()?.get(key).map(|it| (key, it.as_str()))
     }
+}
+
+/// A name alone is no proof.
+fn selected_by(workload: &Workload, meta: &ObjectMeta) -> bool {
+    let label = |key: &String| meta.labels.as_ref().and_then(|it| it.get(key));
+    workload.selects.iter().all(|(key, value)| label(key) == Some(value))
 }
 
 pub(super) fn key(workload: &Workload) -> Key<'_> {

@@ -21,7 +21,8 @@ pub(super) const COPIES_MAX: usize = 200_000;
 pub(super) fn deployment(it: Deployment) -> Result<Workload, Finding> {
     let spec = it.spec.unwrap_or_default();
     let copies = Copies::Alike(count("spec.replicas", spec.replicas)?);
-    Ok(Workload::new("Deployment", it.metadata, spec.template, copies))
+    let workload = Workload::new("Deployment", it.metadata, spec.template, copies);
+    Ok(workload.selecting(Some(spec.selector)))
 }
 
 /// Argo's `Rollout`, v1alpha1: what says how many pods there are and of what kind. The rest is named so that a
@@ -46,8 +47,7 @@ struct RolloutSpec {
     replicas: Option<i32>,
     template: Option<PodTemplateSpec>,
     workload_ref: Option<Value>,
-    #[serde(rename = "selector")]
-    _selector: Option<LabelSelector>,
+    selector: Option<LabelSelector>,
     #[serde(rename = "strategy")]
     _strategy: Option<Value>,
     #[serde(rename = "analysis")]
@@ -81,7 +81,8 @@ pub(super) fn rollout(it: Rollout) -> Result<Workload, Finding> {
         let finding = Finding::error("spec.template", "is missing, and so is spec.workloadRef");
         return Err(finding.hint("a Rollout needs one of them"));
     };
-    Ok(Workload::new(super::ROLLOUT, it.metadata, template, copies))
+    let workload = Workload::new(super::ROLLOUT, it.metadata, template, copies);
+    Ok(workload.selecting(it.spec.selector))
 }
 
 pub(super) fn replica_set(it: ReplicaSet) -> Result<Workload, Finding> {

@@ -25,6 +25,7 @@ use nodemolt_fit::{
 use super::{
     CRON_JOB, Copies, DAEMON_SET, Listing, Workload,
     around::Volumes,
+    change::made_from,
     claim::{self, Claims},
     doubt::Doubts,
     name, namespace,
@@ -42,6 +43,9 @@ use crate::{
     problem::{Finding, Problem},
 };
 
+/// Workloads whose pods are replaced when their template changes.
+const REPLACED: [&str; 5] =
+    ["Deployment", "ReplicaSet", "ReplicationController", super::ROLLOUT, "StatefulSet"];
 /// What a port has where nothing is written.
 const TCP: &str = "TCP";
 /// Static pods show up as these.
@@ -103,6 +107,7 @@ impl World {
             leaving: leaving.clone(),
             for_windows: BTreeSet::new(),
             changed: BTreeSet::new(),
+            outdated: BTreeMap::new(),
             world: Self::default(),
             problems: Vec::new(),
         };
@@ -139,6 +144,8 @@ struct Builder<'l> {
     for_windows: BTreeSet<String>,
     /// Workloads whose pods will ask for something else than those that run.
     changed: BTreeSet<owners::Key<'l>>,
+    /// The same where only pods tell: those that are unlike what was written, by their workload.
+    outdated: BTreeMap<owners::Key<'l>, BTreeSet<&'l str>>,
     world: World,
     problems: Vec<Problem>,
 }
@@ -216,6 +223,7 @@ impl<'l> Builder<'l> {
                     format!("no pod is planned onto node {}: {}", node.name, told.join("; "));
                 self.world.notes.push(sentence);
                 node.allocatable.clear();
+                node.unread = Some(told.join("; "));
             } else {
                 self.tell(at, reader);
             }
@@ -289,7 +297,8 @@ impl<'l> Builder<'l> {
             let home = bound.filter(|it| !it.is_empty());
             let terminating = wire.metadata.deletion_timestamp.is_some();
             if let Some(workload) = self.owners.of(&wire.metadata)
-                && self.changed.contains(&owners::key(workload))
+                && (self.changed.contains(&owners::key(workload))
+                    || self.outdated(workload).contains(name(&wire.metadata)))
             {
                 self.leave_out(wire, "it gives way to one of its workload as it was written");
                 continue;
@@ -374,12 +383,41 @@ impl<'l> Builder<'l> {
             };
             if ask(live) != ask(written) {
                 self.changed.insert(key);
-                self.world.notes.push(format!(
-                    "the pods of {} that run are left out: they give way to those that were written, and while both are there they need more room",
-                    written.value.told()
-                ));
+                self.note_change(&written.value);
             }
         }
+        self.find_outdated();
+    }
+
+    /// The same where the live workload is not in the files, and its pods are.
+    fn find_outdated(&mut self) {
+        let listing = self.listing;
+        let known: BTreeSet<owners::Key<'l>> =
+            listing.before.iter().map(|it| owners::key(&it.value)).collect();
+        for pod in listing.pods.iter().map(|it| &it.value.pod) {
+            let Some(workload) = self.owners.of(&pod.metadata) else { continue };
+            let written = workload.meta.uid.is_none() && REPLACED.contains(&workload.kind);
+            let live = pod.metadata.uid.is_some() && !ended(pod);
+            let key = owners::key(workload);
+            if written && live && !known.contains(&key) && !made_from(&workload.template, pod) {
+                self.outdated.entry(key).or_default().insert(name(&pod.metadata));
+            }
+        }
+        let keys: Vec<owners::Key<'l>> = self.outdated.keys().copied().collect();
+        for at in listing.workloads.iter().filter(|it| keys.contains(&owners::key(&it.value))) {
+            self.note_change(&at.value);
+        }
+    }
+
+    fn outdated(&self, workload: &'l Workload) -> BTreeSet<&'l str> {
+        self.outdated.get(&owners::key(workload)).cloned().unwrap_or_default()
+    }
+
+    fn note_change(&mut self, workload: &Workload) {
+        self.world.notes.push(format!(
+            "the pods of {} that run are left out: they give way to those that were written, and while both are there they need more room",
+            workload.told()
+        ));
     }
 
     /// What a workload should have and what the files do not show.
@@ -393,7 +431,9 @@ impl<'l> Builder<'l> {
                 continue;
             }
             let changed = self.changed.contains(&owners::key(workload));
-            let there = if changed { BTreeSet::new() } else { self.owners.pods_of(workload) };
+            let mut there = if changed { BTreeSet::new() } else { self.owners.pods_of(workload) };
+            let outdated = self.outdated(workload);
+            there.retain(|it| !outdated.contains(it));
             made = made.saturating_add(workload.copies.count().saturating_sub(there.len()));
             if made > COPIES_MAX {
                 let finding = Finding::error(

@@ -151,7 +151,9 @@ impl Stands {
     fn alike(&self) -> String {
         let Self::InTheWay(miss) = self else { return self.sentence() };
         let each = miss.obstacles.iter().zip(remedy::changes(miss)).map(|(it, text)| match it {
-            Obstacle::Short { resource, .. } | Obstacle::PoolLimit { resource, .. } => {
+            Obstacle::Short { resource, .. }
+            | Obstacle::TooSmall { resource, .. }
+            | Obstacle::PoolLimit { resource, .. } => {
                 format!("{} {resource}", remedy::kind(it))
             }
             Obstacle::VolumesFull { driver, .. } => format!("{} {driver}", remedy::kind(it)),
@@ -160,6 +162,9 @@ impl Stands {
             | Obstacle::Label(_)
             | Obstacle::NotOffered(_)
             | Obstacle::VolumeElsewhere { .. }
+            | Obstacle::VolumesApart { .. }
+            | Obstacle::Unread(_)
+            | Obstacle::Idle(_)
             | Obstacle::HostPortTaken(_)
             | Obstacle::LacksTopology { .. }
             | Obstacle::NobodyNear { .. }
@@ -175,7 +180,9 @@ impl Stands {
     fn amounts(&self) -> Vec<Quantity> {
         let Self::InTheWay(miss) = self else { return Vec::new() };
         let each = miss.obstacles.iter().filter_map(|it| match it {
-            Obstacle::Short { by, .. } | Obstacle::PoolLimit { by, .. } => Some(*by),
+            Obstacle::Short { by, .. }
+            | Obstacle::TooSmall { by, .. }
+            | Obstacle::PoolLimit { by, .. } => Some(*by),
             Obstacle::VolumesFull { over, .. } => {
                 Some(Quantity::from_units(i64::try_from(*over).unwrap_or(i64::MAX)))
             }
@@ -184,6 +191,9 @@ impl Stands {
             | Obstacle::Label(_)
             | Obstacle::NotOffered(_)
             | Obstacle::VolumeElsewhere { .. }
+            | Obstacle::VolumesApart { .. }
+            | Obstacle::Unread(_)
+            | Obstacle::Idle(_)
             | Obstacle::HostPortTaken(_)
             | Obstacle::LacksTopology { .. }
             | Obstacle::NobodyNear { .. }

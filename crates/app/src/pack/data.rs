@@ -1,6 +1,6 @@
 //! The answer for programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nodemolt_core::place::Placement;
@@ -48,6 +48,9 @@ struct Summary<'s> {
     currency: Option<&'static str>,
     /// Whence the prices are, or why there are none.
     prices: &'s str,
+    /// What the sum leaves open.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    price_notes: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -174,6 +177,7 @@ pub(super) fn packing(story: &Story) -> Packing<'_> {
             price_per_hour: story.total.map(decimal),
             currency,
             prices,
+            price_notes: story.price_notes(),
         },
         leaving: &story.leaving,
         placements: story.placements.iter().map(|it| leaves(story, it)).collect(),
@@ -234,8 +238,10 @@ fn choices(story: &Story) -> (Vec<Choices<'_>>, Vec<String>) {
 fn leaves<'s>(story: &'s Story, said: &'s story::Leaves) -> Leaves<'s> {
     let (nodes, pod) = match &said.placement {
         Placement::Spare { on } => (on.iter().cloned().collect(), None),
-        Placement::Successors { new } => {
-            (new.iter().map(|it| story.home(&Home::New(*it))).collect(), None)
+        Placement::Successors { .. } => {
+            let own = story.pods.iter().filter(|it| it.origin.leaves.as_ref() == Some(&said.node));
+            let homes: BTreeSet<&Home> = own.filter_map(|it| it.home.as_ref()).collect();
+            (homes.into_iter().map(|it| story.home(it)).collect(), None)
         }
         Placement::Unplaced { pod, .. } | Placement::Unmodelled { pod, .. } => {
             (Vec::new(), Some(pod.to_string()))

@@ -23,6 +23,9 @@ use crate::output::{Exit, Failure};
 const NOT_READ: [&str; 4] =
     ["HorizontalPodAutoscaler", "ResourceQuota", "ScaledObject", "VerticalPodAutoscaler"];
 
+/// Of Karpenter: other prices and capacities than those of EC2.
+const OVERLAY: &str = "NodeOverlay";
+
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub listing: Listing,
@@ -75,8 +78,9 @@ impl Files {
         talk.notes.append(&mut files.listing.notes);
         talk.notes.append(&mut files.notes);
         let ignored = files.listing.ignored.iter();
-        let (matter, others): (Vec<_>, Vec<_>) =
-            ignored.partition(|(kind, _)| NOT_READ.contains(&kind.as_str()));
+        let (matter, others): (Vec<_>, Vec<_>) = ignored
+            .filter(|(kind, _)| *kind != OVERLAY)
+            .partition(|(kind, _)| NOT_READ.contains(&kind.as_str()));
         let counted = |all: Vec<(&String, &usize)>| {
             let kinds = all.iter().map(|(kind, count)| format!("{count} {kind}"));
             kinds.collect::<Vec<String>>().join(", ")
@@ -85,6 +89,11 @@ impl Files {
             talk.warnings.push(format!(
                 "these change how many pods there are, or what they ask for, and are not read: {}",
                 counted(matter)
+            ));
+        }
+        if let Some(count) = files.listing.ignored.get(OVERLAY) {
+            talk.warnings.push(format!(
+                "{OVERLAY}s change prices and what machines offer, and are not read: {count}; what is called the cheapest may not be"
             ));
         }
         if !others.is_empty() {

@@ -5,17 +5,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use nodemolt_api::into_bootstrap::offered;
 use nodemolt_api::listing::World;
 use nodemolt_api::nodepool::NodePool;
+use nodemolt_api::v1beta1::KUBELET_ANNOTATION;
 use nodemolt_fit::capacity::{Amounts, NodeSettings};
-use nodemolt_fit::pack::{Why, pack};
+use nodemolt_fit::pack::{Obstacle, Why, pack};
 use nodemolt_fit::pod::{Demand, Namespace, Pod};
 use nodemolt_fit::pool::{Machine, Pool, machines};
 use nodemolt_fit::taint::{Tolerated, Toleration};
 use nodemolt_fit::{Family, Operator, Quantity, Types, label};
 
-use super::{Talk, files::Files, market::Market, market::OfClass};
+use super::{Talk, files::ClassFile, files::Files, market::Market, market::OfClass};
 use crate::cli;
+
+/// Of classes whose nodes are known here: Karpenter's, and ours.
+const CLASS_GROUPS: [&str; 2] = ["karpenter.k8s.aws", "nodemolt.dev"];
 
 /// Why a pool launches none, where nothing that it writes is wrong.
 pub(super) const OFFERS_NOTHING: &str =
@@ -29,11 +34,18 @@ pub(super) struct Pools {
     pub kept: Vec<Pool>,
     /// Those that launch no nodes for pods, and why.
     pub idle: Vec<(String, String)>,
+    /// The same, as pools that can be the nearest place.
+    pub unable: Vec<Pool>,
 }
 
 impl Pools {
     pub(super) fn all(&self) -> impl Iterator<Item = &Pool> {
         self.able.iter().chain(&self.kept)
+    }
+
+    /// These, and those that launch none, which can be the nearest place.
+    pub(super) fn with_unable(&self, able: &[Pool]) -> Vec<Pool> {
+        able.iter().chain(&self.unable).cloned().collect()
     }
 
     pub(super) fn keeps(&self, pool: &str) -> bool {
@@ -55,22 +67,38 @@ pub(super) fn pools(
     for file in &files.pools {
         let name = &file.pool.name;
         let kept = file.wire.spec.replicas.is_some();
-        if let Some(why) = launches_none(&file.wire) {
+        let class = &file.wire.spec.template.spec.node_class_ref;
+        let foreign = !CLASS_GROUPS.contains(&class.group.as_str());
+        let idle = if foreign {
+            let told = "whose machines are not known here";
+            Some(format!("its class is a {} of {}, {told}", class.kind, class.group))
+        } else {
+            launches_none(&file.wire)
+        };
+        if let Some(why) = &idle {
             talk.notes.push(format!("pool {name} launches no nodes: {why}"));
-            pools.idle.push((name.clone(), why));
+            pools.idle.push((name.clone(), why.clone()));
+        }
+        if foreign {
+            pools.unable.push(Pool { idle, ..file.pool.clone() });
             continue;
         }
-        let class = &file.wire.spec.template.spec.node_class_ref;
         let key = format!("{}/{}", class.group, class.name);
         let known = files.classes.get(&key);
-        if known.is_none() && !made.contains_key(&key) {
+        // In v1beta1 the pool has the settings of the kubelet, which v1 has in the class.
+        let kubelet = file.wire.metadata.annotations.get(KUBELET_ANNOTATION);
+        let made_as = kubelet.map_or_else(|| key.clone(), |it| format!("{key} {it}"));
+        if known.is_none() && !made.contains_key(&key) && idle.is_none() {
             talk.notes.push(format!(
                 "class {key} is not in the files; its nodes are taken for AL2023 with the kubelet's defaults"
             ));
         }
-        let machines = made.entry(key.clone()).or_insert_with(|| {
+        let machines = made.entry(made_as).or_insert_with(|| {
             let mut settings =
                 known.map_or_else(|| NodeSettings::of(Family::Al2023), |it| it.settings.clone());
+            if let (Some(kubelet), Some(class)) = (kubelet, known) {
+                settings = with_kubelet(class, kubelet).unwrap_or(settings);
+            }
             settings.reserved_interfaces = verb.reserved_enis;
             settings.vm_memory_overhead_millionths = verb.vm_memory_overhead_percent;
             let of_class = known.map(|it| OfClass::new(&it.wire)).unwrap_or_default();
@@ -83,6 +111,10 @@ pub(super) fn pools(
             Arc::new(machines)
         });
         let machines = Arc::clone(machines);
+        if idle.is_some() {
+            pools.unable.push(Pool { idle, machines, ..file.pool.clone() });
+            continue;
+        }
         warn_of_unknown_values(&file.pool, types, market, talk);
         let pool = Pool {
             used: used(file, world, &machines),
@@ -97,6 +129,7 @@ pub(super) fn pools(
             let why = "it has a fixed number of nodes";
             talk.notes.push(format!("pool {name} launches no nodes for pods: {why}"));
             pools.idle.push((name.clone(), why.to_owned()));
+            pools.unable.push(Pool { idle: Some(why.to_owned()), ..pool.clone() });
             pools.kept.push(pool);
         } else {
             pools.able.push(pool);
@@ -135,6 +168,13 @@ fn note_class(key: &str, of_class: &OfClass, verb: &cli::Pack, market: &Market, 
             uncounted.join(", ")
         ));
     }
+}
+
+/// The class as if it had these settings of the kubelet, if they can be read.
+fn with_kubelet(class: &ClassFile, kubelet: &str) -> Option<NodeSettings> {
+    let mut wire = class.wire.clone();
+    wire.spec.kubelet = serde_json::from_str(kubelet).ok()?;
+    offered(&wire).ok().map(|(settings, _)| settings)
 }
 
 /// As Karpenter has it: neither a pool that goes nor one that is not ready.
@@ -176,7 +216,12 @@ fn offers_nothing(pool: &Pool) -> bool {
     let pod = Pod::new(&Arc::new(Namespace::named("probe")), "probe", &Arc::new(demand));
     let found = pack(&[pod], &[], std::slice::from_ref(pool));
     // A pool that has machines at all is at least the nearest place.
-    found.unplaced.iter().any(|it| matches!(it.why, Why::NoPlace { nearest: None }))
+    found.unplaced.iter().any(|it| match &it.why {
+        Why::NoPlace { nearest } => nearest.as_ref().is_none_or(|it| {
+            it.obstacles.iter().any(|it| matches!(it, Obstacle::NoCapacity | Obstacle::Idle(_)))
+        }),
+        Why::Gated(_) | Why::Unmodelled(_) => false,
+    })
 }
 
 /// What the pool's nodes have: by the nodes and claims in the files, or by its status if that says more,

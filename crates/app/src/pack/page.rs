@@ -269,27 +269,8 @@ fn sum(story: &Story) -> String {
             let _ = writeln!(text, "\nno prices: {why}");
         }
     }
-    let unpriced: usize = story.new_nodes.iter().map(|it| it.unpriced).max().unwrap_or(0);
-    if story.total.is_some() && unpriced > 0 {
-        let _ = writeln!(
-            text,
-            "up to {unpriced} of a node's types have no price here, and may be cheaper"
-        );
-    }
-    if story.total.is_some() && story.spot_unpriced {
-        let _ = writeln!(
-            text,
-            "these are prices on demand; spot is allowed too, and its prices are not known"
-        );
-    }
-    if story.total.is_some() && story.spot_gaps {
-        let _ = writeln!(
-            text,
-            "not every zone that is allowed has a spot price here: a node may cost more"
-        );
-    }
-    if story.total.is_some() && story.reserved {
-        let _ = writeln!(text, "reserved capacity is paid for already, and counts as 0");
+    for note in story.price_notes() {
+        let _ = writeln!(text, "{note}");
     }
     text
 }

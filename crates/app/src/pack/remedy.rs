@@ -7,6 +7,10 @@ use nodemolt_fit::{Quantity, label};
 
 /// Taints of nodes that do not answer.
 const UNWELL: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+/// Ends of taints that a node has until it is set up. They are not for a pod to tolerate.
+const YOUNG: [&str; 3] = ["/uninitialized", "/agent-not-ready", "/unregistered"];
+/// Taints of nodes that somebody is about to remove.
+const GOING: [&str; 2] = ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"];
 /// What a term of node affinity calls a node's name.
 const NAME: &str = "metadata.name";
 
@@ -31,6 +35,17 @@ pub(super) fn sentence(why: &Why) -> String {
             format!("would fit on {} if {}", place(&miss.place), changes(miss).join(" and "))
         }
     }
+}
+
+/// Whether what would have to change was measured for one pod alone.
+pub(super) fn helps_one(why: &Why) -> bool {
+    let Why::NoPlace { nearest: Some(miss) } = why else { return false };
+    miss.obstacles.iter().any(|it| {
+        matches!(
+            it,
+            Obstacle::PoolLimit { .. } | Obstacle::Short { .. } | Obstacle::VolumesFull { .. }
+        )
+    })
 }
 
 pub(super) fn reason(why: &Why) -> &'static str {
@@ -62,12 +77,18 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
         Obstacle::Taint(taint) if UNWELL.contains(&taint.key.as_str()) => {
             "that node were ready".to_owned()
         }
+        Obstacle::Taint(taint) if GOING.contains(&taint.key.as_str()) => {
+            format!("that node were not about to go ({taint})")
+        }
+        Obstacle::Taint(taint) if YOUNG.iter().any(|it| taint.key.ends_with(it)) && on_node => {
+            format!("that node were set up ({taint} were gone)")
+        }
         Obstacle::Taint(taint) => format!("it tolerated {taint}"),
-        Obstacle::Label(asked) if on_node => format!("that node had {asked}"),
-        // No pool can promise a name.
+        // No node can have another name, and no pool can promise one.
         Obstacle::Label(asked) if [label::HOSTNAME, NAME].contains(&asked.key.as_str()) => {
             format!("it did not ask for {asked}")
         }
+        Obstacle::Label(asked) if on_node => format!("that node had {asked}"),
         Obstacle::Label(asked) => format!("the pool allowed {asked}"),
         Obstacle::NotOffered(asked) => format!("a machine with {asked} could be had"),
         Obstacle::VolumeElsewhere { handle, asks } if asks.is_empty() => {
@@ -78,6 +99,18 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
             let whose = if on_node { "that node" } else { "such a node" };
             format!("{whose} had {}, where its volume {handle} is", asks.join(" and "))
         }
+        Obstacle::VolumesApart { handles } => {
+            let handles = handles.join(" and ");
+            format!("its volumes {handles} could be reached from one node (no node will ever do)")
+        }
+        Obstacle::TooSmall { resource, by } if *by >= Quantity::from_units(FAR_TOO_MUCH_UNITS) => {
+            format!("it asked for far less {resource}")
+        }
+        Obstacle::TooSmall { resource, by } => {
+            format!("it asked for {} less {resource} (that node is too small)", readable(*by))
+        }
+        Obstacle::Unread(why) => format!("that node could be read ({why})"),
+        Obstacle::Idle(why) => format!("the pool launched nodes for pods ({why})"),
         Obstacle::VolumesFull { driver, over } => format!("{driver} could attach {over} more"),
         Obstacle::Short { resource, by } if *by >= Quantity::from_units(FAR_TOO_MUCH_UNITS) => {
             format!("it asked for far less {resource}")
@@ -87,14 +120,29 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
             let room = if on_node { "there were" } else { "a machine had" };
             format!("{room} room for {by} more {noun}")
         }
-        Obstacle::Short { resource, by } if on_node => format!("{by} more {resource} were free"),
-        Obstacle::Short { resource, by } => format!("a machine had {by} more {resource}"),
+        Obstacle::Short { resource, by } if on_node => {
+            format!("{} more {resource} were free", readable(*by))
+        }
+        Obstacle::Short { resource, by } => {
+            format!("a machine had {} more {resource}", readable(*by))
+        }
         Obstacle::HostPortTaken(port) if on_node => format!("host port {port} were free"),
         Obstacle::HostPortTaken(port) => format!("no DaemonSet had host port {port} there"),
         Obstacle::LacksTopology { key } => format!("there were a label {key}"),
-        Obstacle::NobodyNear { key } => format!("a pod that it must be near were in that {key}"),
-        Obstacle::TooNear { key } => format!("no pod that it must avoid were in that {key}"),
-        Obstacle::Unwelcome { key } => format!("no pod in that {key} had to avoid it"),
+        Obstacle::NobodyNear { key, whom } => {
+            let whom = whom.iter().map(|it| format!(" ({it})")).collect::<String>();
+            format!("a pod that it must be near{whom} were in that {key}")
+        }
+        Obstacle::TooNear { key, who: None } => {
+            format!("no pod that it must avoid were in that {key}")
+        }
+        Obstacle::TooNear { key, who: Some(who) } => {
+            format!("no pod that it must avoid, such as {who}, were in that {key}")
+        }
+        Obstacle::Unwelcome { key, who: None } => format!("no pod in that {key} had to avoid it"),
+        Obstacle::Unwelcome { key, who: Some(who) } => {
+            format!("no pod in that {key}, such as {who}, had to avoid it")
+        }
         Obstacle::Skewed { key, skew, max } => {
             format!("a skew of {skew} over {key} were allowed, not {max}")
         }
@@ -104,7 +152,20 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
             format!("the pool demanded {have} different values of {key}, not {need}")
         }
         Obstacle::PoolLimit { resource, by } => {
-            format!("the pool's limit of {resource} were {by} higher")
+            format!("the pool's limit of {resource} were {} higher", readable(*by))
+        }
+    }
+}
+
+/// `96.08`, not `96080m`.
+fn readable(amount: Quantity) -> String {
+    let text = amount.to_string();
+    let thousandths = text.strip_suffix('m').and_then(|it| it.parse::<i64>().ok());
+    match thousandths.filter(|it| *it > 1000) {
+        None => text,
+        Some(it) => {
+            let digits = format!("{}.{:03}", it / 1000, it % 1000);
+            digits.trim_end_matches('0').trim_end_matches('.').to_owned()
         }
     }
 }
@@ -117,6 +178,10 @@ pub(super) fn kind(obstacle: &Obstacle) -> &'static str {
         Obstacle::NotOffered(_) => "NotOffered",
         Obstacle::VolumeElsewhere { .. } => "VolumeElsewhere",
         Obstacle::VolumesFull { .. } => "VolumesFull",
+        Obstacle::VolumesApart { .. } => "VolumesApart",
+        Obstacle::TooSmall { .. } => "TooSmall",
+        Obstacle::Unread(_) => "NodeUnread",
+        Obstacle::Idle(_) => "PoolIdle",
         Obstacle::Short { .. } => "Short",
         Obstacle::HostPortTaken(_) => "HostPortTaken",
         Obstacle::LacksTopology { .. } => "LacksTopology",

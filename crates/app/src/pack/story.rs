@@ -3,6 +3,7 @@
 //! `packing × where pods come from × prices → groups of pods, nodes, a sum`
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use nodemolt_api::listing::{Origin, World};
@@ -316,6 +317,33 @@ impl Story {
         }
     }
 
+    /// What the sum of prices leaves open.
+    pub(super) fn price_notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.total.is_none() {
+            return notes;
+        }
+        let unpriced = self.new_nodes.iter().map(|it| it.unpriced).max().unwrap_or(0);
+        if unpriced > 0 {
+            notes.push(format!(
+                "up to {unpriced} of a node's types have no price here, and may be cheaper"
+            ));
+        }
+        let told = [
+            (
+                self.spot_unpriced,
+                "these are prices on demand; spot is allowed too, and its prices are not known",
+            ),
+            (
+                self.spot_gaps,
+                "not every zone that is allowed has a spot price here: a node may cost more",
+            ),
+            (self.reserved, "reserved capacity is paid for already, and counts as 0"),
+        ];
+        notes.extend(told.into_iter().filter(|(it, _)| *it).map(|(_, note)| note.to_owned()));
+        notes
+    }
+
     pub(super) fn unplaced_count(&self) -> usize {
         self.unplaced.iter().map(|it| it.pods.len()).sum()
     }
@@ -360,6 +388,12 @@ fn groups(pods: &[PodSaid]) -> Vec<Unplaced> {
         } else {
             known.insert(key, groups.len());
             groups.push(Unplaced { pods: vec![at], workload, sentence });
+        }
+    }
+    for group in groups.iter_mut().filter(|it| it.pods.len() > 1) {
+        let first = group.pods.first().and_then(|it| pods[*it].why.as_ref());
+        if first.is_some_and(remedy::helps_one) {
+            let _ = write!(group.sentence, "; that helps one of these {}", group.pods.len());
         }
     }
     groups

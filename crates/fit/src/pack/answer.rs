@@ -145,6 +145,10 @@ pub enum Obstacle {
         /// What a node has to have so that it can be reached, by the first of its terms.
         asks: Vec<Written>,
     },
+    /// No node reaches all of these volumes of the pod at once.
+    VolumesApart {
+        handles: Vec<String>,
+    },
     /// A CSI driver cannot attach so many.
     VolumesFull {
         driver: String,
@@ -155,6 +159,15 @@ pub enum Obstacle {
         resource: String,
         by: Quantity,
     },
+    /// The whole node has too little, whoever is on it.
+    TooSmall {
+        resource: String,
+        by: Quantity,
+    },
+    /// What the node says cannot be read: why.
+    Unread(String),
+    /// The pool launches no nodes for pods: why.
+    Idle(String),
     HostPortTaken(HostPort),
     /// There is no label by which the pod wants to be near or spread.
     LacksTopology {
@@ -163,14 +176,19 @@ pub enum Obstacle {
     /// Nobody it must be near is there.
     NobodyNear {
         key: String,
+        /// Who that would be: what it selects. Only of the nearest place.
+        whom: Option<String>,
     },
     /// Somebody it must stay away from is there.
     TooNear {
         key: String,
+        /// The first of them. Only of the nearest place, and not of daemons of new nodes.
+        who: Option<PodId>,
     },
     /// Somebody is there who must stay away from it.
     Unwelcome {
         key: String,
+        who: Option<PodId>,
     },
     /// There would be more than allowed above the emptiest domain.
     Skewed {
@@ -225,15 +243,32 @@ impl fmt::Display for Obstacle {
             Self::VolumeElsewhere { handle, asks: _ } => {
                 write!(f, "volume {handle} is elsewhere")
             }
+            Self::VolumesApart { handles } => {
+                write!(f, "no node reaches volumes {} at once", handles.join(", "))
+            }
+            Self::TooSmall { resource, by } => {
+                write!(f, "the whole node has {by} too little {resource}")
+            }
+            Self::Unread(why) => write!(f, "the node cannot be read: {why}"),
+            Self::Idle(why) => write!(f, "the pool launches no nodes for pods: {why}"),
             Self::VolumesFull { driver, over } => {
                 write!(f, "{driver} can attach {over} volumes too few")
             }
             Self::Short { resource, by } => write!(f, "{by} more {resource} needed"),
             Self::HostPortTaken(port) => write!(f, "host port {port} is taken"),
             Self::LacksTopology { key } => write!(f, "there is no label {key}"),
-            Self::NobodyNear { key } => write!(f, "no pod that it must be near is in this {key}"),
-            Self::TooNear { key } => write!(f, "a pod that it must avoid is in this {key}"),
-            Self::Unwelcome { key } => write!(f, "a pod in this {key} must avoid it"),
+            Self::NobodyNear { key, whom } => {
+                let whom = whom.iter().map(|it| format!(" ({it})")).collect::<String>();
+                write!(f, "no pod that it must be near{whom} is in this {key}")
+            }
+            Self::TooNear { key, who } => {
+                let who = who.iter().map(|it| format!(", {it},")).collect::<String>();
+                write!(f, "a pod that it must avoid{who} is in this {key}")
+            }
+            Self::Unwelcome { key, who } => {
+                let who = who.iter().map(|it| format!(", {it},")).collect::<String>();
+                write!(f, "a pod in this {key}{who} must avoid it")
+            }
             Self::Skewed { key, skew, max } => {
                 write!(f, "the skew over {key} would be {skew}, at most {max} is allowed")
             }

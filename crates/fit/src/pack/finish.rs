@@ -10,7 +10,7 @@ use std::{
 use super::{
     answer::{Choice, Home, NewNode, Packing, Placed, Unplaced, Why},
     bits::Bits,
-    measure::{Room, Scale},
+    measure::Room,
     miss,
     state::{OpenNode, State},
     template::Template,
@@ -19,6 +19,7 @@ use crate::{
     capacity::{Amounts, PODS},
     label,
     requirement::{Operator, Requirement, Requirements, Written},
+    selector::equal,
 };
 
 pub(super) fn packing(state: &State<'_, '_>, left: &[Vec<usize>]) -> Packing {
@@ -37,12 +38,15 @@ pub(super) fn packing(state: &State<'_, '_>, left: &[Vec<usize>]) -> Packing {
         })
         .collect();
     let machines = within_limits(state);
+    let pinned = state.open.iter().zip(machines).map(|(it, machines)| pinned(state, it, machines));
+    let pinned: Vec<Pinned> = pinned.collect();
     let mut said = BTreeMap::new();
+    let kinds_of = kinds_of(state);
     let new_nodes = state
         .open
         .iter()
-        .zip(&machines)
-        .map(|(it, machines)| new_node(state, it, machines, &mut said))
+        .zip(&pinned)
+        .map(|(it, pinned)| new_node(state, it, pinned, &kinds_of, &mut said))
         .collect();
     let mut unplaced = Vec::new();
     let kinds = left.iter().filter(|it| !it.is_empty()).count();
@@ -88,22 +92,58 @@ fn within_limits(state: &State<'_, '_>) -> Vec<Bits> {
     state.open.iter().map(narrow).collect()
 }
 
+/// What a new node can be in the end: machines, and ways to buy them.
+type Pinned = (Bits, Bits);
+
+/// Reserved capacity that is kept for a node is what it will be, as Karpenter has it: else two claims could be launched
+/// into one place, and a node that counts as paid for be bought. Unless too few different machines would remain.
+fn pinned(state: &State<'_, '_>, node: &OpenNode, machines: Bits) -> Pinned {
+    let pool = &state.world.pools[node.pool];
+    let slots = node.fit.slots.clone();
+    let reserved: Bits = slots.iter().filter(|at| pool.slots[*at].reservation.is_some()).collect();
+    if reserved.empty() {
+        return (machines, slots);
+    }
+    let (mut fewer, mut reserved) = (machines.clone(), reserved);
+    let enough = pool.tidy_slots(&mut fewer, &mut reserved)
+        && pool.min_values.iter().all(|it| pool.different(it, &fewer, &reserved) >= it.need);
+    if enough { (fewer, reserved) } else { (machines, slots) }
+}
+
+/// Of each pod, its kind.
+fn kinds_of(state: &State<'_, '_>) -> Vec<usize> {
+    let mut kinds = vec![0; state.world.pods.len()];
+    for (at, kind) in state.world.kinds.iter().enumerate() {
+        for pod in &kind.pods {
+            kinds[*pod] = at;
+        }
+    }
+    kinds
+}
+
 /// Nodes that can be the same are told of in the same words, and only once.
-type Said<'s> =
-    BTreeMap<(usize, &'s Bits, &'s Bits, &'s Requirements), (Arc<Vec<Choice>>, Arc<Vec<Written>>)>;
+type Said<'s> = BTreeMap<
+    (usize, &'s Bits, &'s Bits, &'s Requirements, BTreeSet<usize>),
+    (Arc<Vec<Choice>>, Arc<Vec<Written>>),
+>;
 
 fn new_node<'s>(
     state: &'s State<'_, '_>,
     node: &'s OpenNode,
-    machines: &'s Bits,
+    (machines, slots): &'s Pinned,
+    kinds_of: &[usize],
     said: &mut Said<'s>,
 ) -> NewNode {
     let world = state.world;
     let pool = &world.pools[node.pool];
-    let key = (node.pool, machines, &node.fit.slots, &node.fit.custom);
-    let (choices, requirements) = said.entry(key).or_insert_with(|| {
-        let requirements = requirements(state, node, pool, machines);
-        (Arc::new(choices(pool, machines, &node.fit.slots)), Arc::new(requirements))
+    let asking = |pod: &usize| world.kinds[kinds_of[*pod]].required;
+    let asked: BTreeSet<usize> = node.pods.iter().map(asking).collect();
+    let key = (node.pool, machines, slots, &node.fit.custom, asked);
+    let (choices, requirements) = said.entry(key).or_insert_with_key(|(.., asked)| {
+        let demands = node.pods.iter().filter(|it| asked.contains(&asking(it)));
+        let kinds: BTreeSet<usize> = demands.map(|it| kinds_of[*it]).collect();
+        let requirements = requirements(state, node, pool, (machines, slots), &kinds);
+        (Arc::new(choices(pool, machines, slots)), Arc::new(requirements))
     });
     let mut requests: Amounts = node
         .used
@@ -111,7 +151,7 @@ fn new_node<'s>(
         .enumerate()
         .filter(|(place, amount)| **amount > 0 && !world.scale.counts_volumes(*place))
         .map(|(place, amount)| {
-            (world.scale.name(place).to_owned(), Scale::quantity(place, *amount))
+            (world.scale.name(place).to_owned(), world.scale.quantity(place, *amount))
         })
         .collect();
     requests.remove(PODS);
@@ -145,7 +185,8 @@ fn requirements(
     state: &State<'_, '_>,
     node: &OpenNode,
     pool: &Template<'_>,
-    machines: &Bits,
+    (machines, slots): (&Bits, &Bits),
+    kinds: &BTreeSet<usize>,
 ) -> Vec<Written> {
     let vocabulary = &state.world.vocabulary;
     let mut all = Requirements::read(&pool.pool.requirements, vocabulary);
@@ -155,13 +196,16 @@ fn requirements(
     for (key, requirement) in node.custom().iter() {
         all.add(key, requirement);
     }
+    for asked in kinds.iter().flat_map(|it| asked_of_machines(state, *it, pool)) {
+        all.add(vocabulary.key(&asked.key), &Requirement::read(&asked, vocabulary));
+    }
     let names = machines.iter().map(|at| pool.machines[at].name.clone()).collect();
     let mut narrowed = vec![(label::INSTANCE_TYPE, Operator::In, names)];
     for key in pool.slot_keys() {
         let of = |slots: &Bits| -> BTreeSet<Option<&String>> {
             slots.iter().map(|at| pool.slots[at].labels.get(key)).collect()
         };
-        let (now, once) = (of(&node.fit.slots), of(&Bits::below(pool.slots.len())));
+        let (now, once) = (of(slots), of(&Bits::below(pool.slots.len())));
         let texts = |all: BTreeSet<Option<&String>>| all.into_iter().flatten().cloned().collect();
         if now.contains(&None) {
             // Some way of buying does not have the label, so none of its values can be demanded.
@@ -179,4 +223,19 @@ fn requirements(
         all.add(vocabulary.key(key), &Requirement::read(&written, vocabulary));
     }
     all.written(vocabulary)
+}
+
+/// What a pod asks of the machine itself, where that is plain: of several terms nobody knows which one led it here.
+fn asked_of_machines(state: &State<'_, '_>, kind: usize, pool: &Template<'_>) -> Vec<Written> {
+    let demand = state.world.kinds[kind].demand;
+    let selector = demand.node_selector.iter().map(|(key, value)| equal(key, value));
+    let term = match demand.node_terms.as_deref() {
+        Some([only]) => only.labels.clone(),
+        Some(_) | None => Vec::new(),
+    };
+    let all = selector.chain(term).map(|it| {
+        let key = label::normalise(&it.key).to_owned();
+        Written { key, min_values: None, ..it }
+    });
+    all.filter(|it| it.key != label::INSTANCE_TYPE && pool.decided_by_machine(&it.key)).collect()
 }

@@ -21,6 +21,10 @@ pub(super) const CPU_AT: usize = 0;
 pub(super) const MEMORY_AT: usize = 1;
 pub(super) const PODS_AT: usize = 2;
 
+/// Resources that are counted in bytes, beside memory.
+const STORAGE: &str = "ephemeral-storage";
+const HUGE_PAGES: &str = "hugepages-";
+
 /// An amount of each resource.
 pub(super) type Room = SmallVec<[i64; 4]>;
 /// The resources that are asked for at all, and how much: more than nothing.
@@ -83,10 +87,12 @@ impl Scale {
         place >= self.places.len()
     }
 
-    pub(super) fn quantity(place: usize, amount: i64) -> Quantity {
+    pub(super) fn quantity(&self, place: usize, amount: i64) -> Quantity {
+        let name = self.name(place);
         match place {
             CPU_AT => Quantity::from_millis(amount),
             MEMORY_AT => Quantity::from_bytes(amount),
+            _ if name == STORAGE || name.starts_with(HUGE_PAGES) => Quantity::from_bytes(amount),
             _ => Quantity::from_units(amount),
         }
     }

@@ -4,6 +4,8 @@
 //!
 //! Slow and thorough: it runs once per kind of pod that has no place, after everything else.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{
     answer::{Account, Miss, Obstacle, Opened, Place},
     bits::Bits,
@@ -12,35 +14,112 @@ use super::{
     search::Sought,
     state::{Domain, Stage, State},
     template::{Fit, Template},
-    topology::What,
+    topology::{Reach, What},
     world::{Checks, apart, reaches_node, same_port},
 };
 use crate::{
     label,
-    pod::Volume,
+    pod::{Pod, PodId, PodTerm, Volume},
     quantity::Quantity,
-    requirement::Written,
-    selector::{NodeTerm, equal, matches},
+    requirement::{Operator, Written},
+    selector::{NodeTerm, Selector, equal, matches},
     taint::Taint,
 };
 
 /// So many places are looked at in all; the fewer kinds of pods are left over, the more for each.
 const PLACES_MAX: usize = 1_000_000;
 const PLACES_MIN: usize = 200;
+/// More ways than these to reach several volumes are not looked at.
+const WAYS_MAX: usize = 64;
 /// Taints of a node that is cordoned, does not answer or runs out of something.
 const OF_KUBERNETES: &str = "node.kubernetes.io/";
+/// Ends of taints that a node has until it is set up.
+const OF_YOUNG_NODES: [&str; 4] =
+    ["/uninitialized", "/agent-not-ready", "/unregistered", "/not-ready"];
+/// Of nodes that somebody is about to remove.
+const OF_GOING_NODES: [&str; 2] = ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"];
 
 pub(super) fn nearest(state: &State<'_, '_>, kind: usize, kinds: usize) -> Option<Miss> {
     let places = (PLACES_MAX / kinds.max(1)).max(PLACES_MIN);
-    misses(state, kind, places).min_by(|left, right| {
+    let idle = state.world.idle.iter().map(|template| Miss {
+        place: Place::Pool(template.pool.name.clone()),
+        obstacles: at_idle(state, kind, template),
+    });
+    let mut nearest = misses(state, kind, places).chain(idle).min_by(|left, right| {
         let key = |it: &Miss| (weight(&it.obstacles), it.obstacles.len(), it.place.clone());
         key(left).cmp(&key(right))
-    })
+    })?;
+    by_name(state, kind, &mut nearest);
+    Some(nearest)
+}
+
+/// Say who is in the way. Looked for once, in the place that is told of.
+fn by_name(state: &State<'_, '_>, kind: usize, miss: &mut Miss) {
+    let world = state.world;
+    let site = match &miss.place {
+        Place::Node(name) => world.sites.iter().position(|it| it.name == *name),
+        Place::Pool(_) => None,
+    };
+    for obstacle in &mut miss.obstacles {
+        match obstacle {
+            Obstacle::NobodyNear { whom, .. } => {
+                *whom = Some(selected(&world.kinds[kind].demand.affinity));
+            }
+            Obstacle::TooNear { key, who } => {
+                *who = in_the_way(state, kind, site, key, |what, pod| match what {
+                    What::Meant(it) => it.means(&pod.namespace, &pod.demand.labels),
+                    What::Averse(_) | What::MeantByAll(_) | What::Spread(..) => false,
+                });
+            }
+            Obstacle::Unwelcome { key, who } => {
+                *who = in_the_way(state, kind, site, key, |what, pod| {
+                    let terms = &pod.demand.anti_affinity;
+                    let averse = |it: &PodTerm| {
+                        let reach = Reach::of_term(it, &pod.namespace, &pod.demand.labels);
+                        *what == What::Averse(reach.clone())
+                            || *what == What::Averse(reach.as_its_own())
+                    };
+                    terms.iter().any(averse)
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn selected(terms: &[PodTerm]) -> String {
+    let texts = terms.iter().map(|it| match &it.selector {
+        Selector::Nothing => "nobody".to_owned(),
+        Selector::All(all) => all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "),
+    });
+    texts.collect::<Vec<_>>().join("; ")
+}
+
+/// The first pod in the site's domain of the label whom one of the counters that keep the kind away counts.
+fn in_the_way(
+    state: &State<'_, '_>,
+    kind: usize,
+    site: Option<usize>,
+    key: &str,
+    counted: impl Fn(&What, &Pod) -> bool,
+) -> Option<PodId> {
+    let world = state.world;
+    let at = world.keys.iter().position(|it| it.text == key)?;
+    let domain = state.keys[at].of[site?];
+    let away = world.kinds[kind].musts.away.iter().map(|it| &world.counters.all[*it]);
+    let away: Vec<&What> = away.filter(|it| it.key == at).map(|it| &it.what).collect();
+    let here = |place: usize| state.keys[at].of.get(place) == Some(&domain);
+    let sites = world.sites.iter().enumerate().filter(|(place, _)| here(*place));
+    let running = sites.flat_map(|(_, node)| &node.pods);
+    let placed = state.placed.iter().filter(|it| here(it.place)).map(|it| &world.pods[it.pod]);
+    let found = running.chain(placed).filter(|pod| away.iter().any(|it| counted(it, pod)));
+    found.map(Pod::id).min()
 }
 
 /// Every place, and what is in the way there.
 pub(super) fn account(state: &State<'_, '_>, kind: usize) -> Account {
-    let sought = Sought { kind, wishes: &[], stage: Stage::Real, beside: false, company: &[] };
+    let sought =
+        Sought { kind, wishes: &[], stage: Stage::Real, beside: false, company: &[], shun: &[] };
     let sites = state.world.sites.len();
     let opened = (sites..state.places()).map(|place| {
         let opened = match state.grown(place, &sought) {
@@ -71,7 +150,13 @@ fn misses(state: &State<'_, '_>, kind: usize, sites_max: usize) -> impl Iterator
 fn weight(obstacles: &[Obstacle]) -> u32 {
     let each = |it: &Obstacle| match it {
         Obstacle::PoolLimit { .. } => 1,
-        Obstacle::Taint(taint) if taint.key.starts_with(OF_KUBERNETES) => 3,
+        Obstacle::Taint(taint)
+            if taint.key.starts_with(OF_KUBERNETES)
+                || OF_YOUNG_NODES.iter().any(|it| taint.key.ends_with(it))
+                || OF_GOING_NODES.contains(&taint.key.as_str()) =>
+        {
+            3
+        }
         Obstacle::Short { .. }
         | Obstacle::VolumesFull { .. }
         | Obstacle::Taint(_)
@@ -79,12 +164,17 @@ fn weight(obstacles: &[Obstacle]) -> u32 {
         | Obstacle::Skewed { .. }
         | Obstacle::MinValues { .. }
         | Obstacle::NoCapacity => 2,
-        Obstacle::TooNear { .. }
+        Obstacle::TooSmall { .. }
+        | Obstacle::Idle(_)
+        | Obstacle::TooNear { .. }
         | Obstacle::Unwelcome { .. }
         | Obstacle::NobodyNear { .. }
         | Obstacle::LacksTopology { .. }
         | Obstacle::NoSuchMachine => 3,
         Obstacle::Label(_) | Obstacle::NotOffered(_) | Obstacle::VolumeElsewhere { .. } => 4,
+        Obstacle::VolumesApart { .. } => 5,
+        // Whatever else is in the way there.
+        Obstacle::Unread(_) => 100,
     };
     obstacles.iter().map(each).sum()
 }
@@ -92,6 +182,9 @@ fn weight(obstacles: &[Obstacle]) -> u32 {
 fn at_site(state: &State<'_, '_>, kind: usize, site: usize) -> Vec<Obstacle> {
     let world = state.world;
     let (node, demand) = (world.sites[site], world.kinds[kind].demand);
+    if let Some(why) = &node.unread {
+        return vec![Obstacle::Unread(why.clone())];
+    }
     let mut obstacles = taints(&world.site_taints[site], demand);
     let have = |it: &Written| node.labels.get(&it.key).map(String::as_str);
     let selector = demand.node_selector.iter().map(|(key, value)| equal(key, value));
@@ -102,15 +195,19 @@ fn at_site(state: &State<'_, '_>, kind: usize, site: usize) -> Vec<Obstacle> {
             term.labels.iter().filter(|it| !matches(it, have(it))).chain(fields).cloned().collect()
         }));
     }
-    for volume in &demand.volumes {
-        let reach = volume.reach.as_ref();
-        if reach.is_some_and(|it| !it.iter().any(|it| reaches_node(it, node))) {
-            obstacles.push(elsewhere(volume));
-        }
-    }
+    let out_of_reach = |it: &&Volume| {
+        it.reach.as_ref().is_some_and(|it| !it.iter().any(|it| reaches_node(it, node)))
+    };
+    obstacles.extend(elsewhere(demand.volumes.iter().filter(out_of_reach), &demand.volumes));
     let free = state.free(site);
+    let whole = world.scale.room(&node.allocatable, &node.volume_limits);
     for (place, need) in state.needs(kind, Some(site)) {
-        if free[place] < need {
+        let all = whole[place];
+        if all > 0 && all < need && !world.scale.counts_volumes(place) {
+            let resource = world.scale.name(place).to_owned();
+            let by = world.scale.quantity(place, need.saturating_sub(all));
+            obstacles.push(Obstacle::TooSmall { resource, by });
+        } else if free[place] < need {
             obstacles.push(short(&world.scale, place, need.saturating_sub(free[place])));
         }
     }
@@ -122,9 +219,50 @@ fn at_site(state: &State<'_, '_>, kind: usize, site: usize) -> Vec<Obstacle> {
     obstacles
 }
 
-fn elsewhere(volume: &Volume) -> Obstacle {
-    let asks = volume.reach.iter().flatten().next().map(|it| it.labels.clone());
-    Obstacle::VolumeElsewhere { handle: volume.handle.clone(), asks: asks.unwrap_or_default() }
+/// Volumes that cannot be reached. If no node can reach all of the pod's, nothing else helps.
+fn elsewhere<'v>(missed: impl Iterator<Item = &'v Volume>, all: &[Volume]) -> Vec<Obstacle> {
+    let missed: Vec<&Volume> = missed.collect();
+    if missed.is_empty() {
+        return Vec::new();
+    }
+    if let Some(handles) = apart_for_good(all) {
+        return vec![Obstacle::VolumesApart { handles }];
+    }
+    let asks = |it: &Volume| it.reach.iter().flatten().next().map(|it| it.labels.clone());
+    let missed = missed.into_iter().map(|it| Obstacle::VolumeElsewhere {
+        handle: it.handle.clone(),
+        asks: asks(it).unwrap_or_default(),
+    });
+    missed.collect()
+}
+
+/// Two volumes, each of which can be reached only with values of one label that the other does not have.
+fn apart_for_good(volumes: &[Volume]) -> Option<Vec<String>> {
+    let values = |volume: &Volume| -> Option<BTreeMap<String, BTreeSet<String>>> {
+        let mut by_key: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for term in volume.reach.as_ref()? {
+            let [only] = term.labels.as_slice() else { return None };
+            if only.operator != Operator::In {
+                return None;
+            }
+            let key = label::normalise(&only.key).to_owned();
+            by_key.entry(key).or_default().extend(only.values.iter().cloned());
+        }
+        (by_key.len() == 1).then_some(by_key)
+    };
+    for (at, one) in volumes.iter().enumerate() {
+        let Some(near) = values(one) else { continue };
+        for other in &volumes[at + 1..] {
+            let Some(far) = values(other) else { continue };
+            let shared = near.iter().zip(&far).all(|((key, these), (other_key, those))| {
+                key != other_key || these.intersection(those).next().is_some()
+            });
+            if !shared {
+                return Some(vec![one.handle.clone(), other.handle.clone()]);
+            }
+        }
+    }
+    None
 }
 
 fn taints(taints: &[Taint], demand: &crate::pod::Demand) -> Vec<Obstacle> {
@@ -144,7 +282,7 @@ fn short(scale: &Scale, place: usize, by: i64) -> Obstacle {
     if scale.counts_volumes(place) {
         return Obstacle::VolumesFull { driver: name, over: u64::try_from(by).unwrap_or(0) };
     }
-    Obstacle::Short { resource: name, by: Scale::quantity(place, by) }
+    Obstacle::Short { resource: name, by: scale.quantity(place, by) }
 }
 
 fn by_topology(
@@ -166,9 +304,9 @@ fn by_topology(
     for at in checks.away.iter().filter(of_key) {
         if state.counts[*at].of(domain) > 0 {
             obstacles.push(match world.counters.all[*at].what {
-                What::Averse(_) => Obstacle::Unwelcome { key: text() },
+                What::Averse(_) => Obstacle::Unwelcome { key: text(), who: None },
                 What::Meant(_) | What::MeantByAll(_) | What::Spread(..) => {
-                    Obstacle::TooNear { key: text() }
+                    Obstacle::TooNear { key: text(), who: None }
                 }
             });
         }
@@ -176,7 +314,7 @@ fn by_topology(
     if !state.first_of_its_own(checks) {
         let nobody = |at: &&usize| state.counts[**at].of(domain) == 0;
         let alone = checks.near.iter().filter(of_key).filter(nobody);
-        obstacles.extend(alone.map(|_| Obstacle::NobodyNear { key: text() }));
+        obstacles.extend(alone.map(|_| Obstacle::NobodyNear { key: text(), whom: None }));
     }
     for check in checks.spreads.iter().filter(|it| world.counters.all[it.counter].key == key) {
         let there = state.counts[check.counter].of(domain) + u32::from(check.counts_itself);
@@ -201,7 +339,7 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
         obstacles.extend(labels);
     } else if what.reached.as_ref().is_some_and(|(_, pools)| pools[pool].is_empty()) {
         let reaching = what.demand.volumes.iter().filter(|it| it.reach.is_some());
-        obstacles.extend(reaching.map(elsewhere));
+        obstacles.extend(elsewhere(reaching, &what.demand.volumes));
     }
     for (place, need) in state.needs(kind, None) {
         let most = template.rooms.most(place);
@@ -210,11 +348,12 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
         }
     }
     if !obstacles.is_empty() {
-        return obstacles;
+        return if_all_could_be_had(state, kind, pool, obstacles);
     }
     let (fits, open) = fits(state, kind, pool);
     if fits.is_empty() {
-        return vec![if open { Obstacle::NoSuchMachine } else { Obstacle::NoCapacity }];
+        let obstacle = if open { Obstacle::NoSuchMachine } else { Obstacle::NoCapacity };
+        return if_all_could_be_had(state, kind, pool, vec![obstacle]);
     }
     let clear: Vec<Fit> =
         fits.iter().flat_map(|it| without_daemons(state, kind, pool, it)).collect();
@@ -225,7 +364,8 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
     if !obstacles.is_empty() {
         return obstacles;
     }
-    let sought = Sought { kind, wishes: &[], stage: Stage::Real, beside: false, company: &[] };
+    let sought =
+        Sought { kind, wishes: &[], stage: Stage::Real, beside: false, company: &[], shun: &[] };
     if state.one_more(pool, &sought).is_ok() {
         return Vec::new();
     }
@@ -242,6 +382,81 @@ fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
     };
     let told = clear.iter().map(of_fit).filter(|it| !it.is_empty());
     told.min_by_key(|it| (weight(it), it.len())).unwrap_or_else(|| vec![Obstacle::NoSuchMachine])
+}
+
+/// Where less would be in the way if there were capacity of all that is offered, that is what is lacking.
+fn if_all_could_be_had(
+    state: &State<'_, '_>,
+    kind: usize,
+    pool: usize,
+    now: Vec<Obstacle>,
+) -> Vec<Obstacle> {
+    let Some(hoped) = state.world.hoped(pool) else { return now };
+    let mut then = plainly(state, kind, hoped);
+    if then.len() >= now.len() {
+        return now;
+    }
+    then.push(Obstacle::NoCapacity);
+    then
+}
+
+/// What keeps a pool from launching a node for this pod that launches none at all.
+fn at_idle(state: &State<'_, '_>, kind: usize, template: &Template<'_>) -> Vec<Obstacle> {
+    let why = template.pool.idle.clone().map_or(Obstacle::NoCapacity, Obstacle::Idle);
+    // Nobody knows what it would launch.
+    let mut obstacles = if template.machines.is_empty() {
+        taints(&template.pool.taints, state.world.kinds[kind].demand)
+    } else {
+        plainly(state, kind, template)
+    };
+    obstacles.push(why);
+    obstacles
+}
+
+/// What of a pod's own demands no node of the pool meets.
+fn plainly(state: &State<'_, '_>, kind: usize, template: &Template<'_>) -> Vec<Obstacle> {
+    let world = state.world;
+    let demand = world.kinds[kind].demand;
+    let mut obstacles = taints(&template.pool.taints, demand);
+    let terms = demand.node_terms.as_deref();
+    let mut ways = template.fits(&demand.node_selector, terms, &world.vocabulary);
+    if ways.is_empty() {
+        obstacles.extend(asked_in_vain(state, kind, template));
+        return obstacles;
+    }
+    for reach in demand.volumes.iter().filter_map(|it| it.reach.as_ref()) {
+        let way = |from: &Fit| -> Vec<Fit> {
+            reach.iter().filter_map(|it| template.term(from, it, &world.vocabulary)).collect()
+        };
+        ways = ways.iter().flat_map(way).take(WAYS_MAX).collect();
+    }
+    if ways.is_empty() {
+        let reaching = demand.volumes.iter().filter(|it| it.reach.is_some());
+        obstacles.extend(elsewhere(reaching, &demand.volumes));
+    }
+    let needs = state.needs(kind, None);
+    for (place, need) in &needs {
+        let most = template.rooms.most(*place);
+        if most < *need {
+            obstacles.push(short(&world.scale, *place, need.saturating_sub(most)));
+        }
+    }
+    let roomy = |way: &Fit| {
+        template.rooms.parts(&way.slots).iter().any(|part| {
+            let mut machines = way.machines.clone();
+            for (place, need) in &needs {
+                match part.at_least(*place, *need) {
+                    Some(roomy) => machines.and(roomy),
+                    None => machines.clear(),
+                }
+            }
+            template.tidy_slots(&mut machines, &mut part.slots.as_ref().clone())
+        })
+    };
+    if obstacles.is_empty() && !ways.iter().any(roomy) {
+        obstacles.push(Obstacle::NoSuchMachine);
+    }
+    obstacles
 }
 
 /// What a new node for the pod could be, in each of its ways: machines that have the room, bought where the pod may go.
@@ -287,14 +502,13 @@ fn without_daemons(state: &State<'_, '_>, kind: usize, pool: usize, fit: &Fit) -
 fn daemon_in_the_way(state: &State<'_, '_>, kind: usize, pool: usize) -> Obstacle {
     let world = state.world;
     let (template, what) = (&world.pools[pool], &world.kinds[kind]);
-    let hosted =
-        |it: &&crate::pod::Pod| !template.ways_to_host(&it.demand, &world.vocabulary).is_empty();
+    let hosted = |it: &&Pod| !template.ways_to_host(&it.demand, &world.vocabulary).is_empty();
     let mut daemons = template.pool.daemons.iter().filter(hosted);
     let port = daemons.clone().find_map(|it| same_port(what.demand, it));
     let mut near = || daemons.any(|it| apart(what.namespace, what.demand, it));
     match port {
         Some(port) => Obstacle::HostPortTaken(port.clone()),
-        None if near() => Obstacle::TooNear { key: label::HOSTNAME.to_owned() },
+        None if near() => Obstacle::TooNear { key: label::HOSTNAME.to_owned(), who: None },
         None => Obstacle::NoSuchMachine,
     }
 }
@@ -363,7 +577,7 @@ fn limits(state: &State<'_, '_>, pool: usize, fits: &[Fit]) -> Vec<Obstacle> {
     for (at, by) in least {
         let resource = template.limited[at].clone();
         let place = state.world.scale.place(&resource);
-        let by = Scale::quantity(place.unwrap_or(usize::MAX), by);
+        let by = state.world.scale.quantity(place.unwrap_or(usize::MAX), by);
         obstacles.push(Obstacle::PoolLimit { resource, by });
     }
     obstacles

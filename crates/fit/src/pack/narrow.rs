@@ -229,8 +229,7 @@ impl State<'_, '_> {
     ) -> Option<Fit> {
         let open = |key: &usize| !decided.contains(key);
         let Some(key) = sought.keys(self.world).find(open) else { return Some(fit) };
-        let allowed =
-            |domain| sought.checks(self.world).all(|it| self.allows(it, key, domain, sought.stage));
+        let allowed = |domain| self.suits(sought, key, domain);
         let domain = self.domain(key, pool, &fit, place);
         if domain != Domain::Undecided {
             if !allowed(domain) {

@@ -7,13 +7,12 @@
 //! asked for at once; where that cannot be had, each is taken up in the order of importance and given
 //! up if no place meets it together with those kept before.
 
-use std::collections::BTreeMap;
-
 use smallvec::SmallVec;
 
 use super::{
     answer::Preference,
     bits::{Bits, first, start, words},
+    company::Company,
     measure::Needs,
     narrow::No,
     state::{Became, Domain, Stage, State},
@@ -31,6 +30,8 @@ pub(super) struct Sought<'s> {
     pub(super) beside: bool,
     /// Room for those who have to follow it onto the same node.
     pub(super) company: &'s [(usize, i64)],
+    /// Labels, and their domains where those who have to follow it would not find a place.
+    pub(super) shun: &'s [(usize, usize)],
 }
 
 #[derive(Debug)]
@@ -86,7 +87,13 @@ impl<'s> Sought<'s> {
 
 impl State<'_, '_> {
     /// Find a place for one pod of the kind and put it there. Whether there was one.
-    pub(super) fn place(&mut self, kind: usize, pod: usize, stage: Stage, company: Needs) -> bool {
+    pub(super) fn place(
+        &mut self,
+        kind: usize,
+        pod: usize,
+        stage: Stage,
+        company: Company,
+    ) -> bool {
         let Some((found, relaxed)) = self.look_around(kind, stage, company) else { return false };
         match found {
             Found::Site(place) => self.put(kind, pod, place, relaxed),
@@ -96,43 +103,36 @@ impl State<'_, '_> {
         true
     }
 
-    /// Where all of its company has room, too; else half of it, and so on.
+    /// Where all of its company finds a place, too; else half of it, and so on.
     fn look_around(
         &mut self,
         kind: usize,
         stage: Stage,
-        mut company: Needs,
+        company: Company,
     ) -> Option<(Found, Vec<Preference>)> {
-        let scopes = [Scope::Sites, Scope::NewNodes];
-        let alone = scopes.iter().find_map(|scope| self.best(kind, stage, *scope, &[]))?;
-        while !company.is_empty() {
-            let found = scopes.iter().find_map(|scope| self.best(kind, stage, *scope, &company));
+        let alone = self.anywhere(kind, stage, &[], &[])?;
+        let Company { mut needs, shun } = company;
+        while !needs.is_empty() {
+            let found = self.anywhere(kind, stage, &needs, &shun);
             if found.is_some() {
                 return found;
             }
-            company.iter_mut().for_each(|(_, amount)| *amount /= 2);
-            company.retain(|(_, amount)| *amount > 0);
+            needs.iter_mut().for_each(|(_, amount)| *amount /= 2);
+            needs.retain(|(_, amount)| *amount > 0);
         }
-        Some(alone)
+        let apart = (!shun.is_empty()).then(|| self.anywhere(kind, stage, &[], &shun)).flatten();
+        apart.or(Some(alone))
     }
 
-    /// What those need who have to be on one node with this pod, if it is the first of them.
-    pub(super) fn company(&self, kind: usize, left: &[Vec<usize>]) -> Needs {
-        let first = &self.world.kinds[kind];
-        let group = first.clings.and_then(|it| self.world.clinging.get(&it));
-        let Some(group) = group.filter(|_| self.first_of_its_own(&first.musts)) else {
-            return Needs::new();
-        };
-        let mut needs: BTreeMap<usize, i64> = BTreeMap::new();
-        for at in group {
-            let others = left[*at].len().saturating_sub(usize::from(*at == kind));
-            let others = i64::try_from(others).unwrap_or(i64::MAX);
-            for (resource, amount) in &self.world.kinds[*at].needs {
-                let sum = needs.entry(*resource).or_default();
-                *sum = sum.saturating_add(amount.saturating_mul(others));
-            }
-        }
-        needs.into_iter().filter(|(_, amount)| *amount > 0).collect()
+    fn anywhere(
+        &mut self,
+        kind: usize,
+        stage: Stage,
+        company: &[(usize, i64)],
+        shun: &[(usize, usize)],
+    ) -> Option<(Found, Vec<Preference>)> {
+        let scopes = [Scope::Sites, Scope::NewNodes];
+        scopes.iter().find_map(|scope| self.best(kind, stage, *scope, (company, shun)))
     }
 
     /// The place that meets the most important preferences.
@@ -141,12 +141,12 @@ impl State<'_, '_> {
         kind: usize,
         stage: Stage,
         scope: Scope,
-        company: &[(usize, i64)],
+        (company, shun): (&[(usize, i64)], &[(usize, usize)]),
     ) -> Option<(Found, Vec<Preference>)> {
         let wishes = &self.world.kinds[kind].wishes;
         // On nodes that exist the scheduler decides, and it sees nodes, not what could be launched.
         let stage = if scope == Scope::Sites { Stage::Real } else { stage };
-        let none = Sought { kind, wishes: &[], stage, beside: false, company };
+        let none = Sought { kind, wishes: &[], stage, beside: false, company, shun };
         if wishes.is_empty() {
             return self.find(&none, scope, true).map(|it| (it, Vec::new()));
         }
@@ -295,6 +295,13 @@ impl State<'_, '_> {
         needs
     }
 
+    /// Whether the pod may be in this domain of the label.
+    pub(super) fn suits(&self, sought: &Sought<'_>, key: usize, domain: Domain) -> bool {
+        let shunned = |it: &(usize, usize)| it.0 == key && Domain::In(it.1) == domain;
+        !sought.shun.iter().any(shunned)
+            && sought.checks(self.world).all(|it| self.allows(it, key, domain, sought.stage))
+    }
+
     /// Whether a node that exists can take the pod. Labels and taints were looked at before.
     fn hosts(&self, site: usize, sought: &Sought<'_>) -> Result<(), No> {
         let free = self.free(site);
@@ -304,10 +311,7 @@ impl State<'_, '_> {
         if self.port_taken(sought.kind, site).is_some() {
             return Err(No::Never);
         }
-        let allowed = |key: usize| {
-            let domain: Domain = self.keys[key].of[site];
-            sought.checks(self.world).all(|it| self.allows(it, key, domain, sought.stage))
-        };
+        let allowed = |key: usize| self.suits(sought, key, self.keys[key].of[site]);
         if sought.keys(self.world).all(allowed) { Ok(()) } else { Err(No::NotNow) }
     }
 }

@@ -104,9 +104,27 @@ impl<'a> Template<'a> {
         reservations: &mut Reservations,
         vocabulary: &Vocabulary,
     ) -> Self {
+        let open = |it: &Offering| it.open();
+        Self::offering(pool, scale, vocabulary, |machines| slots(machines, reservations, open))
+    }
+
+    /// The same if all could be had that is offered at all.
+    pub(super) fn hoped(pool: &'a Pool, scale: &Scale, vocabulary: &Vocabulary) -> Self {
+        let mut reservations = Reservations::default();
+        Self::offering(pool, scale, vocabulary, |machines| {
+            slots(machines, &mut reservations, |_| true)
+        })
+    }
+
+    fn offering(
+        pool: &'a Pool,
+        scale: &Scale,
+        vocabulary: &Vocabulary,
+        slots: impl FnOnce(&[&Machine]) -> Vec<Slot>,
+    ) -> Self {
         let mut machines: Vec<&Machine> = pool.machines.iter().collect();
         machines.sort_by(|left, right| left.name.cmp(&right.name));
-        let slots = slots(&machines, reservations);
+        let slots = slots(&machines);
         let slot_keys: BTreeSet<String> =
             slots.iter().flat_map(|it| it.labels.keys().cloned()).collect();
         let machine_labels: Vec<BTreeMap<&str, &[String]>> = machines
@@ -474,6 +492,13 @@ impl<'a> Template<'a> {
         !self.base.machines.empty()
     }
 
+    /// Whether the label is the machine's own, with one value.
+    pub(super) fn decided_by_machine(&self, key: &str) -> bool {
+        self.machine_keys.contains(key)
+            && !self.many_valued.contains(key)
+            && !self.fixed.contains_key(key)
+    }
+
     pub(super) fn fixed(&self) -> &Labels {
         &self.fixed
     }
@@ -505,10 +530,14 @@ impl Reservations {
     }
 }
 
-fn slots(machines: &[&Machine], reservations: &mut Reservations) -> Vec<Slot> {
+fn slots(
+    machines: &[&Machine],
+    reservations: &mut Reservations,
+    had: impl Fn(&Offering) -> bool,
+) -> Vec<Slot> {
     let mut found: BTreeMap<(Labels, Option<usize>), Slot> = BTreeMap::new();
     for (at, machine) in machines.iter().enumerate() {
-        for offering in machine.offerings.iter().filter(|it| it.open()) {
+        for offering in machine.offerings.iter().filter(|it| had(it)) {
             let reservation = reservations.find(machine, offering);
             let labels: Labels = offering
                 .labels

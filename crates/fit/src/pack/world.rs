@@ -3,6 +3,7 @@
 //! `pods × nodes × pools → kinds of pods, places, counters`, and nothing of it changes any more
 
 use std::{
+    cell::OnceCell,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -39,6 +40,10 @@ pub(super) struct World<'a> {
     /// Nodes that leave. Nobody goes there, but while they stand their domains are there to be spread over.
     pub(super) leaving: Vec<&'a Node>,
     pub(super) pools: Vec<Template<'a>>,
+    /// Pools that launch nothing just now: what they would launch else.
+    pub(super) idle: Vec<Template<'a>>,
+    /// What pools would launch if all could be had that is offered, where that is more. For who looks for reasons.
+    hoped: OnceCell<Vec<Option<Template<'a>>>>,
     pub(super) reservations: Reservations,
     pub(super) kinds: Vec<Kind<'a>>,
     pub(super) keys: Vec<TopologyKey>,
@@ -48,8 +53,8 @@ pub(super) struct World<'a> {
     pub(super) ports: Vec<&'a HostPort>,
     /// How many different needs there are.
     pub(super) needs: usize,
-    /// Kinds whose pods have to be on one node, by what counts them.
-    pub(super) clinging: BTreeMap<usize, Vec<usize>>,
+    /// By what counts pods: the kinds that must be near one of those.
+    pub(super) followers: BTreeMap<usize, Vec<usize>>,
 }
 
 /// Pods that differ in nothing but their names, and in what nobody asks for.
@@ -72,8 +77,8 @@ pub(super) struct Kind<'a> {
     /// Where its volumes can be reached, by site; and if that is not everywhere, its ways per pool.
     pub(super) reached: Option<(Bits, Vec<Vec<Fit>>)>,
     pub(super) musts: Checks,
-    /// What counts those with whom it has to be on one node, and itself.
-    pub(super) clings: Option<usize>,
+    /// What counts it for those who must be near such a pod: the first of them decides where the others can go.
+    pub(super) starts: Vec<usize>,
     /// Per pool, the ways in which a new node gets a daemon that the pod must be near: the node brings it along.
     pub(super) brings: Vec<Vec<Fit>>,
     /// What must hold there.
@@ -167,11 +172,20 @@ impl<'a> World<'a> {
         let mut ordered: Vec<&Pool> = pools.iter().collect();
         ordered.sort_by(|left, right| (right.weight, &left.name).cmp(&(left.weight, &right.name)));
         let mut reservations = Reservations::default();
-        let pools: Vec<Template<'_>> = ordered
-            .into_iter()
-            .map(|it| Template::new(it, &scale, &mut reservations, &vocabulary))
-            .filter(Template::offers)
-            .collect();
+        let (mut pools, mut idle) = (Vec::new(), Vec::new());
+        for pool in ordered {
+            if pool.idle.is_none() {
+                let template = Template::new(pool, &scale, &mut reservations, &vocabulary);
+                if template.offers() {
+                    pools.push(template);
+                    continue;
+                }
+            }
+            let hoped = Template::hoped(pool, &scale, &vocabulary);
+            if pool.idle.is_some() || hoped.offers() {
+                idle.push(hoped);
+            }
+        }
         let site_taints = sites.iter().map(|it| it.standing_taints()).collect();
         let mut world = Self {
             vocabulary,
@@ -181,6 +195,8 @@ impl<'a> World<'a> {
             site_taints,
             leaving,
             pools,
+            idle,
+            hoped: OnceCell::new(),
             reservations,
             kinds: Vec::new(),
             keys: Vec::new(),
@@ -189,7 +205,7 @@ impl<'a> World<'a> {
             tolerances: Vec::new(),
             ports: Vec::new(),
             needs: 0,
-            clinging: BTreeMap::new(),
+            followers: BTreeMap::new(),
         };
         let mentioned = {
             let templates: Vec<&Pool> = world.pools.iter().map(|it| it.pool).collect();
@@ -199,6 +215,20 @@ impl<'a> World<'a> {
         world.gather_counters();
         world.gather_domains();
         world
+    }
+
+    /// What the pool would launch if all could be had that is offered. `None`: it can be had.
+    pub(super) fn hoped(&self, pool: usize) -> Option<&Template<'a>> {
+        let all = self.hoped.get_or_init(|| {
+            let lacks = |it: &Pool| {
+                it.machines.iter().flat_map(|it| &it.offerings).any(|offering| !offering.open())
+            };
+            let of_pool = |it: &Template<'a>| {
+                lacks(it.pool).then(|| Template::hoped(it.pool, &self.scale, &self.vocabulary))
+            };
+            self.pools.iter().map(of_pool).collect()
+        });
+        all.get(pool).and_then(Option::as_ref)
     }
 
     /// Sort the pods by what they demand, and look at each demand once.
@@ -263,7 +293,7 @@ impl<'a> World<'a> {
                 volumes,
                 reached,
                 musts: Checks::default(),
-                clings: None,
+                starts: Vec::new(),
                 brings: Vec::new(),
                 musts_beside: Checks::default(),
                 wishes: Vec::new(),
@@ -469,14 +499,12 @@ impl<'a> World<'a> {
             let brings = self.brings(namespace, demand);
             // Daemons will be on nodes that are launched: then it is not the first.
             musts.first_of_its_own &= brings.iter().all(Vec::is_empty);
+            // Who finds such a daemon on every new node depends on nobody.
+            for counter in musts.near.iter().filter(|_| brings.iter().all(Vec::is_empty)) {
+                self.followers.entry(*counter).or_default().push(at);
+            }
             self.kinds[at].brings = brings;
             self.kinds[at].wishes = self.wishes(at);
-            let fine = |it: &&usize| self.keys[self.counters.all[**it].key].fine();
-            let clings = musts.near.iter().find(fine).filter(|_| musts.first_of_its_own).copied();
-            self.kinds[at].clings = clings;
-            if let Some(group) = clings {
-                self.clinging.entry(group).or_default().push(at);
-            }
             self.kinds[at].musts = musts;
         }
         for site in self.sites.clone() {
@@ -501,6 +529,8 @@ impl<'a> World<'a> {
             kind.counted_by.extend(&concerning.counted_by);
             kind.counted_by.sort_unstable();
             kind.counted_by.dedup();
+            let leads = kind.counted_by.iter().filter(|it| self.followers.contains_key(it));
+            kind.starts = leads.copied().collect();
             let spreads = kind.musts.spreads.iter().map(|it| it.counter);
             let own = kind.musts.away.iter().chain(&kind.musts.near).copied().chain(spreads);
             let counting = kind.counted_by.iter().copied().filter(|it| self.counters.all[*it].hard);
