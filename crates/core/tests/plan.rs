@@ -318,7 +318,10 @@ fn a_limit_is_told_before_the_slot_and_a_budget_of_nothing_before_time() {
     world.node("n1").under_way = Some(UnderWay { phase: Phase::Draining, since: ago(minutes(3)) });
     let grant = Grant { kind: GrantKind::Replacement, since: ago(minutes(3)) };
     world.grants.open.insert("n1".to_owned(), grant);
-    let limit = Placement::NoKin { pool: "web".to_owned(), limit: Some("cpu".to_owned()) };
+    let limit = Placement::NoKin {
+        pool: "web".to_owned(),
+        limit: Some(("cpu".to_owned(), Quantity::from_units(2))),
+    };
     world.placements.of.insert("n2".to_owned(), limit);
     let reasons = |world: &World| -> Vec<&'static str> {
         world.plan().waiting["n2"].all().map(WaitFor::reason).collect()
