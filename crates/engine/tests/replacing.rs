@@ -221,6 +221,8 @@ fn time_in_which_no_pod_could_leave_is_not_held_against_them() {
     }
 }
 
+type Says = fn() -> Done;
+
 /// Two pods are asked every minute. While neither can be, their time stands still; when one is answered, the
 /// other has trouble of its own.
 #[test]
@@ -229,7 +231,6 @@ fn a_pod_that_could_not_be_asked_has_not_refused_to_leave() {
     let held = || {
         Done::Evicted(Ok(EvictAnswer::Held { retry_after: None, message: "a budget".to_owned() }))
     };
-    type Says = fn() -> Done;
     let cases: [(&str, [Says; 2], Phase); 4] = [
         ("nobody is answered", [lost, lost], Phase::Draining),
         ("one is answered", [held, lost], Phase::Retreating),

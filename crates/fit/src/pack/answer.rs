@@ -258,15 +258,15 @@ impl fmt::Display for Obstacle {
             Self::HostPortTaken(port) => write!(f, "host port {port} is taken"),
             Self::LacksTopology { key } => write!(f, "there is no label {key}"),
             Self::NobodyNear { key, whom } => {
-                let whom = whom.iter().map(|it| format!(" ({it})")).collect::<String>();
+                let whom = whom.as_ref().map_or_else(String::new, |it| format!(" ({it})"));
                 write!(f, "no pod that it must be near{whom} is in this {key}")
             }
             Self::TooNear { key, who } => {
-                let who = who.iter().map(|it| format!(", {it},")).collect::<String>();
+                let who = who.as_ref().map_or_else(String::new, |it| format!(", {it},"));
                 write!(f, "a pod that it must avoid{who} is in this {key}")
             }
             Self::Unwelcome { key, who } => {
-                let who = who.iter().map(|it| format!(", {it},")).collect::<String>();
+                let who = who.as_ref().map_or_else(String::new, |it| format!(", {it},"));
                 write!(f, "a pod in this {key}{who} must avoid it")
             }
             Self::Skewed { key, skew, max } => {

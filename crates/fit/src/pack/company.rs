@@ -53,11 +53,13 @@ impl State<'_, '_> {
     /// Whether both may go to one node, as far as labels and taints are concerned: for who cannot come no room is kept.
     fn together(&self, one: usize, other: usize) -> bool {
         let world = self.world;
-        let (these, those) = (&world.kinds[one], &world.kinds[other]);
-        let tolerated = [these.tolerance, those.tolerance].map(|it| &world.tolerances[it]);
-        let mut sites = world.required[these.required].sites.clone();
-        sites.and(&world.required[those.required].sites);
-        tolerated.iter().for_each(|it| sites.and(&it.sites));
+        let (first, second) = (&world.kinds[one], &world.kinds[other]);
+        let tolerated = [first.tolerance, second.tolerance].map(|it| &world.tolerances[it]);
+        let mut sites = world.required[first.required].sites.clone();
+        sites.and(&world.required[second.required].sites);
+        for it in &tolerated {
+            sites.and(&it.sites);
+        }
         let launches = |pool: usize| {
             tolerated.iter().all(|it| it.pools.has(pool))
                 && !world.ways(one, pool).is_empty()

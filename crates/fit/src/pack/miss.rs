@@ -82,7 +82,23 @@ fn by_name(state: &State<'_, '_>, kind: usize, miss: &mut Miss) {
                     terms.iter().any(averse)
                 });
             }
-            _ => {}
+            Obstacle::Taint(_)
+            | Obstacle::Label(_)
+            | Obstacle::NotOffered(_)
+            | Obstacle::VolumeElsewhere { .. }
+            | Obstacle::VolumesApart { .. }
+            | Obstacle::VolumesFull { .. }
+            | Obstacle::Short { .. }
+            | Obstacle::TooSmall { .. }
+            | Obstacle::Unread(_)
+            | Obstacle::Idle(_)
+            | Obstacle::HostPortTaken(_)
+            | Obstacle::LacksTopology { .. }
+            | Obstacle::Skewed { .. }
+            | Obstacle::NoSuchMachine
+            | Obstacle::NoCapacity
+            | Obstacle::MinValues { .. }
+            | Obstacle::PoolLimit { .. } => {}
         }
     }
 }

@@ -19,6 +19,9 @@ use super::{
     world::{Checks, Wished, World},
 };
 
+/// Room that is kept for who comes after, and domains that are passed over.
+type Beside<'s> = (&'s [(usize, i64)], &'s [(usize, usize)]);
+
 /// What a place must have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sought<'s> {
@@ -141,7 +144,7 @@ impl State<'_, '_> {
         kind: usize,
         stage: Stage,
         scope: Scope,
-        (company, shun): (&[(usize, i64)], &[(usize, usize)]),
+        (company, shun): Beside<'_>,
     ) -> Option<(Found, Vec<Preference>)> {
         let wishes = &self.world.kinds[kind].wishes;
         // On nodes that exist the scheduler decides, and it sees nodes, not what could be launched.
