@@ -130,7 +130,7 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
         Obstacle::HostPortTaken(port) => format!("no DaemonSet had host port {port} there"),
         Obstacle::LacksTopology { key } => format!("there were a label {key}"),
         Obstacle::NobodyNear { key, whom } => {
-            let whom = whom.iter().map(|it| format!(" ({it})")).collect::<String>();
+            let whom = whom.as_ref().map_or_else(String::new, |it| format!(" ({it})"));
             format!("a pod that it must be near{whom} were in that {key}")
         }
         Obstacle::TooNear { key, who: None } => {
