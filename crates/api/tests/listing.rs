@@ -476,7 +476,7 @@ fn a_daemon_of_a_namespace_that_is_not_meant_is_in_nobodys_way() {
     }
 }
 
-/// As LimitRanger does: <https://kubernetes.io/docs/concepts/policy/limit-range/>.
+/// As `LimitRanger` does: <https://kubernetes.io/docs/concepts/policy/limit-range/>.
 #[test]
 fn a_limit_range_gives_containers_what_they_do_not_ask_for() {
     let range = |items: &str| {
