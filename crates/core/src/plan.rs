@@ -23,7 +23,7 @@ use waiting::{no_kin, no_place};
 
 use crate::budget::{Act, BudgetId, ClassRule, Grants, Limits, Measured, Member, Opening, measure};
 use crate::drain::{
-    Answer, BarePods, Homeless, Owner, Pdb, Pdbs, Pod, PodId, PodPhase, Protection, stays,
+    Answer, BarePods, Homeless, Owner, Pdb, Pdbs, Pod, PodId, PodPhase, Protection, moves,
 };
 use crate::place::{Placement, Placements};
 use crate::replace::{Because, Cause, Order, Phase};
@@ -43,6 +43,8 @@ pub struct Fleet {
     pub pdbs: Vec<Pdb>,
     /// By pool: pods that we moved and that have no place.
     pub homeless: BTreeMap<String, Homeless>,
+    /// Pods that came in the place of those that we moved and are not ready yet, and from which node.
+    pub unsettled: Vec<(Arc<Pod>, String)>,
     /// All pods that no node has.
     pub pending: Vec<Pending>,
     /// How long each phase takes here, as measured.
@@ -482,7 +484,7 @@ fn held(
             // Of those too that nobody evicts: they end with the machine. So it is with Karpenter.
             let protection = protection.clone();
             reasons.push(WaitFor::ProtectedPod { pod: pod.id.clone(), protection });
-        } else if stays(pod, now).is_some() {
+        } else if !moves(pod, now) {
             // Nobody asks whether it may leave.
         } else if pod.owner == Owner::Nobody && bare == BarePods::Wait {
             reasons.push(WaitFor::BarePod { pod: pod.id.clone() });

@@ -25,6 +25,9 @@ pub struct Node {
     pub initialised: bool,
     /// A person has cordoned it.
     pub unschedulable: bool,
+    /// Nobody is sent there, whatever he tolerates: it does not answer, it goes, or it is kept for others. Like
+    /// a cordon to those who tolerate none.
+    pub closed: bool,
     /// It will not be there: neither its room nor its pods count. Until it is gone its zone, and
     /// whatever else pods are spread over, counts as a domain without them.
     pub leaving: bool,
@@ -48,7 +51,8 @@ impl Node {
             !self.initialised && (startup || it.passing())
         };
         let mut standing: Vec<Taint> = self.taints.iter().filter(|it| !goes(it)).cloned().collect();
-        if self.unschedulable && !standing.iter().any(|it| it.key == UNSCHEDULABLE) {
+        if (self.unschedulable || self.closed) && !standing.iter().any(|it| it.key == UNSCHEDULABLE)
+        {
             standing.push(Taint::new(UNSCHEDULABLE, "", Effect::NoSchedule));
         }
         standing

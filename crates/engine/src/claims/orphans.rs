@@ -95,7 +95,7 @@ fn works(view: &View, machine: &Machine, now: Timestamp) -> bool {
     let mut nodes = view.nodes.values().filter(|it| it.machine.as_ref() == Some(&machine.id));
     nodes.any(|it| {
         let mut pods = view.pods.on(&it.name);
-        it.ready == Readiness::Ready || pods.any(|pod| drain::stays(&pod.drain, now).is_none())
+        it.ready == Readiness::Ready || pods.any(|pod| drain::moves(&pod.drain, now))
     })
 }
 

@@ -66,6 +66,7 @@ type EssentialVolume<'a> = (Option<&'a str>, Option<&'a str>, Option<&'a [NodeTe
 /// Everything about a pod but its name, and what of it nobody asks for.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Essence<'a> {
+    order: u8,
     namespace: &'a Namespace,
     labels: Vec<(&'a str, &'a str)>,
     priority: i32,
@@ -115,6 +116,7 @@ impl<'a> Essence<'a> {
             .collect();
         volumes.sort_unstable();
         Self {
+            order: pod.order,
             namespace: &pod.namespace,
             labels: labels.filter(|(key, _)| mentioned.0.contains(key)).collect(),
             priority: *priority,

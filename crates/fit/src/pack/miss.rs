@@ -21,7 +21,7 @@ use crate::{
     quantity::Quantity,
     requirement::Written,
     selector::{NodeTerm, equal, matches},
-    taint::Taint,
+    taint::{Effect, Taint, UNSCHEDULABLE},
 };
 
 /// So many places are looked at in all; the fewer kinds of pods are left over, the more for each.
@@ -93,6 +93,9 @@ fn at_site(state: &State<'_, '_>, kind: usize, site: usize) -> Vec<Obstacle> {
     let world = state.world;
     let (node, demand) = (world.sites[site], world.kinds[kind].demand);
     let mut obstacles = taints(&world.site_taints[site], demand);
+    if obstacles.is_empty() && world.sites[site].closed {
+        obstacles.push(Obstacle::Taint(Taint::new(UNSCHEDULABLE, "", Effect::NoSchedule)));
+    }
     let have = |it: &Written| node.labels.get(&it.key).map(String::as_str);
     let selector = demand.node_selector.iter().map(|(key, value)| equal(key, value));
     obstacles.extend(selector.filter(|it| !matches(it, have(it))).map(Obstacle::Label));
