@@ -622,6 +622,8 @@ prop_compose! {
         wanted in prop::option::of(any::<bool>()),
         halted in any::<bool>(),
         held in any::<bool>(),
+        more in any::<bool>(),
+        lingering in 0..2_usize,
     ) -> Seen {
         Seen {
             old,
@@ -631,7 +633,9 @@ prop_compose! {
                 1 => PlacementSeen::Lost { pod: "a/b".to_owned(), because: "no room".to_owned() },
                 _ => PlacementSeen::Holds,
             },
+            more: if more { vec!["more".to_owned()] } else { Vec::new() },
             people: held.then(protected),
+            lingering,
             drain_limit: limit.map(|it| (ago(minutes(it)), "a/b".to_owned())),
             wanted,
             halted,
@@ -654,6 +658,7 @@ impl Kind {
         seen.wanted = seen.wanted.or(Some(true));
         seen.placement = PlacementSeen::Holds;
         seen.people = None;
+        seen.lingering = 0;
         if seen.old == OldSeen::Unknown {
             seen.old = present(false, true, 2);
         }

@@ -26,14 +26,27 @@ pub(crate) fn forget(memory: &mut Memory, sight: &Sight<'_>) {
     });
 }
 
-/// All of them, but those of one replacement whose successors are decided anew.
-pub(crate) fn coming(memory: &Memory, sight: &Sight<'_>, without: Option<&str>) -> Vec<NewClaim> {
+/// What is decided anew, and so is not decided yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Anew<'a> {
+    Nothing,
+    /// The successors of this replacement.
+    Replacement(&'a str),
+    /// Nodes for pods that we moved, as long as nobody has answered that they were made: what is asked for is
+    /// asked for again.
+    Rooms,
+}
+
+/// All of them, but those that are decided anew.
+pub(crate) fn coming(memory: &Memory, sight: &Sight<'_>, anew: Anew<'_>) -> Vec<NewClaim> {
     let unseen = |it: &&NewClaim| !sight.view.claims.contains_key(&it.name);
     let successors = memory.drafts.values().map(|it| it.claim());
-    let successors = successors.filter(|it| {
-        (without.is_none() || it.successor_of.as_deref() != without) && to_come(memory, sight, it)
+    let successors = successors.filter(|it| match (anew, it.successor_of.as_deref()) {
+        (Anew::Replacement(name), Some(of)) if name == of => false,
+        (Anew::Nothing | Anew::Replacement(_) | Anew::Rooms, _) => to_come(memory, sight, it),
     });
     let rooms = memory.rooms.values().map(|(it, _)| it);
+    let rooms = rooms.filter(|it| anew != Anew::Rooms || memory.made.contains_key(&it.name));
     successors.chain(rooms).filter(unseen).cloned().collect()
 }
 

@@ -129,7 +129,7 @@ pub(crate) fn make_room(
     if waiting.is_empty() || unseen(memory, sight, wake) {
         return Vec::new();
     }
-    let placements = table.place_those_going(memory, sight);
+    let placements = table.place_pending(memory, sight);
     // By the place of the new node: the first of the pods that are to run there.
     let mut rooms: BTreeMap<usize, &Moved> = BTreeMap::new();
     for (pod, home) in &placements.homes {

@@ -8,14 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{Act, Grants, Limits, Measured, measure};
-use nodemolt_core::drain::PodPhase;
+use nodemolt_core::drain::{PodPhase, moves};
 use nodemolt_core::place::{Launchable, Placement, Placements, Turn, daemons, place_leaving};
 use nodemolt_core::plan::{Fleet, Plan, Reach, WaitFor, plan};
 use nodemolt_core::replace::{Phase, PlacementSeen, Successor};
+use nodemolt_core::seen;
 use nodemolt_fit::pod::Pod;
 
 use super::Sight;
-use super::coming::{coming, counts};
+use super::coming::{Anew, coming, counts};
 use super::fleet::{Readings, claimed};
 use super::pools::{self, Launching};
 use crate::memory::{Memory, after};
@@ -67,6 +68,7 @@ impl<'r> Table<'r> {
         let pending = sight.view.pods.nowhere().filter(|it| {
             it.drain.phase == PodPhase::Pending && it.drain.ends_at.is_none() && !it.fit.tied
         });
+        let pending = pending.chain(to_come_again(sight));
         let daemons = &readings.daemons.0;
         let pending = pending.map(|it| daemons::judged(&it.fit, daemons)).collect();
         Self { readings, pools: None, pending }
@@ -79,21 +81,21 @@ impl<'r> Table<'r> {
         leaving: &BTreeSet<String>,
         places: Places,
     ) -> Placements {
-        self.place_but(memory, sight, leaving, places, None)
+        self.place_but(memory, sight, leaving, places, Anew::Nothing)
     }
 
-    /// As if the successors of one replacement were not decided yet.
+    /// As if some of what was decided were not decided yet.
     fn place_but(
         &mut self,
         memory: &mut Memory,
         sight: &Sight<'_>,
         leaving: &BTreeSet<String>,
         places: Places,
-        without: Option<&str>,
+        anew: Anew<'_>,
     ) -> Placements {
         let known = self.readings.rooms.len();
         if places == Places::All {
-            let coming = coming(memory, sight, without);
+            let coming = coming(memory, sight, anew);
             let launching = self.pools.get_or_insert_with(|| pools::launching(memory, sight));
             launching.count(coming.iter().filter(|it| counts(sight, it)));
             let daemons = &self.readings.daemons.0;
@@ -139,7 +141,7 @@ impl<'r> Table<'r> {
     ) -> Placements {
         let mut leaving = leaving(sight);
         leaving.insert(node.to_owned());
-        self.place_but(memory, sight, &leaving, Places::All, Some(replacement))
+        self.place_but(memory, sight, &leaving, Places::All, Anew::Replacement(replacement))
     }
 
     /// Whether a successor may be made now: what was decided before may be more than its pool allows today.
@@ -150,13 +152,18 @@ impl<'r> Table<'r> {
         sight: &Sight<'_>,
         claim: &NewClaim,
     ) -> bool {
-        let mut coming = coming(memory, sight, None);
+        let mut coming = coming(memory, sight, Anew::Nothing);
         coming.retain(|it| it.name < claim.name && counts(sight, it));
         let launching = self.pools.get_or_insert_with(|| pools::launching(memory, sight));
         launching.affords(claim, &coming)
     }
 
-    /// Where the pods of nodes that are going would go, and those that are pending.
+    /// Where those that are pending go, beside the pods of nodes that are going.
+    pub(crate) fn place_pending(&mut self, memory: &mut Memory, sight: &Sight<'_>) -> Placements {
+        self.place_but(memory, sight, &leaving(sight), Places::All, Anew::Rooms)
+    }
+
+    /// Where the pods of nodes that are going would go, and nothing is decided anew.
     pub(crate) fn place_those_going(
         &mut self,
         memory: &mut Memory,
@@ -222,6 +229,17 @@ impl<'r> Table<'r> {
         };
         nodes.iter().map(answer).collect()
     }
+}
+
+/// Pods that ended with a node of ours and that nobody has cleared away yet: in a moment others come in their
+/// place, and nobody else counts on the room for those.
+fn to_come_again<'a>(sight: &Sight<'a>) -> impl Iterator<Item = &'a seen::Pod> {
+    let view = sight.view;
+    let old = sight.records.replacements.values().map(|it| it.replacement.old.node.as_str());
+    let gone: BTreeSet<&str> = old.filter(|it| !view.nodes.contains_key(*it)).collect();
+    let now = sight.now;
+    let left = gone.into_iter().flat_map(|it| view.pods.on(it));
+    left.filter(move |it| it.drain.ends_at.is_none() && moves(&it.drain, now))
 }
 
 /// Nodes that are going already: neither their room nor their pods count where they are.
