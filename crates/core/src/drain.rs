@@ -5,7 +5,9 @@
 //! One look at the whole fleet: budgets of pods know no replacements, so two nodes must not count on the
 //! same disruption. Pods leave in two tiers, as with Karpenter: ordinary ones, and when those are gone
 //! those of the system's own priority classes. Pods of a `DaemonSet`, mirror pods and finished ones stay
-//! with the node, and so do pods that tolerate the cordon: evicted, they would come right back.
+//! with the node. Those that tolerate the cordon are not asked to leave: evicted, they would come right back.
+//! They end with the machine, when all others have left, and as if they were evicted then: what protects them
+//! holds it, and they take from the same budgets.
 
 mod eviction;
 mod limit;
@@ -106,6 +108,9 @@ pub struct Drain {
     /// The machine ends then, whoever is left: somebody deleted it or takes it away. Else it waits for
     /// everybody's own grace period.
     pub machine_goes: bool,
+    /// Nothing holds its machine any more: whoever is left ends with it, and takes from its budget before
+    /// anybody else.
+    pub ending: bool,
     pub bare_pods: BarePods,
 }
 
@@ -140,6 +145,8 @@ pub enum How {
     Evict,
     /// Past its budget and its protection, after this was recorded.
     Delete { grace_seconds: i64, because: Forced },
+    /// Nobody asks it: it may end with the machine. By force, only after this was recorded.
+    WithMachine { forced: Option<Forced> },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -190,7 +197,7 @@ pub enum Stays {
 pub fn evictions(drains: &[Drain], pdbs: &[Pdb], now: Timestamp) -> (Vec<Evict>, Vec<Held>) {
     let mut ledger = Pdbs::new(pdbs);
     let mut order: Vec<&Drain> = drains.iter().collect();
-    order.sort_by_key(|it| (it.since, &it.node));
+    order.sort_by_key(|it| (!it.ending, it.since, &it.node));
     let (mut evict, mut held) = (Vec::new(), Vec::new());
     let mut asked = BTreeSet::new();
     for drain in order {
@@ -198,6 +205,7 @@ pub fn evictions(drains: &[Drain], pdbs: &[Pdb], now: Timestamp) -> (Vec<Evict>,
         pods.sort_by_key(|it| (it.tier, &it.id));
         let ordinary_left =
             pods.iter().any(|it| it.tier == Tier::Ordinary && stays(it, now).is_none());
+        let others_left = remaining(&pods, now).next().is_some();
         let past_limit = drain.at_limit == AtLimit::Force
             && limit_ends_at(drain, now).is_some_and(|it| it <= now);
         for pod in pods {
@@ -212,7 +220,8 @@ pub fn evictions(drains: &[Drain], pdbs: &[Pdb], now: Timestamp) -> (Vec<Evict>,
                 held.push(told(Hold::Terminating, None));
                 continue;
             }
-            match leave(pod, drain, &mut ledger, Circumstances { ordinary_left, past_limit }, now) {
+            let circumstances = Circumstances { ordinary_left, others_left, past_limit };
+            match leave(pod, drain, &mut ledger, circumstances, now) {
                 Ok(how) => {
                     evict.push(Evict { node: drain.node.clone(), pod: pod.id.clone(), how });
                 }
@@ -226,6 +235,7 @@ pub fn evictions(drains: &[Drain], pdbs: &[Pdb], now: Timestamp) -> (Vec<Evict>,
 #[derive(Clone, Copy)]
 struct Circumstances {
     ordinary_left: bool,
+    others_left: bool,
     past_limit: bool,
 }
 
@@ -237,14 +247,27 @@ fn leave(
     circumstances: Circumstances,
     now: Timestamp,
 ) -> Result<How, (Hold, Option<Timestamp>)> {
-    if let Some(stays) = stays(pod, now) {
-        return Err((Hold::Stays(stays), None));
+    let with_machine = match stays(pod, now) {
+        Some(Stays::ToleratesCordon) => true,
+        Some(stays) => return Err((Hold::Stays(stays), None)),
+        None => false,
+    };
+    if with_machine && drain.ending {
+        ledger.evict(pod);
+        return Ok(How::WithMachine { forced: None });
     }
-    if let Some(ends_at) = pod.ends_at {
+    if with_machine && circumstances.others_left {
+        return Err((Hold::Stays(Stays::ToleratesCordon), None));
+    }
+    if let Some(ends_at) = pod.ends_at.filter(|_| !with_machine) {
         return Err((Hold::Terminating, ends_at.saturating_add(STUCK_AFTER).ok()));
     }
-    if let Some(forced) = forced(pod, drain, circumstances.past_limit, now) {
-        return Ok(forced);
+    match forced(pod, drain, circumstances.past_limit, now) {
+        Some(How::Delete { because, .. }) if with_machine => {
+            return Ok(How::WithMachine { forced: Some(because) });
+        }
+        Some(forced) => return Ok(forced),
+        None => {}
     }
     // Force deletes later what is held now; so time alone changes it.
     let forced_at = drain.deadline.and_then(|it| it.saturating_sub(pod.grace.max(ZERO)).ok());
@@ -268,6 +291,7 @@ fn leave(
         return hold(Hold::UnderWay { pdb: pdb.to_owned() }, Some(until));
     }
     match ledger.evict(pod) {
+        Answer::Evicted if with_machine => Ok(How::WithMachine { forced: None }),
         Answer::Evicted => Ok(How::Evict),
         Answer::Refused(refused) => {
             let again_at = refused.retry_after().and_then(|it| now.saturating_add(it).ok());
@@ -300,7 +324,8 @@ pub fn stays(pod: &Pod, now: Timestamp) -> Option<Stays> {
     if pod.phase == PodPhase::Finished {
         return Some(Stays::Finished);
     }
-    if pod.tolerates_cordon {
+    // One that nobody would start again does not come back.
+    if pod.tolerates_cordon && pod.owner != Owner::Nobody {
         return Some(Stays::ToleratesCordon);
     }
     let stuck = |it: Timestamp| now.duration_since(it) > STUCK_AFTER;
@@ -310,6 +335,27 @@ pub fn stays(pod: &Pod, now: Timestamp) -> Option<Stays> {
 /// Those that must leave before the node may go.
 pub fn remaining<P: Borrow<Pod>>(pods: &[P], now: Timestamp) -> impl Iterator<Item = &Pod> {
     pods.iter().map(Borrow::borrow).filter(move |it| stays(it, now).is_none())
+}
+
+/// Those that need another place when the node goes: they leave before, or end with it.
+pub fn moving<P: Borrow<Pod>>(pods: &[P], now: Timestamp) -> impl Iterator<Item = &Pod> {
+    pods.iter().map(Borrow::borrow).filter(move |it| moves(it, now))
+}
+
+pub fn moves(pod: &Pod, now: Timestamp) -> bool {
+    match stays(pod, now) {
+        None | Some(Stays::ToleratesCordon) => true,
+        Some(Stays::DaemonSet | Stays::Mirror | Stays::Finished | Stays::Stuck) => false,
+    }
+}
+
+/// Whether a pod that is held holds its machine, too: nobody evicts it, and it may not end now.
+pub fn lingers(pod: &Pod, why: &Hold, now: Timestamp) -> bool {
+    let held = match why {
+        Hold::Protected(_) | Hold::Refused(_) | Hold::UnderWay { .. } | Hold::Bare => true,
+        Hold::Stays(_) | Hold::Terminating | Hold::AfterOthers => false,
+    };
+    held && stays(pod, now) == Some(Stays::ToleratesCordon)
 }
 
 /// A pod that took the place of one that we evicted.

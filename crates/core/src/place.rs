@@ -4,7 +4,9 @@
 //!
 //! All nodes that leave are considered together, with every pod that is pending: two replacements
 //! can then not count on the same room, and a pod of one cannot take the place that a pod of the
-//! other needs. Nodes to be launched may serve several of those that leave.
+//! other needs. Nodes to be launched may serve several of those that leave. Whoever is under way has its
+//! place before a newcomer is looked at, and keeps it whoever comes: what was launched for the one is not
+//! given to the other.
 
 pub mod daemons;
 mod kin;
@@ -68,8 +70,34 @@ pub struct Launchable<'a> {
     /// Pools that are kept at a number: none is launched for pods, and each of their nodes that leaves is
     /// followed by one of its kind.
     pub kept: &'a [Pool],
-    /// Nodes that leave and whose successors were asked for already.
-    pub followed: &'a BTreeSet<String>,
+    /// Nodes that leave and whose successors were asked for already, and whose turn comes when. All others
+    /// come after them, and pods that are pending before: the scheduler does not wait for us.
+    pub followed: &'a BTreeMap<String, Turn>,
+}
+
+/// In which order the pods of nodes that leave get their places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Turn {
+    /// Its pods are asked to leave by now.
+    Emptied,
+    /// It has successors.
+    Succeeded,
+    /// It counts on the room that others leave.
+    Spare,
+}
+
+/// Of those that are pending, and of newcomers.
+const PENDING: u8 = 0;
+const NEWCOMER: u8 = u8::MAX;
+
+impl Turn {
+    fn order(self) -> u8 {
+        match self {
+            Self::Emptied => 1,
+            Self::Succeeded => 2,
+            Self::Spare => 3,
+        }
+    }
 }
 
 /// Where the pods of these nodes would go, if all of them left. Nodes that the fleet itself calls
@@ -78,7 +106,7 @@ pub fn place(leaving: &BTreeSet<String>, fleet: &Fleet) -> Placements {
     let leaves =
         |it: &Node| Node { leaving: it.leaving || leaving.contains(&it.name), ..it.clone() };
     let mut nodes: Vec<Node> = fleet.nodes.iter().map(leaves).collect();
-    let followed = BTreeSet::new();
+    let followed = BTreeMap::new();
     let launchable = Launchable { pools: &fleet.pools, kept: &[], followed: &followed };
     place_leaving(&mut nodes, launchable, &fleet.pending)
 }
@@ -130,9 +158,11 @@ pub fn place_asking<T>(
             continue;
         }
         moving.insert(node.name.clone(), leave.iter().map(|it| it.id()).collect());
-        leave_now.extend(leave.into_iter().cloned());
+        let order = launchable.followed.get(&node.name).map_or(NEWCOMER, |it| it.order());
+        leave_now.extend(leave.into_iter().map(|it| Pod { order, ..it.clone() }));
     }
-    let mut pods = pending.to_vec();
+    let mut pods: Vec<Pod> =
+        pending.iter().map(|it| Pod { order: PENDING, ..it.clone() }).collect();
     pods.extend(stay::together(leave_now, nodes));
     for it in &mut pods {
         it.terminating = false;

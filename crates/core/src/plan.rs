@@ -24,7 +24,7 @@ pub use waiting::{WaitFor, Waiting};
 use waiting::{no_kin, no_place};
 
 use crate::budget::{Act, BudgetId, ClassRule, Grants, Limits, Measured, Opening, measure};
-use crate::drain::{Answer, BarePods, Homeless, Owner, Pdbs, Pod, PodPhase, stays};
+use crate::drain::{Answer, BarePods, Homeless, Owner, Pdbs, Pod, PodPhase, moves};
 use crate::place::{Placement, Placements};
 use crate::replace::{Cause, Order, Phase};
 use queue::Queue;
@@ -383,7 +383,7 @@ fn held(
             // Of those too that nobody evicts: they end with the machine. So it is with Karpenter.
             let protection = protection.clone();
             reasons.push(WaitFor::ProtectedPod { pod: pod.id.clone(), protection });
-        } else if stays(pod, now).is_some() {
+        } else if !moves(pod, now) {
             // Nobody asks whether it may leave.
         } else if pod.owner == Owner::Nobody && bare == BarePods::Wait {
             reasons.push(WaitFor::BarePod { pod: pod.id.clone() });

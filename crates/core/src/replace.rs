@@ -15,7 +15,8 @@
 //! The old node is untouched until `Draining`, and `Draining` is entered only when nobody protects it and
 //! its pods have a place on a ready node, decided again right before. Where it is not cordoned (a leader
 //! died in between, somebody took the taint away) that is decided anew, and what does not hold any more
-//! leads back to `Settling`. Pods leave only while every successor is ready ([`evicts`]). From
+//! leads back to `Settling`. A place that others have taken meanwhile is made anew: from `Settling` a
+//! replacement goes back to `Launching` with one successor more, if that would help. Pods leave only while every successor is ready ([`evicts`]). From
 //! `Terminating` there is no way back but to `Draining`: a pod may have come that must leave first. Commands belong to phases, never to the arrows between
 //! them: what an arrow asks for once can be lost, what a phase asks for is asked again. `Unknown` moves
 //! nothing.
@@ -262,8 +263,12 @@ pub struct Seen {
     /// By the name of the claim.
     pub successors: BTreeMap<String, SuccessorSeen>,
     pub placement: PlacementSeen,
+    /// Further successors that could be launched, where pods have lost their place: their claims.
+    pub more: Vec<String>,
     /// What a person would have to lift before a replacement of this node could start now.
     pub people: Option<WaitFor>,
+    /// Pods that nobody evicts and that may not end with the machine now.
+    pub lingering: usize,
     /// When the drain limit ends, and the pod that holds the drain.
     pub drain_limit: Option<(Timestamp, String)>,
     /// Whether the old node still has to go. `None` if we cannot tell.

@@ -28,6 +28,10 @@ fn told(drains: &[Drain], pdbs: &[Pdb]) -> BTreeMap<String, String> {
     let evict = evict.into_iter().map(|Evict { pod, how, .. }| {
         let text = match how {
             How::Evict => "evicted".to_owned(),
+            How::WithMachine { forced: None } => "ends with the machine".to_owned(),
+            How::WithMachine { forced: Some(because) } => {
+                format!("ends with the machine: {because:?}")
+            }
             How::Delete { grace_seconds, because: Forced::Deadline } => {
                 format!("deleted, {grace_seconds}s, deadline")
             }
@@ -207,7 +211,21 @@ fn some_pods_stay_and_some_wait_for_a_person() {
         ("DaemonSet", Pod { owner: Owner::DaemonSet, ..web("a") }, "DaemonSet"),
         ("mirror", Pod { owner: Owner::Mirror, ..web("a") }, "Mirror"),
         ("finished", Pod { phase: PodPhase::Finished, ..web("a") }, "Finished"),
-        ("it would come right back", Pod { tolerates_cordon: true, ..web("a") }, "ToleratesCordon"),
+        (
+            "it would come right back",
+            Pod { tolerates_cordon: true, ..web("a") },
+            "ends with the machine",
+        ),
+        (
+            "it would come right back, and is protected",
+            Pod { tolerates_cordon: true, ..protected(DO_NOT_DISRUPT, None) },
+            "karpenter.sh/do-not-disrupt",
+        ),
+        (
+            "nobody would start it again",
+            Pod { tolerates_cordon: true, owner: Owner::Nobody, ..web("a") },
+            "Bare",
+        ),
         ("bare", Pod { owner: Owner::Nobody, ..web("a") }, "Bare"),
         ("do not disrupt", protected(DO_NOT_DISRUPT, None), "karpenter.sh/do-not-disrupt"),
         ("do not evict", protected(DO_NOT_EVICT, None), "karpenter.sh/do-not-evict"),
@@ -599,4 +617,33 @@ proptest! {
 fn a_refusal_names_its_budget() {
     assert_eq!(Refused::NamespaceTerminating.pdb(), None);
     assert_eq!(Refused::Stale { pdb: "a".to_owned() }.pdb(), Some("a"));
+}
+
+/// Issue 7: they died with the machine, whatever their budget said.
+#[test]
+fn who_ends_with_the_machine_takes_from_its_budget_when_all_others_have_left() {
+    let bound = |name: &str| Pod { tolerates_cordon: true, ..web(name) };
+    let at = |node: &str, minutes_ago: i64, pods| Drain {
+        since: ago(minutes(minutes_ago)),
+        ..drain(node, pods)
+    };
+    let none = [pdb("shop", "web", "web", 0)];
+    let one = [pdb("shop", "web", "web", 1)];
+    let refused = "429 PodDisruptionBudget `web` allows no disruption now";
+    assert_eq!(told(&[drain("n", vec![bound("a")])], &none)["a"], refused);
+    // While others are to leave nobody asks for it, and it takes nothing from them.
+    let beside = told(&[drain("n", vec![bound("a"), web("b")])], &one);
+    assert_eq!((&*beside["a"], &*beside["b"]), ("ToleratesCordon", "evicted"));
+    // Two machines do not count on the same disruption, and whoever began first goes first.
+    let two = told(&[at("m", 1, vec![bound("a")]), at("n", 2, vec![bound("b")])], &one);
+    assert_eq!((&*two["a"], &*two["b"]), (refused, "ends with the machine"));
+    // One whose machine ends by now has taken it from everybody.
+    let ending = Drain { ending: true, ..at("m", 1, vec![bound("a")]) };
+    let two = told(&[ending, at("n", 2, vec![web("b")])], &one);
+    assert_eq!((&*two["a"], &*two["b"]), ("ends with the machine", refused));
+    // Force and deadlines pass the budget, and are told.
+    let force = Drain { at_limit: AtLimit::Force, ..at("n", 60, vec![bound("a")]) };
+    assert_eq!(told(&[force], &none)["a"], "ends with the machine: DrainLimit");
+    let late = Drain { deadline: Some(now()), ..drain("n", vec![bound("a")]) };
+    assert_eq!(told(&[late], &none)["a"], "ends with the machine: Deadline");
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use nodemolt_core::place::{Fleet, Launchable, Placement, Placements, place, place_leaving};
+use nodemolt_core::place::{Fleet, Launchable, Placement, Placements, Turn, place, place_leaving};
 use nodemolt_fit::node::Node;
 use nodemolt_fit::pack::{Home, Why};
 use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm};
@@ -296,7 +296,7 @@ fn a_pool_that_is_kept_at_a_number_launches_one_in_the_place_of_each() {
         for it in &mut nodes {
             it.leaving = true;
         }
-        let followed = followed.iter().map(|it| (*it).to_owned()).collect();
+        let followed = followed.iter().map(|it| ((*it).to_owned(), Turn::Succeeded)).collect();
         let kept = [pool(Some(nodes_max), 2)];
         let launchable = Launchable { pools: &[], kept: &kept, followed: &followed };
         let placements = place_leaving(&mut nodes, launchable, &[]);
@@ -406,4 +406,35 @@ fn one_of_its_own_kind_is_what_the_pool_can_launch() {
     assert_eq!(leaves(gone.clone()), Placement::NoKin { pool: "default".to_owned(), limit });
     Arc::make_mut(&mut gone.machines)[1].offerings.clear();
     assert_eq!(leaves(gone), Placement::NoKin { pool: "default".to_owned(), limit: None });
+}
+
+/// Issue 7: what was launched for one that is under way was given to a newcomer with the same pods, and the
+/// first waited for a place until it was given up.
+#[test]
+fn whoever_is_under_way_keeps_its_place_when_others_come() {
+    let full = |name: &str, pod: &str| {
+        let mut pods = pods(&demand("web", 3), 1);
+        pods[0].name = pod.into();
+        Node { leaving: true, ..node(name, 4, pods) }
+    };
+    // By name the newcomer's pod comes first.
+    for (turn, pods) in [(Turn::Emptied, ["b", "a"]), (Turn::Succeeded, ["a", "b"])] {
+        let mut nodes =
+            vec![full("first", pods[0]), full("newcomer", pods[1]), node("new", 4, Vec::new())];
+        let pools = [pool(None, 3)];
+        let followed = BTreeMap::from([("first".to_owned(), turn)]);
+        let launchable = Launchable { pools: &pools, kept: &[], followed: &followed };
+        let placements = place_leaving(&mut nodes, launchable, &[]);
+        let spare = Placement::Spare { on: BTreeSet::from(["new".to_owned()]) };
+        assert_eq!(placements.of["first"], spare);
+        let newcomer = &placements.of["newcomer"];
+        assert!(matches!(newcomer, Placement::Successors { .. }), "{newcomer:?}");
+    }
+    // Whoever has successors comes before one that counts on what is left.
+    let mut nodes = vec![full("a", "a"), full("b", "b"), node("new", 4, Vec::new())];
+    let followed = [("a".to_owned(), Turn::Spare), ("b".to_owned(), Turn::Succeeded)].into();
+    let launchable = Launchable { pools: &[], kept: &[], followed: &followed };
+    let placements = place_leaving(&mut nodes, launchable, &[]);
+    assert!(matches!(placements.of["a"], Placement::Unplaced { .. }), "{:?}", placements.of);
+    assert!(matches!(placements.of["b"], Placement::Spare { .. }), "{:?}", placements.of);
 }

@@ -381,6 +381,18 @@ fn protected_pods_hold_their_node_though_they_would_stay_with_it() {
     }
 }
 
+/// Issue 7: they end with the machine as if they were evicted.
+#[test]
+fn budgets_of_pods_that_tolerate_the_cordon_hold_their_node() {
+    for (allowed, starts) in [(0, false), (1, true)] {
+        let mut world = one(vec![Pod { tolerates_cordon: true, ..web("p") }]);
+        world.fleet.pdbs = vec![pdb("shop", "web", "web", allowed)];
+        assert_eq!(!world.starts().is_empty(), starts, "{allowed}");
+        let held = held_by_people(&world.fleet, &world.limits, "n1", now());
+        assert_eq!(held.is_none(), starts, "right before the cordon it is asked again");
+    }
+}
+
 #[test]
 fn who_asks_by_name_passes_young_age_and_an_older_failure() {
     let mut world = one(vec![]);

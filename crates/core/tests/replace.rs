@@ -42,7 +42,9 @@ fn seen(successor: SuccessorSeen) -> Seen {
         old: OldSeen::Present { deleting: false, cordoned: false, pods: 3 },
         successors: BTreeMap::from([("new".to_owned(), successor)]),
         placement: PlacementSeen::Holds,
+        more: Vec::new(),
         people: None,
+        lingering: 0,
         drain_limit: None,
         wanted: Some(true),
         halted: false,
@@ -241,6 +243,32 @@ fn each_phase_knows_its_arrows() {
             Draining,
         ),
         (
+            "who ends with the machine may not end now",
+            Draining,
+            1,
+            Seen { lingering: 1, old: present(false, true, 0), ..emptied(ready(9, 1)) },
+            Draining,
+        ),
+        (
+            "who ends with the machine may not end any more",
+            Terminating,
+            1,
+            Seen { lingering: 1, old: present(false, true, 0), ..emptied(ready(9, 1)) },
+            Draining,
+        ),
+        (
+            "limit reached by one that would end with the machine",
+            Draining,
+            1,
+            Seen {
+                lingering: 1,
+                drain_limit: limit(0),
+                old: present(false, true, 0),
+                ..emptied(ready(9, 1))
+            },
+            Retreating,
+        ),
+        (
             "limit reached",
             Draining,
             1,
@@ -285,6 +313,41 @@ fn each_phase_knows_its_arrows() {
             20,
             Seen { placement: lost(), ..seen(ready(9, 0)) },
             Settling,
+        ),
+        (
+            "nobody knows any more whether it has to go",
+            Settling,
+            1,
+            Seen { wanted: None, ..seen(ready(9, 0)) },
+            Settling,
+        ),
+        (
+            "nobody has known for long whether it has to go",
+            Settling,
+            16,
+            Seen { wanted: None, ..seen(ready(9, 0)) },
+            Retreating,
+        ),
+        (
+            "nobody knows any more whether it has to go, and its pods leave",
+            Draining,
+            1,
+            Seen { wanted: None, ..emptied(ready(9, 0)) },
+            Draining,
+        ),
+        (
+            "the room is taken, and one more node would do",
+            Settling,
+            1,
+            Seen { placement: lost(), more: vec!["more".to_owned()], ..seen(ready(9, 1)) },
+            Launching,
+        ),
+        (
+            "the room is taken for long, and one more node would do",
+            Settling,
+            16,
+            Seen { placement: lost(), more: vec!["more".to_owned()], ..seen(ready(9, 1)) },
+            Launching,
         ),
         (
             "not cordoned, and nobody has looked",
@@ -578,6 +641,8 @@ prop_compose! {
         wanted in prop::option::of(any::<bool>()),
         halted in any::<bool>(),
         held in any::<bool>(),
+        more in any::<bool>(),
+        lingering in 0..2_usize,
     ) -> Seen {
         Seen {
             old,
@@ -588,7 +653,9 @@ prop_compose! {
                 2 => cordoned(),
                 _ => PlacementSeen::Holds,
             },
+            more: if more { vec!["more".to_owned()] } else { Vec::new() },
             people: held.then(protected),
+            lingering,
             drain_limit: limit.map(|it| (ago(minutes(it)), "a/b".to_owned())),
             wanted,
             halted,
@@ -611,6 +678,7 @@ impl Kind {
         seen.wanted = seen.wanted.or(Some(true));
         seen.placement = PlacementSeen::Holds;
         seen.people = None;
+        seen.lingering = 0;
         if seen.old == OldSeen::Unknown {
             seen.old = present(false, true, 2);
         }

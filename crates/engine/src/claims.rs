@@ -65,6 +65,8 @@ pub struct Known<'a> {
     pub wanted: BTreeMap<(ClassKey, String, Purpose), &'a Wanted>,
     /// Replacements that have not ended, by name, and what their successors are for.
     pub open: BTreeMap<String, Purpose>,
+    /// By the claim's UID: how many pods end with the machine and may not end now.
+    pub lingering: BTreeMap<String, usize>,
     pub memory: &'a Memory,
 }
 

@@ -7,6 +7,7 @@
 //! Whatever is decided here is recorded by the turn before anything is done about it.
 
 pub(crate) mod classes;
+pub(crate) mod coming;
 pub(crate) mod fleet;
 pub(crate) mod going;
 pub(crate) mod homes;
@@ -160,6 +161,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let moved = homes::moved(sight);
     fleet.homeless = homeless(&moved, now);
     fleet.pending = homes::pending(sight, &moved);
+    fleet.unsettled = homes::unsettled(sight);
     fleet.pace.clone_from(memory.pace.phases());
 
     // The next step of those that are going; then who starts beside them. Placements of all who leave are
@@ -176,7 +178,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     drop(table);
 
     // And the life of each claim, whoever made it.
-    let lives = lives(memory, sight);
+    let lives = lives(memory, sight, &going);
     wake.at(lives.wake_at);
 
     for it in planned.plan.waiting.values() {
@@ -205,7 +207,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
 }
 
 /// What is to be done about claims: machines asked for, joined, ended.
-fn lives(memory: &mut Memory, sight: &Sight<'_>) -> claims::Decided {
+fn lives(memory: &mut Memory, sight: &Sight<'_>, going: &[going::Going]) -> claims::Decided {
     memory.claims.look(sight.view, sight.now);
     let here = claims::Here {
         cluster: sight.config.cluster.clone(),
@@ -227,6 +229,11 @@ fn lives(memory: &mut Memory, sight: &Sight<'_>) -> claims::Decided {
         machines_before: memory.machines.before().map(|(it, at)| (it.as_ref(), at)),
         wanted: classes::for_launch(memory, sight),
         open,
+        lingering: going
+            .iter()
+            .filter(|it| it.lingering > 0)
+            .map(|it| (it.recorded.replacement.old.claim_uid.clone(), it.lingering))
+            .collect(),
         memory: &memory.claims,
     };
     let decided = claims::decide(sight.view, &known, sight.now);

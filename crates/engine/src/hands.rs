@@ -178,7 +178,7 @@ async fn holds(
             record(replacement).map_or(Ok(()), |it| evicts(it, pod, &cluster.view()))
         }
         Errand::DeleteOld { replacement, .. } => match record(replacement) {
-            Some(record) => empty(&record.replacement.old, cluster, now).await,
+            Some(record) => empty(record, cluster, now).await,
             None => Ok(()),
         },
         Errand::Ask(_)
@@ -255,8 +255,10 @@ fn evicts(record: &Recorded, pod: &PodId, view: &View) -> Result<(), String> {
     }
 }
 
-/// Whether everybody has left who had to, by the API server's word of now.
-async fn empty(old: &Old, cluster: &impl Cluster, now: Timestamp) -> Result<(), String> {
+/// Whether everybody has left who had to, by the API server's word of now; and whether those may end who end
+/// with the machine.
+async fn empty(record: &Recorded, cluster: &impl Cluster, now: Timestamp) -> Result<(), String> {
+    let old = &record.replacement.old;
     let (name, now) = {
         let view = cluster.view();
         let now = view.server_time.map_or(now, |it| it.min(now));
@@ -268,10 +270,19 @@ async fn empty(old: &Old, cluster: &impl Cluster, now: Timestamp) -> Result<(), 
     let Some(name) = name else { return Ok(()) };
     let pods = cluster.pods_on(&name).await;
     let pods = pods.map_err(|error| format!("could not list the pods on node {name}: {error}"))?;
-    match drain::remaining(&pods, now).count() {
-        0 => Ok(()),
-        left => Err(format!("{left} pods are still to leave")),
+    let left = drain::remaining(&pods, now).count();
+    if left > 0 {
+        return Err(format!("{left} pods are still to leave"));
     }
+    let pdbs: Vec<drain::Pdb> = cluster.view().pdbs.values().cloned().collect();
+    let mut ledger = drain::Pdbs::new(&pdbs);
+    let forced = |it: &&drain::Pod| recorded_force(record, &it.id).is_ok();
+    for pod in drain::moving(&pods, now).filter(|it| !forced(it)) {
+        if let drain::Answer::Refused(why) = ledger.evict(pod) {
+            return Err(format!("pod {} may not end now: {why}", pod.id));
+        }
+    }
+    Ok(())
 }
 
 /// Whether an act may still be performed, by what stands in the records now.

@@ -28,7 +28,7 @@ use crate::decide::fleet::Readings;
 use crate::decide::going::Draft;
 use crate::decide::placing::Verdicts;
 use crate::decide::pools::Shelf;
-use crate::port::{EvictAnswer, Leadership, Machine, Network, Offered, Remedy, Status};
+use crate::port::{EvictAnswer, Leadership, Machine, Network, NewClaim, Offered, Remedy, Status};
 
 /// How long a pod that was asked to go is left in peace, before its eviction is asked for again: the
 /// answer may be on its way to our eyes, and the API server counts an accepted eviction for two minutes.
@@ -68,6 +68,8 @@ pub struct Memory {
     pub(crate) drifted_since: BTreeMap<String, Timestamp>,
     /// Successors that were decided and perhaps not made yet, by name.
     pub(crate) drafts: BTreeMap<String, Draft>,
+    /// Nodes for pods that we moved, from their decision until they are seen, by name; and since when.
+    pub(crate) rooms: BTreeMap<String, (NewClaim, Timestamp)>,
     /// Claims that we have made and may not see yet, by name: UID, and when.
     pub(crate) made: BTreeMap<String, (String, Timestamp)>,
     /// Pods that were asked to go, by UID: not again before this, and how often in a row.
@@ -126,6 +128,7 @@ impl Memory {
             verdicts: self.verdicts.clone(),
             drifted_since: self.drifted_since.clone(),
             drafts: self.drafts.clone(),
+            rooms: self.rooms.clone(),
             made: self.made.clone(),
             evicted: self.evicted.clone(),
             asked: self.asked.clone(),

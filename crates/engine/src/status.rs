@@ -40,7 +40,7 @@ pub(crate) fn statuses(memory: &mut Memory, sight: &Sight<'_>, picture: &Picture
     for (_, class) in sight.classes().filter(|(key, _)| !unasked(memory, key)) {
         all.push(Status::Class(of_class(memory, sight, class)));
     }
-    let mut used = pools::used(sight);
+    let mut used = pools::in_use(sight);
     for pool in sight.view.pools.values() {
         if unasked(memory, &pool.class) {
             continue;

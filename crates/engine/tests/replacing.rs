@@ -371,3 +371,22 @@ fn a_successor_is_made_by_the_class_of_the_moment() {
     assert_eq!(stamp(&world.turn()), Some(changed.static_stamp()));
     assert_ne!(changed.static_stamp(), first);
 }
+
+/// Issue 7: a lack of room that one more node would mend was waited for, given up, and not tried for an hour.
+#[test]
+fn a_place_that_is_lost_before_the_cordon_is_made_anew() {
+    let mut world = about_to_be_cordoned();
+    no_room(&mut world);
+    world.pass(1);
+    world.turn();
+    assert_eq!(phase(&world), Phase::Settling);
+    world.pass(30);
+    let turn = world.turn();
+    assert!(errands(&turn).is_empty(), "it may come again: {:?}", errands(&turn));
+    world.pass(31);
+    let turn = world.turn();
+    assert_eq!(phase(&world), Phase::Launching);
+    let made = turn.acts.iter().filter(|it| matches!(it.errand, Errand::MakeClaim { .. }));
+    assert_eq!(made.count(), 1, "{:?}", errands(&turn));
+    assert_eq!(world.cluster.records.borrow().replacements[RECORD].replacement.successors.len(), 1);
+}

@@ -12,6 +12,10 @@ use crate::{
 };
 
 /// A node that exists, or that was asked for and has not come up yet.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a node can be all of these at once, or none; none follows from another"
+)]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
     pub name: String,
@@ -25,6 +29,9 @@ pub struct Node {
     pub initialised: bool,
     /// A person has cordoned it.
     pub unschedulable: bool,
+    /// Nobody is sent there, whatever he tolerates: it does not answer, it goes, or it is kept for others. Like
+    /// a cordon to those who tolerate none.
+    pub closed: bool,
     /// It will not be there: neither its room nor its pods count. Until it is gone its zone, and
     /// whatever else pods are spread over, counts as a domain without them.
     pub leaving: bool,
@@ -50,7 +57,8 @@ impl Node {
             !self.initialised && (startup || it.passing())
         };
         let mut standing: Vec<Taint> = self.taints.iter().filter(|it| !goes(it)).cloned().collect();
-        if self.unschedulable && !standing.iter().any(|it| it.key == UNSCHEDULABLE) {
+        if (self.unschedulable || self.closed) && !standing.iter().any(|it| it.key == UNSCHEDULABLE)
+        {
             standing.push(Taint::new(UNSCHEDULABLE, "", Effect::NoSchedule));
         }
         standing

@@ -22,7 +22,7 @@ mod search;
 mod finish;
 mod miss;
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 pub use self::answer::{
     Account, Choice, Home, Miss, NewNode, Obstacle, Opened, Packing, Place, Placed, Preference,
@@ -143,6 +143,9 @@ impl Plan {
     }
 }
 
+/// Whose turn and how important, and how many of them.
+type Left = ((u8, Reverse<i32>), usize);
+
 struct Attempt<'w, 'a> {
     state: State<'w, 'a>,
     /// Per kind, the pods without a place.
@@ -161,7 +164,8 @@ fn attempt<'w, 'a>(
     let mut order: Vec<usize> =
         (0..kinds.len()).filter(|at| kinds[*at].demand.placeable()).collect();
     order.sort_by_cached_key(|at| {
-        (Reverse(kinds[*at].demand.priority), urgency(&kinds[*at], plan.blame(*at)), *at)
+        let it = &kinds[*at];
+        (it.order, Reverse(it.demand.priority), urgency(it, plan.blame(*at)), *at)
     });
     let mut left: Vec<Vec<usize>> = kinds.iter().map(|it| it.pods.clone()).collect();
     for kind in &mut left {
@@ -252,12 +256,11 @@ impl<'w, 'a> Attempt<'w, 'a> {
         anybody.then_some(plan)
     }
 
-    /// Fewer left of the most important; then fewer new nodes.
-    fn rank(&self) -> (Vec<(Reverse<i32>, usize)>, usize) {
-        let mut left: std::collections::BTreeMap<Reverse<i32>, usize> =
-            std::collections::BTreeMap::new();
+    /// Fewer left of those whose turn is first; of the most important; then fewer new nodes.
+    fn rank(&self) -> (Vec<Left>, usize) {
+        let mut left: BTreeMap<(u8, Reverse<i32>), usize> = BTreeMap::new();
         for (kind, pods) in self.state.world.kinds.iter().zip(&self.left) {
-            *left.entry(Reverse(kind.demand.priority)).or_default() += pods.len();
+            *left.entry((kind.order, Reverse(kind.demand.priority))).or_default() += pods.len();
         }
         (left.into_iter().collect(), self.state.open.len())
     }

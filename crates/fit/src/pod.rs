@@ -42,6 +42,9 @@ pub struct Pod {
     pub terminating: bool,
     /// It belongs to its node and goes away with it: of a `DaemonSet`, or started by the kubelet.
     pub tied: bool,
+    /// Whose turn it is: all of a lower number are placed before any of a higher one, whatever their
+    /// priority, and so stay where they are when others are added. Of no meaning on a node.
+    pub order: u8,
 }
 
 /// Everything about a pod that decides where it may run.
@@ -191,6 +194,7 @@ impl Pod {
             demand: Arc::clone(demand),
             terminating: false,
             tied: false,
+            order: 0,
         }
     }
 

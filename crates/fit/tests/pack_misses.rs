@@ -64,7 +64,7 @@ fn bought(zone: &str, available: bool) -> Offering {
 fn obstacles(packing: &Packing) -> Vec<Obstacle> {
     match &packing.unplaced.first().unwrap().why {
         Why::NoPlace { nearest: Some(miss) } => miss.obstacles.clone(),
-        other => panic!("{other}"),
+        other @ (Why::Gated(_) | Why::Unmodelled(_) | Why::NoPlace { .. }) => panic!("{other}"),
     }
 }
 

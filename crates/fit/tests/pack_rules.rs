@@ -12,7 +12,7 @@ use nodemolt_fit::pod::{
 use nodemolt_fit::pool::{Machine, Offering, Pool, Price};
 use nodemolt_fit::requirement::{Operator, Written};
 use nodemolt_fit::selector::{Labels, NodeTerm, Selector};
-use nodemolt_fit::taint::{Effect, Taint};
+use nodemolt_fit::taint::{Effect, Taint, Tolerated, Toleration};
 use nodemolt_fit::{Quantity, label};
 
 fn written(key: &str, operator: Operator, values: &[&str]) -> Written {
@@ -861,4 +861,32 @@ fn what_only_a_limit_keeps_out_may_come_once_others_have_given_back() {
     let packing = pack(&all, &[], &[pool]);
     assert_eq!(packing.unplaced, [], "{packing:?}");
     assert_eq!(packing.new_nodes.len(), 2);
+}
+
+/// Whatever their size, number and priority: who comes later takes nobody's place.
+#[test]
+fn who_has_a_place_keeps_it_when_others_are_added_after_it() {
+    let early = pods(demand("cpu=2"), 1);
+    let late = (0..3).map(|at| {
+        let demand = Demand { priority: 7, ..demand("cpu=3") };
+        let pod = pods(demand, 1).remove(0);
+        Pod { name: format!("a-{at}").as_str().into(), order: 1, ..pod }
+    });
+    let all: Vec<Pod> = late.chain(early.clone()).collect();
+    let packing = pack(&all, &[node("only", "a", "cpu=3 memory=9 pods=9")], &[]);
+    let placed: Vec<_> = packing.placed.iter().map(|it| it.pod.clone()).collect();
+    assert_eq!(placed, [early[0].id()], "{packing:?}");
+}
+
+#[test]
+fn nobody_is_sent_to_a_closed_node_whatever_he_tolerates() {
+    let anything = Toleration { key: None, value: Tolerated::Any, effect: None };
+    for (tolerates, closed, placed) in [(true, true, 0), (true, false, 1), (false, false, 0)] {
+        let tolerations = if tolerates { vec![anything.clone()] } else { Vec::new() };
+        let pod = pods(Demand { tolerations, ..demand("cpu=1") }, 1);
+        let only = node("only", "a", "cpu=3 memory=9 pods=9");
+        let only = Node { unschedulable: true, closed, ..only };
+        let packing = pack(&pod, &[only], &[]);
+        assert_eq!(packing.placed.len(), placed, "{packing:?}");
+    }
 }

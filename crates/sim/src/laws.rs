@@ -19,6 +19,7 @@ mod eviction;
 mod excuse;
 mod home;
 mod image;
+mod limits;
 mod machines;
 mod packing;
 mod partition;
@@ -55,7 +56,8 @@ pub enum Law {
     Quiet,
     /// 4. What is not known leads to nothing.
     Doubt,
-    /// 5. A grant is written only while there is room for it. No grant, no cordon.
+    /// 5. A grant is written only while there is room for it. No grant, no cordon. No claim past the limits of
+    /// its pool.
     Budget,
     /// 6. No cordon before every pod has a place on a ready node, no end of a machine before they left.
     Succession,
@@ -177,6 +179,7 @@ pub struct Laws {
     quiet: quiet::Quiet,
     doubt: doubt::Doubt,
     budget: budget::Budget,
+    limits: limits::Limits,
     machines: machines::Machines,
     image: image::Images,
     eviction: eviction::Eviction,
@@ -202,6 +205,7 @@ impl Laws {
             quiet: quiet::Quiet::default(),
             doubt: doubt::Doubt::default(),
             budget: budget::Budget::default(),
+            limits: limits::Limits::default(),
             machines: machines::Machines::default(),
             image: image::Images::default(),
             eviction: eviction::Eviction::default(),
@@ -226,7 +230,10 @@ impl Laws {
                         budget::Budget::see_node(world, object, step, found);
                         succession::see_cordon(world, object, step, found);
                     }
-                    "NodeClaim" => succession::see_claim(world, object, step, found),
+                    "NodeClaim" => {
+                        succession::see_claim(world, object, step, found);
+                        self.limits.see_claim(world, object, step, found);
+                    }
                     _ => {}
                 }
                 words::see_stored(*resource, object, old.as_deref(), step, found);

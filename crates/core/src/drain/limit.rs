@@ -9,7 +9,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Drain, remaining};
+use super::{Drain, moving};
 
 /// Short grace periods say nothing about how long a budget takes to allow the next pod.
 pub const LIMIT_FLOOR: SignedDuration = SignedDuration::from_mins(5);
@@ -21,7 +21,7 @@ pub fn limit_ends_at(drain: &Drain, now: Timestamp) -> Option<Timestamp> {
     }
     let since = drain.last_left_at.map_or(drain.since, |it| it.max(drain.since));
     let limit = drain.limit.unwrap_or_else(|| {
-        let left = remaining(&drain.pods, now).map(|it| match it.ends_at {
+        let left = moving(&drain.pods, now).map(|it| match it.ends_at {
             Some(ends_at) => ends_at.duration_since(since),
             None => it.grace,
         });

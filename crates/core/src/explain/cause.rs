@@ -243,7 +243,9 @@ fn stays_text(stays: Stays) -> &'static str {
         Stays::DaemonSet => "stays with the node: of a DaemonSet",
         Stays::Mirror => "stays with the node: a mirror pod",
         Stays::Finished => "stays with the node: finished",
-        Stays::ToleratesCordon => "stays with the node: it tolerates the cordon",
+        Stays::ToleratesCordon => {
+            "ends with the machine: it tolerates the cordon, and would come right back"
+        }
         Stays::Stuck => "should be gone, and goes with the machine",
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::cause::held_causes;
 use super::story::{self, Cause, Named, Story, both};
 use super::{World, blocks, causes};
-use crate::drain::{Homeless, PodId, evictions};
+use crate::drain::{Homeless, How, PodId, evictions};
 use crate::plan::{Pending, Waiting};
 
 /// So many moved pods are told of a pool or the fleet.
@@ -51,9 +51,17 @@ pub fn explain_pod(
             None => "nothing to do".to_owned(),
         };
         story.causes.extend(causes);
-    } else if evict.iter().any(|it| it.pod == pod.id) {
-        story.fact("drain", "may leave now");
-        story.then("it is evicted");
+    } else if let Some(it) = evict.iter().find(|it| it.pod == pod.id) {
+        match it.how {
+            How::Evict | How::Delete { .. } => {
+                story.fact("drain", "may leave now");
+                story.then("it is evicted");
+            }
+            How::WithMachine { .. } => {
+                story.fact("drain", "is not evicted: it tolerates the cordon");
+                story.then("it ends with the machine, and starts again elsewhere");
+            }
+        }
     } else {
         story.fact("drain", "its node is not being emptied");
         let waiting = world.plan.waiting.get(node_name);

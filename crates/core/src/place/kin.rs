@@ -35,7 +35,7 @@ impl<'a> Kin<'a> {
 
     /// Count one more of its kind, if it needs one. The answer, if there can be none.
     pub(super) fn follow(&mut self, node: &Node, strange: bool) -> Option<Placement> {
-        if self.launchable.followed.contains(&node.name) {
+        if self.launchable.followed.contains_key(&node.name) {
             return None;
         }
         let own = |it: &Pool| Some(&it.name) == node.pool.as_ref();

@@ -22,6 +22,8 @@ pub struct Fleet {
     pub pdbs: Vec<Pdb>,
     /// By pool: pods that we moved and that have no place.
     pub homeless: BTreeMap<String, Homeless>,
+    /// Pods that came in the place of those that we moved and are not ready yet, and from which node.
+    pub unsettled: Vec<(Arc<Pod>, String)>,
     /// All pods that no node has.
     pub pending: Vec<Pending>,
     /// How long each phase takes here, as measured.

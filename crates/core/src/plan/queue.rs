@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::{Fleet, Node, Wish};
-use crate::drain::remaining;
+use crate::drain::moving;
 use crate::replace::Cause;
 
 /// How urgent, failures of the pool, wished since. Who is equal in this is told apart by zone.
@@ -40,7 +40,7 @@ impl<'a> Queue<'a> {
             let state = node.member.pool.as_ref().and_then(|it| fleet.pools.get(it));
             let failures = state.filter(|_| urgency == 2).map_or(0, |it| it.failures);
             let zones = queue.ranks.entry((urgency, failures, wish.since)).or_default();
-            let pods = remaining(&node.pods, now).count();
+            let pods = moving(&node.pods, now).count();
             zones.entry(node.zone.as_deref()).or_default().push((pods, name, node, wish));
         }
         for entries in queue.ranks.values_mut().flat_map(BTreeMap::values_mut) {

@@ -2,7 +2,7 @@
 //!
 //! Two nodes whose pods share a budget that allows one disruption would both be cordoned, and one of them
 //! for nothing. And a workload without a budget may have all of its pods on the two of them. The second
-//! node waits for the first.
+//! node waits for the first: until its pods are gone, and until those that came in their place are ready.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::waiting::WaitFor;
 use super::{Fleet, Node};
-use crate::drain::{Owner, Pdb, Pdbs, Pod, remaining};
+use crate::drain::{Owner, Pdb, Pdbs, Pod, moving};
 
 /// Namespace, kind and name.
 pub(super) type Workload<'a> = (&'a str, &'a str, &'a str);
@@ -20,13 +20,23 @@ pub(super) struct Together<'a> {
     now: Timestamp,
     /// For each budget that selects pods that are about to move, on how many nodes and the first.
     spoken_for: BTreeMap<(&'a str, &'a str), (usize, &'a str)>,
-    /// For each workload that has pods there, how many and on which node.
-    shared: BTreeMap<Workload<'a>, (usize, &'a str)>,
+    /// For each workload that has pods there, or that has not got over it yet: which node.
+    shared: BTreeMap<Workload<'a>, &'a str>,
+    /// Nodes that are emptied, or will be.
+    leaving: BTreeSet<&'a str>,
 }
 
 impl<'a> Together<'a> {
     pub(super) fn new(fleet: &'a Fleet, pdbs: &Pdbs<'a>, now: Timestamp) -> Self {
-        let mut all = Self { fleet, now, spoken_for: BTreeMap::new(), shared: BTreeMap::new() };
+        let shared =
+            fleet.unsettled.iter().filter_map(|(pod, node)| Some((workload(pod)?, node.as_str())));
+        let mut all = Self {
+            fleet,
+            now,
+            spoken_for: BTreeMap::new(),
+            shared: shared.collect(),
+            leaving: BTreeSet::new(),
+        };
         for (name, node) in fleet.nodes.iter().filter(|(_, it)| it.under_way.is_some()) {
             all.take(name, node, pdbs);
         }
@@ -34,12 +44,12 @@ impl<'a> Together<'a> {
     }
 
     pub(super) fn take(&mut self, name: &'a str, node: &'a Node, pdbs: &Pdbs<'a>) {
+        self.leaving.insert(name);
         let mut budgets = BTreeSet::new();
-        for pod in remaining(&node.pods, self.now) {
+        for pod in moving(&node.pods, self.now) {
             budgets.extend(pdbs.matching(pod).map(|(it, _)| key(it)));
             if let Some(workload) = workload(pod) {
-                let (pods, _) = self.shared.entry(workload).or_insert((0, name));
-                *pods += 1;
+                self.shared.entry(workload).or_insert(name);
             }
         }
         for budget in budgets {
@@ -58,7 +68,7 @@ impl<'a> Together<'a> {
         if self.spoken_for.is_empty() {
             return None;
         }
-        remaining(&node.pods, self.now).find_map(|pod| {
+        moving(&node.pods, self.now).find_map(|pod| {
             pdbs.matching(pod).find_map(|(pdb, left)| {
                 let (nodes, first) = self.spoken_for.get(&key(pdb))?;
                 let spent = i64::from(left) <= i64::try_from(*nodes).unwrap_or(i64::MAX);
@@ -71,40 +81,34 @@ impl<'a> Together<'a> {
         })
     }
 
-    /// A workload that would have no pod on a node that stays.
+    /// A workload that would have no pod that is ready on a node that stays.
     fn last_replicas(&self, name: &str, node: &Node) -> Option<WaitFor> {
-        let mut here: BTreeMap<Workload<'_>, usize> = BTreeMap::new();
-        for pod in remaining(&node.pods, self.now) {
-            if let Some(workload) = workload(pod)
-                && self.shared.contains_key(&workload)
-            {
-                *here.entry(workload).or_default() += 1;
-            }
-        }
-        here.into_iter().find_map(|(workload, own)| {
-            let (moving, on) = self.shared.get(&workload).copied()?;
-            let (namespace, kind, called) = workload;
-            (on != name && !self.has_more_than(moving + own, workload)).then(|| {
-                WaitFor::SharedWorkload {
-                    workload: format!("{kind} {namespace}/{called}"),
-                    node: on.to_owned(),
-                }
+        let here = moving(&node.pods, self.now).filter_map(workload);
+        let here: BTreeSet<Workload<'_>> = here.collect();
+        here.into_iter().find_map(|of| {
+            let on = self.shared.get(&of).copied()?;
+            let (namespace, kind, called) = of;
+            (on != name && !self.serves_elsewhere(name, of)).then(|| WaitFor::SharedWorkload {
+                workload: format!("{kind} {namespace}/{called}"),
+                node: on.to_owned(),
             })
         })
     }
 
-    /// Whether a workload has more pods than so many, wherever they are.
-    fn has_more_than(&self, count: usize, of: Workload<'_>) -> bool {
-        let nodes = &self.fleet.nodes;
-        let theirs = |node: &'a Node| {
-            remaining(&node.pods, self.now).filter(move |pod| workload(pod) == Some(of))
+    /// Whether a workload has a pod that is ready, on another node that stays.
+    fn serves_elsewhere(&self, name: &str, of: Workload<'_>) -> bool {
+        let stays = |it: &str| it != name && !self.leaving.contains(it);
+        let serves = |node: &Node| {
+            let ready = |it: &&Pod| it.ready && it.ends_at.is_none();
+            moving(&node.pods, self.now).filter(ready).any(|it| workload(it) == Some(of))
         };
+        let nodes = &self.fleet.nodes;
         match &self.fleet.spread {
             Some(spread) => {
-                let there = spread.of(of).filter_map(|it| nodes.get(it));
-                there.flat_map(theirs).nth(count).is_some()
+                let there = spread.of(of).filter(|it| stays(it));
+                there.filter_map(|it| nodes.get(it)).any(serves)
             }
-            None => nodes.values().flat_map(theirs).nth(count).is_some(),
+            None => nodes.iter().any(|(it, node)| stays(it) && serves(node)),
         }
     }
 }

@@ -210,6 +210,9 @@ impl<'a> View<'a> {
         match self.lacking() {
             None if self.replacement.deletes_first() => go(Phase::Draining, Because::Begun),
             None => go(Phase::Draining, Because::PlacementHolds),
+            Some((Wait::Place { .. }, Some(lost))) if !self.seen.more.is_empty() => {
+                go(Phase::Launching, lost)
+            }
             Some((_, Some(given_up))) if self.waited(SETTLE_DEADLINE) => retreat(given_up),
             Some((wait, _)) => self.stay(wait),
         }
@@ -221,6 +224,12 @@ impl<'a> View<'a> {
         let deletes_first = self.replacement.deletes_first();
         if !deletes_first && let Some(unsteady) = self.unsteady() {
             return Some(unsteady);
+        }
+        // Its class was deleted, say: what nobody knows to be needed disturbs nobody.
+        if self.seen.wanted.is_none() {
+            let about = "whether it still has to go".to_owned();
+            let why = format!("an answer about {about}");
+            return Some((Wait::Answer { about }, Some(Because::HeldBack { pod: None, why })));
         }
         if let Some(reason) = &self.seen.people {
             let pod = reason.pod().map(ToString::to_string);
@@ -284,6 +293,7 @@ impl<'a> View<'a> {
         if !leaving && let Some(step) = self.not_now(cordoned) {
             return step;
         }
+        let pods = pods + self.seen.lingering;
         if pods == 0 {
             return go(Phase::Terminating, Because::Drained);
         }
@@ -350,6 +360,9 @@ impl<'a> View<'a> {
             OldSeen::Gone => self.after_gone(),
             OldSeen::Present { pods, .. } if pods > 0 => {
                 go(Phase::Draining, Because::PodsCameBack { pods })
+            }
+            OldSeen::Present { deleting: false, .. } if self.seen.lingering > 0 => {
+                go(Phase::Draining, Because::PodsCameBack { pods: self.seen.lingering })
             }
             // Somebody took the taint away: pods may come at any moment.
             OldSeen::Present { cordoned: false, .. } if successor_first => {

@@ -41,6 +41,8 @@ pub struct Pods {
     nowhere: BTreeSet<PodKey>,
     /// Those that do not run yet, on a node or not.
     pending: BTreeSet<PodKey>,
+    /// Those that do not serve, and have not finished.
+    unready: BTreeSet<PodKey>,
     changed: Mark,
 }
 
@@ -81,6 +83,9 @@ impl Pods {
         if pod.drain.phase == drain::PodPhase::Pending {
             self.pending.insert(key.clone());
         }
+        if !pod.drain.ready && pod.drain.phase != drain::PodPhase::Finished {
+            self.unready.insert(key.clone());
+        }
         self.changed = Mark::default();
         self.all.insert(key, pod);
     }
@@ -88,6 +93,7 @@ impl Pods {
     pub fn remove(&mut self, key: &PodKey) -> Option<Pod> {
         let pod = self.all.remove(key)?;
         self.pending.remove(key);
+        self.unready.remove(key);
         self.changed = Mark::default();
         match &pod.node {
             Some(node) => {
@@ -141,6 +147,11 @@ impl Pods {
     /// Those that do not run yet, on a node or not.
     pub fn pending(&self) -> impl Iterator<Item = &Pod> {
         self.pending.iter().filter_map(|it| self.all.get(it))
+    }
+
+    /// Those that do not serve, and have not finished.
+    pub fn unready(&self) -> impl Iterator<Item = &Pod> {
+        self.unready.iter().filter_map(|it| self.all.get(it))
     }
 
     /// Those that no node has.

@@ -81,9 +81,14 @@ impl<'a> Eyes<'a> {
     pub(super) fn seen(&self, claim: &Claim, now: Timestamp) -> Seen<'a> {
         let nodes = self.nodes(claim);
         let pods_left = match (claim.deleting_since, &nodes) {
-            (Some(since), _) => self.pods_left(claim, &nodes, later(since, DRAIN_AT_LEAST), now),
+            (Some(since), _) => {
+                let lingering = self.known.lingering.get(&claim.uid).copied().unwrap_or(0);
+                let left = self.pods_left(claim, &nodes, later(since, DRAIN_AT_LEAST), now);
+                left.map(|it| it + lingering)
+            }
             (None, NodesSeen::None { missing_since: Some(since) }) => {
-                self.pods_left(claim, &nodes, *since, now)
+                let bound = own_name(self.view, claim).map_or(0, |it| moving(self.view, it, now));
+                self.pods_left(claim, &nodes, *since, now).map(|it| it.max(bound))
             }
             (None, _) => None,
         };
@@ -254,6 +259,11 @@ fn pods_left(view: &View, node: &str, now: Timestamp) -> usize {
     view.pods.on(node).filter(|it| drain::stays(&it.drain, now).is_none()).count()
 }
 
+/// How many would need another place: those that end with the machine, too.
+fn moving(view: &View, node: &str, now: Timestamp) -> usize {
+    view.pods.on(node).filter(|it| drain::moves(&it.drain, now)).count()
+}
+
 /// The same for all nodes that a claim has become, before it was settled which of them is its own, too.
 pub fn pods_of(view: &View, claim: &Claim, now: Timestamp) -> usize {
     let machine = |it: &&Node| it.machine.is_some() && it.machine == claim.machine;
@@ -262,7 +272,7 @@ pub fn pods_of(view: &View, claim: &Claim, now: Timestamp) -> usize {
     names.push(own_name(view, claim).unwrap_or(&claim.name));
     names.sort_unstable();
     names.dedup();
-    names.into_iter().map(|it| pods_left(view, it, now)).sum()
+    names.into_iter().map(|it| moving(view, it, now)).sum()
 }
 
 /// What a Replacement sees of its old node. Its claim goes last, so a claim that is not there any more
@@ -317,7 +327,7 @@ pub fn successor_seen(view: &View, claim: &Claim, now: Timestamp) -> SuccessorSe
     let Some(node) = node.filter(|it| it.machine == claim.machine) else {
         return SuccessorSeen::Unknown;
     };
-    let pods = pods_left(view, &node.name, now);
+    let pods = moving(view, &node.name, now);
     let since = node.ready_since.unwrap_or(registered);
     match node.ready {
         Readiness::Ready => SuccessorSeen::Ready { since: since.max(initialised), pods },

@@ -124,7 +124,7 @@ enum Nobodys {
 /// Whether a node takes pods, or anybody is on it who would have to leave first.
 fn works(view: &View, node: &Node, now: Timestamp) -> bool {
     let mut pods = view.pods.on(&node.name);
-    serves(node) || pods.any(|pod| drain::stays(&pod.drain, now).is_none())
+    serves(node) || pods.any(|pod| drain::moves(&pod.drain, now))
 }
 
 /// Whether a node is ready, and no claim has to register it first: until then it keeps all pods away.

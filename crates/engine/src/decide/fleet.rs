@@ -18,12 +18,13 @@ use nodemolt_core::place::daemons;
 use nodemolt_core::plan::{Fleet, Node};
 use nodemolt_core::seen::{self, Claim, DISRUPTED_TAINT, Kind, Mark, Readiness, Revision, Stage};
 use nodemolt_core::wanted::{NoImage, Wanted};
-use nodemolt_fit::capacity::CPU;
-use nodemolt_fit::{self as fit, Operator, Quantity, label};
+use nodemolt_fit::capacity::{Amounts, CPU};
+use nodemolt_fit::taint::Taint;
+use nodemolt_fit::{self as fit, Operator, Quantity, Written, label};
 
 use super::{Sight, pools};
 use crate::memory::Memory;
-use crate::port::Machine;
+use crate::port::{Machine, NewClaim};
 
 /// What was read of nodes, kept from turn to turn.
 #[derive(Debug, Default)]
@@ -370,10 +371,7 @@ fn read_room(
     let there = sight.view.pods.on(&node.name).filter(|it| it.drain.phase != PodPhase::Finished);
     let pods = there.map(|it| {
         // What stays when the node goes needs no other place.
-        let tied = matches!(
-            stays(&it.drain, sight.now),
-            Some(Stays::DaemonSet | Stays::Mirror | Stays::ToleratesCordon)
-        );
+        let tied = matches!(stays(&it.drain, sight.now), Some(Stays::DaemonSet | Stays::Mirror));
         fit::pod::Pod { tied: it.fit.tied || tied, ..daemons::judged(&it.fit, daemons) }
     });
     let going =
@@ -384,9 +382,7 @@ fn read_room(
         startup_taints: claim
             .map_or_else(|| node.fit.startup_taints.clone(), |it| it.startup_taints.clone()),
         // Nobody is sent to a node that does not answer, or that goes.
-        unschedulable: node.fit.unschedulable
-            || going
-            || (set_up && node.ready != Readiness::Ready),
+        closed: going || (set_up && node.ready != Readiness::Ready),
         leaving: false,
         pods: pods.collect(),
         ..node.fit.clone()
@@ -429,39 +425,82 @@ fn on_their_way<'a>(
             && it.node.as_ref().is_none_or(|node| !sight.view.nodes.contains_key(node))
             && !it.stages.contains_key(&Stage::Initialized)
     });
-    unseen.map(|claim| {
-        let mut labels = claim.labels.clone();
-        for it in &claim.requirements {
-            if let (Operator::In, [only]) = (it.operator, it.values.as_slice()) {
-                labels.entry(it.key.clone()).or_insert_with(|| only.clone());
-            }
+    unseen.map(|it| claimed(it.into(), daemons))
+}
+
+/// A claim, seen or only decided, as far as it will be a place for pods.
+pub(crate) struct Claimed<'a> {
+    name: &'a str,
+    pool: Option<&'a str>,
+    labels: &'a BTreeMap<String, String>,
+    requirements: &'a [Written],
+    taints: &'a [Taint],
+    startup_taints: &'a [Taint],
+    requests: &'a Amounts,
+    allocatable: Option<&'a Amounts>,
+}
+
+impl<'a> std::convert::From<&'a Claim> for Claimed<'a> {
+    fn from(it: &'a Claim) -> Self {
+        Self {
+            name: &it.name,
+            pool: it.pool.as_deref(),
+            labels: &it.labels,
+            requirements: &it.requirements,
+            taints: &it.taints,
+            startup_taints: &it.startup_taints,
+            requests: &it.requests,
+            allocatable: Some(&it.allocatable).filter(|it| !it.is_empty()),
         }
-        // It will have a name of its own. Which one nobody knows; that nobody else has it is known.
-        labels.insert(label::HOSTNAME.to_owned(), claim.name.clone());
-        let known = !claim.allocatable.is_empty();
-        let mut allocatable = claim.allocatable.clone();
-        if allocatable.is_empty() {
-            allocatable.clone_from(&claim.requests);
-            allocatable
-                .entry(fit::capacity::PODS.to_owned())
-                .or_insert(Quantity::from_units(PODS_ASSUMED));
+    }
+}
+
+impl<'a> std::convert::From<&'a NewClaim> for Claimed<'a> {
+    fn from(it: &'a NewClaim) -> Self {
+        Self {
+            name: &it.name,
+            pool: Some(&it.pool),
+            labels: &it.labels,
+            requirements: &it.requirements,
+            taints: &it.taints,
+            startup_taints: &it.startup_taints,
+            requests: &it.requests,
+            allocatable: None,
         }
-        let mut room = fit::node::Node {
-            name: claim.name.clone(),
-            pool: claim.pool.clone(),
-            labels,
-            taints: claim.taints.clone(),
-            startup_taints: claim.startup_taints.clone(),
-            initialised: false,
-            allocatable,
-            ..fit::node::Node::default()
-        };
-        // What it was made for has its daemons taken off already.
-        let come = daemons.iter().filter(|it| known && daemons::runs_on(&it.demand, &room));
-        let come: Vec<fit::pod::Pod> = come.map(|it| daemons::to_come(it, &room)).collect();
-        room.pods = come;
-        room
-    })
+    }
+}
+
+pub(crate) fn claimed(claim: Claimed<'_>, daemons: &[fit::pod::Pod]) -> fit::node::Node {
+    let mut labels = claim.labels.clone();
+    for it in claim.requirements {
+        if let (Operator::In, [only]) = (it.operator, it.values.as_slice()) {
+            labels.entry(it.key.clone()).or_insert_with(|| only.clone());
+        }
+    }
+    // It will have a name of its own. Which one nobody knows; that nobody else has it is known.
+    labels.insert(label::HOSTNAME.to_owned(), claim.name.to_owned());
+    let allocatable = claim.allocatable.cloned().unwrap_or_else(|| {
+        let mut made_for = claim.requests.clone();
+        let pods = Quantity::from_units(PODS_ASSUMED);
+        made_for.entry(fit::capacity::PODS.to_owned()).or_insert(pods);
+        made_for
+    });
+    let mut room = fit::node::Node {
+        name: claim.name.to_owned(),
+        pool: claim.pool.map(str::to_owned),
+        labels,
+        taints: claim.taints.to_vec(),
+        startup_taints: claim.startup_taints.to_vec(),
+        initialised: false,
+        allocatable,
+        ..fit::node::Node::default()
+    };
+    // What it was made for has its daemons taken off already.
+    let known = claim.allocatable.is_some();
+    let come = daemons.iter().filter(|it| known && daemons::runs_on(&it.demand, &room));
+    let come: Vec<fit::pod::Pod> = come.map(|it| daemons::to_come(it, &room)).collect();
+    room.pods = come;
+    room
 }
 
 /// The kubelet's own default.

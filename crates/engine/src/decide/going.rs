@@ -9,7 +9,7 @@ mod draft;
 mod emptying;
 mod leftovers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Limits;
@@ -24,7 +24,9 @@ use nodemolt_core::seen::{Claim, Kind};
 pub(crate) use draft::Draft;
 pub(crate) use leftovers::{abandoned, stray_cordons};
 
+use super::coming::{self, UNSEEN_FOR};
 use super::placing::Table;
+use super::successors::{further, named};
 use super::{Sight, Wake};
 use crate::act::{Errand, Intent};
 use crate::claims::{old_seen, successor_seen};
@@ -32,11 +34,15 @@ use crate::memory::{Memory, after};
 use crate::port::MachineState;
 use crate::record::Recorded;
 use draft::draft;
-use emptying::{drain, drain_record, empty, limit};
+use emptying::{drain, drain_record, empty, ends_by_force, limit, lingering};
 use leftovers::{leftovers, object, removable, remove};
 
-/// A claim that we have made may not be seen for as long as a watch may lag.
-const UNSEEN_FOR: SignedDuration = SignedDuration::from_mins(1);
+/// Room that was there a moment ago may come again: a node that blinks, a pod that is still leaving.
+const MORE_AFTER: SignedDuration = SignedDuration::from_mins(1);
+
+/// A replacement whose successors others use up does not launch for ever: so many in all, or twice as many
+/// as it has pods.
+const SUCCESSORS_MAX: usize = 4;
 
 /// One that is under way.
 pub(crate) struct Going {
@@ -46,6 +52,8 @@ pub(crate) struct Going {
     pub(crate) step: Step,
     pub(crate) drain: Option<Drain>,
     pub(crate) errands: Vec<(Intent, Errand)>,
+    /// Pods that nobody evicts and that may not end with the machine now.
+    pub(crate) lingering: usize,
     /// It goes, whatever becomes of us.
     leaves_anyway: bool,
 }
@@ -72,11 +80,15 @@ pub(crate) fn go_on(
     limits: &Limits,
     wake: &mut Wake,
 ) -> Vec<Going> {
-    memory.drafts.retain(|name, _| sight.successors.contains_key(name.as_str()));
+    coming::forget(memory, sight);
     let open = sight.records.replacements.values().filter(|it| !it.replacement.phase.ended());
     let mut looked: Vec<Looked<'_>> =
         open.map(|it| look(memory, sight, table, limits, it)).collect();
+    for it in &looked {
+        recall(memory, sight, table, it);
+    }
     decide_places(memory, sight, table, &mut looked);
+    decide_more(memory, sight, table, &mut looked, wake);
     let drains: Vec<Drain> = looked.iter().filter_map(|it| it.drain.clone()).collect();
     let pdbs = &table.readings.fleet().pdbs;
     let (evict, held) = evictions(&drains, pdbs, sight.now);
@@ -87,12 +99,14 @@ pub(crate) fn go_on(
     for it in &mut looked {
         wake.at(it.seen.people.as_ref().and_then(WaitFor::ends_at));
         limit(it, &held, sight.now, wake);
+        it.seen.lingering = lingering(sight, it, &held);
         let step = next(&it.replacement, &it.seen, sight.now);
         going.push(record(memory, sight, it, step, &held, wake));
     }
     for it in &mut going {
         let pods = evict.iter().filter(|pod| pod.node == it.recorded.replacement.old.node);
         let pods: Vec<&Evict> = pods.collect();
+        ends_by_force(it, &pods);
         command(memory, sight, table, it, &pods, wake);
     }
     leftovers(sight, &mut going);
@@ -128,7 +142,9 @@ fn look<'a>(
         old,
         successors,
         placement: PlacementSeen::NotDecided,
+        more: Vec::new(),
         people: None,
+        lingering: 0,
         drain_limit: None,
         wanted,
         halted: ledger.pause.is_some() || ledger.locked().is_some(),
@@ -164,7 +180,7 @@ impl Looked<'_> {
     }
 }
 
-fn look_at_successor(
+pub(crate) fn look_at_successor(
     memory: &Memory,
     sight: &Sight<'_>,
     replacement: &str,
@@ -228,6 +244,19 @@ fn still_wanted(table: &Table<'_>, replacement: &Replacement) -> Option<bool> {
     }
 }
 
+/// Of successors that are recorded and not made it is known what they will be, whoever decided them: they
+/// are room for pods.
+fn recall(memory: &mut Memory, sight: &Sight<'_>, table: &mut Table<'_>, looked: &Looked<'_>) {
+    if looked.replacement.phase == Phase::Retreating {
+        return;
+    }
+    for (claim, seen) in &looked.seen.successors {
+        if *seen == SuccessorSeen::Unasked && !memory.drafts.contains_key(claim) {
+            draft(memory, sight, table, looked.record, claim);
+        }
+    }
+}
+
 /// Placement is decided again for those that could be cordoned now.
 fn decide_places(
     memory: &mut Memory,
@@ -260,7 +289,14 @@ fn decide_places(
         .filter(|it| about_to(it))
         .map(|it| (it.replacement.old.node.clone(), !it.replacement.successors.is_empty()))
         .collect();
-    let places = table.place_again(memory, sight, &nodes);
+    // Their successors are ready, and they will follow in a moment, or when a person lets them.
+    let follow = looked.iter().filter(|it| {
+        let all_ready = || it.seen.successors.values().all(ready);
+        let has_successors = !it.replacement.successors.is_empty();
+        it.replacement.phase == Phase::Settling && has_successors && all_ready()
+    });
+    let follow = follow.map(|it| it.replacement.old.node.clone()).collect();
+    let places = table.place_again(memory, sight, &nodes, &follow);
     for it in looked {
         if let Some(place) = places.get(&it.replacement.old.node) {
             it.seen.placement = match place {
@@ -290,6 +326,43 @@ fn cordoned_successor(
     })
 }
 
+fn ready(successor: &SuccessorSeen) -> bool {
+    matches!(successor, SuccessorSeen::Ready { .. })
+}
+
+/// Where pods have lost the place that was meant for them, and one more node would give them another.
+fn decide_more(
+    memory: &mut Memory,
+    sight: &Sight<'_>,
+    table: &mut Table<'_>,
+    looked: &mut [Looked<'_>],
+    wake: &mut Wake,
+) {
+    let mut placements = None;
+    let mut taken = BTreeSet::new();
+    for it in looked {
+        let lost = matches!(it.seen.placement, PlacementSeen::Lost { .. });
+        let OldSeen::Present { pods, .. } = it.seen.old else { continue };
+        let Replacement { old, successors, phase, since, tries, .. } = &it.replacement;
+        let max = SUCCESSORS_MAX.max(pods.saturating_mul(2));
+        if !lost || *phase != Phase::Settling || successors.len() >= max {
+            continue;
+        }
+        let due = after(*since, MORE_AFTER);
+        if sight.now < due {
+            wake.at(Some(due));
+            continue;
+        }
+        let placements = placements.get_or_insert_with(|| table.place_those_going(memory, sight));
+        let claims = further(sight, &old.node, placements, &mut taken);
+        let claims = named(claims, &it.record.name, *tries, successors.len());
+        for claim in claims.into_iter().take(max - successors.len()) {
+            it.seen.more.push(claim.name.clone());
+            memory.drafts.insert(claim.name.clone(), Draft::of(sight, claim));
+        }
+    }
+}
+
 /// The record as it should stand after a step.
 fn record(
     memory: &mut Memory,
@@ -301,7 +374,11 @@ fn record(
 ) -> Going {
     let now = sight.now;
     let Looked { record, replacement, seen, drain } = looked;
-    let after_step = replacement.after(step.clone(), now);
+    let mut after_step = replacement.after(step.clone(), now);
+    if (replacement.phase, step.phase) == (Phase::Settling, Phase::Launching) {
+        let more = seen.more.iter().map(|it| Successor { claim: it.clone(), uid: None });
+        after_step.successors.extend(more);
+    }
     if after_step.phase == replacement.phase {
         for at in due(replacement, seen) {
             wake.at(Some(at));
@@ -328,7 +405,8 @@ fn record(
     let changed = recorded != **record;
     let leaves_anyway = recorded.replacement.leaves_anyway(&seen.old);
     let (drain, errands) = (drain.clone(), Vec::new());
-    Going { recorded, changed, step, drain, errands, leaves_anyway }
+    let lingering = seen.lingering;
+    Going { recorded, changed, step, drain, errands, lingering, leaves_anyway }
 }
 
 /// When time alone may move it on.
@@ -377,7 +455,8 @@ fn command(
     for command in asks(replacement.phase, &replacement) {
         match command {
             Command::Launch { claim } => {
-                if let Some(draft) = draft(memory, sight, table, &going.recorded, &claim) {
+                let draft = draft(memory, sight, table, &going.recorded, &claim);
+                if let Some(draft) = draft.filter(|it| table.affords(memory, sight, it)) {
                     let claim = Box::new(draft);
                     let intent = Intent::Claim(claim.name.clone());
                     let replacement = name.clone();

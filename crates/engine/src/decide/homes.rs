@@ -8,62 +8,85 @@
 //! reason are not looked at here.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use nodemolt_core::drain::{Moved, PodPhase};
+use nodemolt_core::drain::{self, Moved, PodPhase};
 use nodemolt_core::plan::Pending;
 use nodemolt_core::replace::Replacement;
 use nodemolt_core::seen::{Pod, PodKey};
 use nodemolt_fit::pack::Home;
 
+use super::coming::UNSEEN_FOR;
 use super::placing::Table;
 use super::successors::{name_of, of_new_node};
 use super::{Sight, Wake};
 use crate::act::{Errand, Intent};
 use crate::memory::{Memory, after};
+use crate::record::Recorded;
 
 /// Pods that come so long after a replacement has ended did not come because of it.
 const COMES_WITHIN: SignedDuration = SignedDuration::from_hours(6);
 
+/// As long as a node may take to become ready. What takes longer is not our doing.
+const SETTLES_WITHIN: SignedDuration = SignedDuration::from_mins(15);
+
 /// The scheduler has its chance first, also while a pod that leaves still holds its room.
 const ROOM_AFTER: SignedDuration = SignedDuration::from_mins(1);
-
-/// A claim that we have made may not be seen for as long as a watch may lag.
-const UNSEEN_FOR: SignedDuration = SignedDuration::from_mins(1);
 
 /// Pods that took the place of those that we evicted and do not run yet, on a node or not. One that came
 /// in time counts for as long as it is pending.
 pub(crate) fn moved(sight: &Sight<'_>) -> Vec<Moved> {
     let waits = sight.view.pods.pending().filter(|it| it.drain.ends_at.is_none());
-    let mut pending: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
-    for pod in waits {
+    let told = came_instead(sight, waits).into_iter().filter_map(|(pod, record)| {
+        Some(Moved {
+            pool: record.pool.clone()?,
+            pod: pod.drain.id.clone(),
+            pending_since: Some(pod.created_at),
+        })
+    });
+    told.collect()
+}
+
+/// Those of them that are not ready, and from which node their like were moved: until they are, their
+/// workload has not got over it. One that runs and does not get ready has another trouble by then.
+pub(crate) fn unsettled(sight: &Sight<'_>) -> Vec<(Arc<drain::Pod>, String)> {
+    let waits = sight.view.pods.unready().filter(|it| {
+        let settles = sight.now < after(it.created_at, SETTLES_WITHIN);
+        it.drain.ends_at.is_none() && (it.drain.phase == PodPhase::Pending || settles)
+    });
+    let told = came_instead(sight, waits).into_iter();
+    told.map(|(pod, it)| (Arc::clone(&pod.drain), it.replacement.old.node.clone())).collect()
+}
+
+/// Of these pods, those that came after we began to move their like; each with the record of that.
+fn came_instead<'a>(
+    sight: &Sight<'a>,
+    pods: impl Iterator<Item = &'a Pod>,
+) -> Vec<(&'a Pod, &'a Recorded)> {
+    let mut of_owner: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+    for pod in pods {
         if let Some(owner) = &pod.owner_uid {
-            pending.entry(owner).or_default().push(pod);
+            of_owner.entry(owner).or_default().push(pod);
         }
     }
-    // By the pod's UID: since when its like are asked to leave, and of which pool.
-    let mut moved: BTreeMap<&str, (Timestamp, &str, &Pod)> = BTreeMap::new();
-    for record in sight.records.replacements.values().filter(|_| !pending.is_empty()) {
-        let (Some(drain), Some(pool)) = (&record.drain, &record.pool) else { continue };
+    // By the pod's UID: since when its like are asked to leave.
+    let mut came: BTreeMap<&str, (Timestamp, &Pod, &Recorded)> = BTreeMap::new();
+    for record in sight.records.replacements.values().filter(|_| !of_owner.is_empty()) {
+        let Some(drain) = record.drain.as_ref().filter(|_| record.pool.is_some()) else { continue };
         let Replacement { phase, since, .. } = &record.replacement;
         let until = if phase.ended() { after(*since, COMES_WITHIN) } else { Timestamp::MAX };
         for (owner, from) in &drain.moved {
-            let pods = pending.get(owner.as_str()).into_iter().flatten().copied();
-            // It came after we began to move its like.
+            let pods = of_owner.get(owner.as_str()).into_iter().flatten().copied();
             for pod in pods.filter(|it| (*from..until).contains(&it.created_at)) {
-                let known = moved.entry(&pod.drain.id.uid).or_insert((*from, pool, pod));
+                let known = came.entry(&pod.drain.id.uid).or_insert((*from, pod, record));
                 if *from < known.0 {
-                    *known = (*from, pool, pod);
+                    *known = (*from, pod, record);
                 }
             }
         }
     }
-    let told = moved.into_values().map(|(_, pool, pod)| Moved {
-        pool: pool.to_owned(),
-        pod: pod.drain.id.clone(),
-        pending_since: Some(pod.created_at),
-    });
-    told.collect()
+    came.into_values().map(|(_, pod, record)| (pod, record)).collect()
 }
 
 /// Every pod that no node has, for whoever asks about it.
@@ -120,6 +143,7 @@ pub(crate) fn make_room(
         let new = placements.new_nodes.get(at).and_then(|it| of_new_node(sight, it));
         let Some(mut claim) = new else { continue };
         claim.name = name_of(&claim.pool, &first.pod.uid, 0, 0);
+        memory.rooms.insert(claim.name.clone(), (claim.clone(), sight.now));
         let intent = Intent::Claim(claim.name.clone());
         made.push((intent, Errand::MakeRoom { claim: Box::new(claim) }));
     }

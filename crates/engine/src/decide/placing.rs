@@ -8,16 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{Act, Grants, Limits, Measured, measure};
-use nodemolt_core::drain::PodPhase;
-use nodemolt_core::place::{Launchable, Placement, Placements, daemons, place_leaving};
+use nodemolt_core::drain::{PodPhase, moves};
+use nodemolt_core::place::{Launchable, Placement, Placements, Turn, daemons, place_leaving};
 use nodemolt_core::plan::{Fleet, Plan, Reach, WaitFor, plan};
-use nodemolt_core::replace::{Phase, PlacementSeen};
+use nodemolt_core::replace::{Phase, PlacementSeen, Successor};
+use nodemolt_core::seen;
 use nodemolt_fit::pod::Pod;
 
 use super::Sight;
-use super::fleet::Readings;
+use super::coming::{Anew, coming, counts};
+use super::fleet::{Readings, claimed};
 use super::pools::{self, Launching};
 use crate::memory::{Memory, after};
+use crate::port::NewClaim;
 
 /// So often one turn looks for somebody who can start. The next turn goes on from there.
 const ROUNDS_MAX: usize = 6;
@@ -25,6 +28,9 @@ const ROUNDS_MAX: usize = 6;
 /// When the next turn goes on: at once, where a pool has not had its chance yet; else before long.
 const NEXT_POOL_AFTER: SignedDuration = SignedDuration::from_secs(1);
 const NEXT_NODE_AFTER: SignedDuration = SignedDuration::from_secs(10);
+
+/// Whoever has just begun asks EC2 first. After this a person who deletes a node has waited long enough.
+const FIRST_ANSWERS_WITHIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// A pod that has no place gets none within seconds, unless a node comes; then it is looked at again.
 const BELIEVED_FOR: SignedDuration = SignedDuration::from_mins(1);
@@ -62,6 +68,7 @@ impl<'r> Table<'r> {
         let pending = sight.view.pods.nowhere().filter(|it| {
             it.drain.phase == PodPhase::Pending && it.drain.ends_at.is_none() && !it.fit.tied
         });
+        let pending = pending.chain(to_come_again(sight));
         let daemons = &readings.daemons.0;
         let pending = pending.map(|it| daemons::judged(&it.fit, daemons)).collect();
         Self { readings, pools: None, pending }
@@ -74,15 +81,33 @@ impl<'r> Table<'r> {
         leaving: &BTreeSet<String>,
         places: Places,
     ) -> Placements {
-        if places == Places::All && self.pools.is_none() {
-            self.pools = Some(pools::launching(memory, sight));
+        self.place_but(memory, sight, leaving, places, Anew::Nothing)
+    }
+
+    /// As if some of what was decided were not decided yet.
+    fn place_but(
+        &mut self,
+        memory: &mut Memory,
+        sight: &Sight<'_>,
+        leaving: &BTreeSet<String>,
+        places: Places,
+        anew: Anew<'_>,
+    ) -> Placements {
+        let known = self.readings.rooms.len();
+        if places == Places::All {
+            let coming = coming(memory, sight, anew);
+            let launching = self.pools.get_or_insert_with(|| pools::launching(memory, sight));
+            launching.count(coming.iter().filter(|it| counts(sight, it)));
+            let daemons = &self.readings.daemons.0;
+            let rooms: Vec<_> = coming.iter().map(|it| claimed(it.into(), daemons)).collect();
+            self.readings.rooms.extend(rooms);
         }
         let rooms = &mut self.readings.rooms;
         let mut closed = Vec::new();
         for (at, room) in rooms.iter_mut().enumerate() {
             room.leaving = leaving.contains(&room.name);
-            if places == Places::Ready && !room.initialised && !room.unschedulable {
-                room.unschedulable = true;
+            if places == Places::Ready && !room.initialised && !room.closed {
+                room.closed = true;
                 closed.push(at);
             }
         }
@@ -99,35 +124,63 @@ impl<'r> Table<'r> {
             room.leaving = false;
         }
         for at in closed {
-            rooms[at].unschedulable = false;
+            rooms[at].closed = false;
         }
+        rooms.truncate(known);
         placements
     }
 
-    /// The placement of one node, as if it left now beside those that are going.
+    /// The placement of one node, as if it left now beside those that are going, and nothing was decided for
+    /// it yet.
     pub(crate) fn place_one(
         &mut self,
         memory: &mut Memory,
         sight: &Sight<'_>,
         node: &str,
+        replacement: &str,
     ) -> Placements {
         let mut leaving = leaving(sight);
         leaving.insert(node.to_owned());
-        self.place(memory, sight, &leaving, Places::All)
+        self.place_but(memory, sight, &leaving, Places::All, Anew::Replacement(replacement))
     }
 
-    /// Where pending pods go, beside those of nodes that are going.
+    /// Whether a successor may be made now: what was decided before may be more than its pool allows today.
+    /// Of several that are to come the first by name goes first.
+    pub(crate) fn affords(
+        &mut self,
+        memory: &mut Memory,
+        sight: &Sight<'_>,
+        claim: &NewClaim,
+    ) -> bool {
+        let mut coming = coming(memory, sight, Anew::Nothing);
+        coming.retain(|it| it.name < claim.name && counts(sight, it));
+        let launching = self.pools.get_or_insert_with(|| pools::launching(memory, sight));
+        launching.affords(claim, &coming)
+    }
+
+    /// Where those that are pending go, beside the pods of nodes that are going.
     pub(crate) fn place_pending(&mut self, memory: &mut Memory, sight: &Sight<'_>) -> Placements {
+        self.place_but(memory, sight, &leaving(sight), Places::All, Anew::Rooms)
+    }
+
+    /// Where the pods of nodes that are going would go, and nothing is decided anew.
+    pub(crate) fn place_those_going(
+        &mut self,
+        memory: &mut Memory,
+        sight: &Sight<'_>,
+    ) -> Placements {
         self.place(memory, sight, &leaving(sight), Places::All)
     }
 
     /// Whether the pods of these nodes have a place on nodes that are ready: decided again right before
-    /// their cordon. By node.
+    /// their cordon. By node. Those that follow them have their places first where they have successors;
+    /// and what is ready of the successors of all others is for nobody else.
     pub(crate) fn place_again(
         &mut self,
         memory: &mut Memory,
         sight: &Sight<'_>,
         nodes: &BTreeMap<String, bool>,
+        follow: &BTreeSet<String>,
     ) -> BTreeMap<String, PlacementSeen> {
         if nodes.is_empty() {
             return BTreeMap::new();
@@ -142,7 +195,19 @@ impl<'r> Table<'r> {
         leaving.extend(nodes.keys().cloned());
         // Those of one that has given up go, however ready they are.
         leaving.extend(given_up(sight));
+        leaving.extend(follow.iter().cloned());
+        let spoken_for = spoken_for(sight, &leaving);
+        let mut closed = Vec::new();
+        for (at, room) in self.readings.rooms.iter_mut().enumerate() {
+            if spoken_for.contains(room.name.as_str()) && !room.closed {
+                room.closed = true;
+                closed.push(at);
+            }
+        }
         let placements = self.place(memory, sight, &leaving, Places::Ready);
+        for at in closed {
+            self.readings.rooms[at].closed = false;
+        }
         let answer = |(node, has_successors): (&String, &bool)| {
             let seen = match placements.of.get(node) {
                 // There was nothing to launch, so successors are not said, and nothing can be lacking.
@@ -166,40 +231,67 @@ impl<'r> Table<'r> {
     }
 }
 
-/// Nodes that are going already: neither their room nor their pods count where they are.
-fn leaving(sight: &Sight<'_>) -> BTreeSet<String> {
-    followed(sight).into_iter().chain(given_up(sight)).collect()
+/// Pods that ended with a node of ours and that nobody has cleared away yet: in a moment others come in their
+/// place, and nobody else counts on the room for those.
+fn to_come_again<'a>(sight: &Sight<'a>) -> impl Iterator<Item = &'a seen::Pod> {
+    let view = sight.view;
+    let old = sight.records.replacements.values().map(|it| it.replacement.old.node.as_str());
+    let gone: BTreeSet<&str> = old.filter(|it| !view.nodes.contains_key(*it)).collect();
+    let now = sight.now;
+    let left = gone.into_iter().flat_map(|it| view.pods.on(it));
+    left.filter(move |it| it.drain.ends_at.is_none() && moves(&it.drain, now))
 }
 
-/// Old nodes whose successors were asked for, and that have not gone.
-fn followed(sight: &Sight<'_>) -> BTreeSet<String> {
+/// Nodes that are going already: neither their room nor their pods count where they are.
+fn leaving(sight: &Sight<'_>) -> BTreeSet<String> {
+    followed(sight).into_keys().chain(given_up(sight)).collect()
+}
+
+/// Old nodes whose successors were asked for, and that have not gone; and whose turn comes when.
+fn followed(sight: &Sight<'_>) -> BTreeMap<String, Turn> {
     let all = sight.records.replacements.values().map(|it| &it.replacement);
-    let going = all.filter(|it| match it.phase {
-        Phase::Launching
-        | Phase::Joining
-        | Phase::Settling
-        | Phase::Draining
-        | Phase::Terminating => true,
-        Phase::Retreating
-        | Phase::Done
-        | Phase::Failed
-        | Phase::Skipped
-        | Phase::Kept
-        | Phase::Cancelled => false,
+    let going = all.filter_map(|it| {
+        let turn = match it.phase {
+            Phase::Draining | Phase::Terminating => Turn::Emptied,
+            Phase::Launching | Phase::Joining | Phase::Settling if it.successors.is_empty() => {
+                Turn::Spare
+            }
+            Phase::Launching | Phase::Joining | Phase::Settling => Turn::Succeeded,
+            Phase::Retreating
+            | Phase::Done
+            | Phase::Failed
+            | Phase::Skipped
+            | Phase::Kept
+            | Phase::Cancelled => return None,
+        };
+        Some((it.old.node.clone(), turn))
     });
-    going.map(|it| it.old.node.clone()).collect()
+    going.collect()
+}
+
+/// Successors of those that do not leave with these yet: their own pods come first.
+fn spoken_for<'a>(sight: &'a Sight<'_>, leaving: &BTreeSet<String>) -> BTreeSet<&'a str> {
+    let all = sight.records.replacements.values().map(|it| &it.replacement);
+    let to_leave = all.filter(|it| {
+        let before = matches!(it.phase, Phase::Launching | Phase::Joining | Phase::Settling);
+        before && !leaving.contains(&it.old.node)
+    });
+    to_leave.flat_map(|it| &it.successors).map(|it| node_of(sight, it)).collect()
+}
+
+/// What its room is called: as its node, if it has one.
+fn node_of<'a>(sight: &'a Sight<'_>, successor: &'a Successor) -> &'a str {
+    let claim = sight.view.claims.get(&successor.claim);
+    claim.and_then(|it| it.node.as_ref()).unwrap_or(&successor.claim)
 }
 
 /// Successors of replacements that have given up: they go, unless pods run there.
 fn given_up(sight: &Sight<'_>) -> BTreeSet<String> {
     let all = sight.records.replacements.values().map(|it| &it.replacement);
     let retreating = all.filter(|it| it.phase == Phase::Retreating);
-    let names = retreating.flat_map(|it| &it.successors).map(|successor| {
-        let claim = sight.view.claims.get(&successor.claim);
-        claim.and_then(|it| it.node.as_ref()).unwrap_or(&successor.claim)
-    });
+    let names = retreating.flat_map(|it| &it.successors).map(|it| node_of(sight, it));
     let empty = names.filter(|it| !sight.view.pods.on(it).any(|it| !it.fit.tied));
-    empty.cloned().collect()
+    empty.map(str::to_owned).collect()
 }
 
 /// Who starts, who waits, and where the pods of those who start would go.
@@ -232,6 +324,7 @@ pub(crate) fn plan_all(
     let mut considered: BTreeSet<String> = BTreeSet::new();
     let mut decided = decide(table, &placements);
     let mut all_had_a_chance = false;
+    let mut early: BTreeSet<String> = BTreeSet::new();
     for _ in 0..ROUNDS_MAX {
         if decided.consider.is_empty() && !verdicts.passed.is_empty() {
             // Every pool had its chance: now the others of those whose first ones had no place.
@@ -243,12 +336,21 @@ pub(crate) fn plan_all(
         if decided.consider.is_empty() {
             break;
         }
+        if decided.consider.iter().all(|it| early.contains(it)) {
+            break;
+        }
         considered.extend(decided.consider.iter().cloned());
         let all: BTreeSet<String> = gone.union(&considered).cloned().collect();
         placements = table.place(memory, sight, &all, Places::All);
         verdicts.learn(&considered, &placements, table.readings.fleet(), now);
         // Who cannot go stays, and takes nobody's place in the next round.
         considered.retain(|it| !verdicts.of.contains_key(it));
+        for it in &considered {
+            if placements.of.get(it).is_some_and(no_way) && too_early(memory, sight, it) {
+                placements.of.remove(it);
+                early.insert(it.clone());
+            }
+        }
         verdicts.tell(&mut placements);
         decided = decide(table, &placements);
     }
@@ -264,6 +366,15 @@ pub(crate) fn plan_all(
     let members = table.readings.fleet().members();
     let rooms = measure(members, limits, grants, Act::Replace, now);
     Planned { plan: decided, rooms, placements, look_on_at }
+}
+
+/// Whether nobody could know yet what might be launched in a node's place: EC2 was not asked before a moment
+/// ago. Somebody has deleted it, and its pods would be evicted without a successor.
+fn too_early(memory: &mut Memory, sight: &Sight<'_>, node: &str) -> bool {
+    let young = memory.began_at.is_none_or(|it| sight.now < after(it, FIRST_ANSWERS_WITHIN));
+    let claim = sight.claims.get(node);
+    let pool = claim.and_then(|it| sight.view.pools.get(it.pool.as_ref()?));
+    young && pool.is_some_and(|it| pools::could_launch(memory, sight, it).is_none())
 }
 
 impl Verdicts {

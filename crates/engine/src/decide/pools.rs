@@ -9,19 +9,19 @@ use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Limits;
 use nodemolt_core::plan::{Hand, PoolState};
 use nodemolt_core::replace::{Because, Order, Phase};
-use nodemolt_core::seen::{Class, Pool};
+use nodemolt_core::seen::{Claim, Class, Pool};
 use nodemolt_core::wanted::Wanted;
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::pod::{Demand, Namespace, Pod};
 use nodemolt_fit::pool::{self, Machine, NODES, Offering, machines};
-use nodemolt_fit::{Key, Quantity, Requirements, Vocabulary, label};
+use nodemolt_fit::{Key, Quantity, Requirements, Vocabulary, Written, label};
 
 use super::Sight;
 use super::limits::foreign_pools;
 use super::wishes::image_of;
 use crate::claims::Mark;
 use crate::memory::{Memory, after, wait_after};
-use crate::port::{Network, Offered};
+use crate::port::{Network, NewClaim, Offered};
 
 /// After a launch that found no capacity the pool rests, doubling: what EC2 lacks it lacks for minutes.
 const BACK_OFF_FIRST: SignedDuration = SignedDuration::from_mins(5);
@@ -51,6 +51,8 @@ struct From {
 /// The pools that can launch a node now, complete.
 #[derive(Debug, Default)]
 pub(crate) struct Launching {
+    /// By pool: what is used of it by claims that are seen.
+    used: BTreeMap<String, Amounts>,
     /// For whichever pods.
     pub(crate) for_pods: Vec<pool::Pool>,
     /// Kept at a number: only in the place of those that go.
@@ -58,17 +60,18 @@ pub(crate) struct Launching {
 }
 
 pub(crate) fn launching(memory: &mut Memory, sight: &Sight<'_>) -> Launching {
-    let used = used(sight);
     let daemons = daemons(sight);
+    let mut of_pool: BTreeMap<&str, Vec<&Claim>> = BTreeMap::new();
+    for it in sight.view.claims.values() {
+        of_pool.entry(it.pool.as_deref().unwrap_or_default()).or_default().push(it);
+    }
     let mut pools = Launching::default();
     for it in sight.view.pools.values().filter(|it| !it.deleting) {
         let Some(machines) = could_launch(memory, sight, it) else { continue };
-        let pool = pool::Pool {
-            used: used.get(it.name.as_str()).cloned().unwrap_or_default(),
-            daemons: daemons.clone(),
-            machines,
-            ..it.fit.clone()
-        };
+        let claims = of_pool.get(it.name.as_str()).map_or(&[][..], |it| it);
+        let used = used(&it.fit, &machines, claims);
+        pools.used.insert(it.name.clone(), used.clone());
+        let pool = pool::Pool { used, daemons: daemons.clone(), machines, ..it.fit.clone() };
         if it.replicas.is_some() {
             pools.kept.push(pool);
         } else {
@@ -217,25 +220,86 @@ fn offerings(from: &From, sight: &Sight<'_>, offered: &Offered, kind: &str) -> V
     ways
 }
 
-/// What exists of each pool: by its claims, those that are on their way included.
-pub(crate) fn used<'a>(sight: &'a Sight<'_>) -> BTreeMap<&'a str, Amounts> {
+impl Launching {
+    /// Whether a claim that was decided before is still within the limits of its pool, beside those that are
+    /// seen and these. Of a pool of which nothing is known nothing is said.
+    pub(crate) fn affords(&self, claim: &NewClaim, beside: &[NewClaim]) -> bool {
+        let mut pools = self.for_pods.iter().chain(&self.kept);
+        let Some(pool) = pools.find(|it| it.name == claim.pool) else { return true };
+        let mut used = self.used.get(&pool.name).cloned().unwrap_or_default();
+        for it in beside.iter().filter(|it| it.pool == pool.name).chain([claim]) {
+            add_one(&mut used, &most(&pool.limits, &pool.machines, &it.requirements, &it.requests));
+        }
+        let within = |name: &String, limit: &Quantity| used.get(name).is_none_or(|it| it <= limit);
+        pool.limits.iter().all(|(name, limit)| within(name, limit))
+    }
+
+    /// Beside claims that are seen these count, which were decided.
+    pub(crate) fn count<'c>(&mut self, coming: impl Iterator<Item = &'c NewClaim> + Clone) {
+        for pool in self.for_pods.iter_mut().chain(&mut self.kept) {
+            pool.used = self.used.get(&pool.name).cloned().unwrap_or_default();
+            for it in coming.clone().filter(|it| it.pool == pool.name) {
+                let most = most(&pool.limits, &pool.machines, &it.requirements, &it.requests);
+                add_one(&mut pool.used, &most);
+            }
+        }
+    }
+}
+
+/// What exists of each pool, for people to read: a claim without a machine with what it was made for.
+pub(crate) fn in_use<'a>(sight: &'a Sight<'_>) -> BTreeMap<&'a str, Amounts> {
     let mut used: BTreeMap<&str, Amounts> = BTreeMap::new();
     for claim in sight.view.claims.values() {
         let Some(pool) = claim.pool.as_deref() else { continue };
-        let sums = used.entry(pool).or_default();
-        let mut add = |name: &str, amount: Quantity| match sums.get_mut(name) {
-            Some(sum) => *sum = sum.saturating_add(amount),
-            None => {
-                sums.insert(name.to_owned(), amount);
-            }
-        };
-        add(NODES, Quantity::from_units(1));
         let amounts = if claim.capacity.is_empty() { &claim.requests } else { &claim.capacity };
-        for (name, amount) in amounts {
-            add(name, *amount);
+        add_one(used.entry(pool).or_default(), amounts);
+    }
+    used
+}
+
+/// What counts against the limits of a pool: its claims, those that are on their way included.
+fn used(pool: &pool::Pool, machines: &[Machine], claims: &[&Claim]) -> Amounts {
+    let mut used = Amounts::new();
+    for claim in claims {
+        if claim.capacity.is_empty() {
+            let most = most(&pool.limits, machines, &claim.requirements, &claim.requests);
+            add_one(&mut used, &most);
+        } else {
+            add_one(&mut used, &claim.capacity);
         }
     }
     used
+}
+
+/// What a claim may come to that has no machine yet: of each resource that its pool limits, the most that any
+/// machine has which it could be. Nobody knows better before EC2 has answered.
+fn most(
+    limits: &Amounts,
+    machines: &[Machine],
+    requirements: &[Written],
+    requests: &Amounts,
+) -> Amounts {
+    let mut most = requests.clone();
+    if limits.keys().all(|it| it == NODES) {
+        return most;
+    }
+    let vocabulary = Vocabulary::new();
+    let asked = Requirements::read(requirements, &vocabulary);
+    for machine in machines.iter().filter(|it| can_be(it, &asked, &vocabulary)) {
+        for (name, amount) in &machine.capacity {
+            let known = most.entry(name.clone()).or_default();
+            *known = (*known).max(*amount);
+        }
+    }
+    most
+}
+
+fn add_one(used: &mut Amounts, amounts: &Amounts) {
+    let one = (NODES.to_owned(), Quantity::from_units(1));
+    for (name, amount) in amounts.iter().map(|(name, it)| (name.clone(), *it)).chain([one]) {
+        let sum = used.entry(name).or_default();
+        *sum = sum.saturating_add(amount);
+    }
 }
 
 /// Who moves the nodes of each pool, and how its replacements went.

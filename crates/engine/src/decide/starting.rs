@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{BudgetId, GrantKind};
-use nodemolt_core::drain::{AtLimit, remaining};
+use nodemolt_core::drain::{AtLimit, moving};
 use nodemolt_core::drift::{Divergence, Drift};
 use nodemolt_core::plan::Start;
 use nodemolt_core::replace::{Cause, Old, Order, Phase, Replacement};
@@ -64,13 +64,13 @@ fn begin_one(
     }
     let node = table.readings.fleet().nodes.get(&start.node)?;
     let pool = claim.pool.as_ref().and_then(|it| sight.view.pools.get(it));
-    let has_pods = remaining(&node.pods, now).next().is_some();
+    let has_pods = moving(&node.pods, now).next().is_some();
     let seen = sight.view.nodes.get(&start.node);
     let old = successors::Old::new(memory, sight, pool, claim, seen, has_pods);
     let claims = of_placement(sight, start.placement.as_ref(), &planned.placements, taken, &old);
     let known = sight.records.replacements.get(&claim.uid);
     let try_number = known.map_or(1, |it| it.replacement.tries.saturating_add(1));
-    let claims = named(claims, &claim.uid, try_number);
+    let claims = named(claims, &claim.uid, try_number, 0);
     let names: Vec<String> = claims.iter().map(|it| it.name.clone()).collect();
     let class = sight.view.classes.get(&claim.class);
     let rule = class.and_then(|it| super::limits::rules(sight, it).next());

@@ -254,10 +254,34 @@ fn claim(
     })
 }
 
-/// With their names, for a replacement.
-pub(crate) fn named(claims: Vec<NewClaim>, replacement: &str, try_number: u32) -> Vec<NewClaim> {
+/// Beside those that it has: for pods of a node under way that need a new node all the same.
+pub(crate) fn further(
+    sight: &Sight<'_>,
+    node: &str,
+    placements: &Placements,
+    taken: &mut BTreeSet<usize>,
+) -> Vec<NewClaim> {
+    match placements.of.get(node) {
+        Some(Placement::Successors { new }) => untaken(sight, new, placements, taken),
+        Some(
+            Placement::Spare { .. }
+            | Placement::Unplaced { .. }
+            | Placement::Unmodelled { .. }
+            | Placement::NoKin { .. },
+        )
+        | None => Vec::new(),
+    }
+}
+
+/// With their names, for a replacement that has so many already.
+pub(crate) fn named(
+    claims: Vec<NewClaim>,
+    replacement: &str,
+    try_number: u32,
+    has: usize,
+) -> Vec<NewClaim> {
     let name = |(at, it): (usize, NewClaim)| NewClaim {
-        name: name_of(&it.pool, replacement, try_number, at),
+        name: name_of(&it.pool, replacement, try_number, has + at),
         successor_of: Some(replacement.to_owned()),
         ..it
     };

@@ -64,6 +64,7 @@ type EssentialVolume<'a> = (Option<&'a str>, Option<&'a str>, Option<&'a [NodeTe
 /// Everything about a pod but its name, and what of it nobody asks for.
 #[derive(Debug)]
 pub(super) struct Essence<'a> {
+    order: u8,
     namespace: &'a Namespace,
     labels: Vec<(&'a str, &'a str)>,
     volumes: Vec<EssentialVolume<'a>>,
@@ -85,7 +86,7 @@ impl<'a> Essence<'a> {
             .collect();
         volumes.sort_unstable();
         let labels = labels.filter(|(key, _)| mentioned.0.contains(key)).collect();
-        Self { namespace: &pod.namespace, labels, volumes, demand }
+        Self { order: pod.order, namespace: &pod.namespace, labels, volumes, demand }
     }
 
     /// By what two are compared. Whoever adds a field to a demand is asked here whether it makes a difference.
@@ -108,7 +109,7 @@ impl<'a> Essence<'a> {
             gates,
             unmodelled,
         } = self.demand;
-        let itself = (self.namespace, &self.labels, priority, requests);
+        let itself = (self.order, self.namespace, &self.labels, priority, requests);
         let nodes = (node_selector, node_terms, preferred_nodes, tolerations);
         let others = (affinity, anti_affinity, preferred_affinity, preferred_anti_affinity, spread);
         (itself, nodes, others, host_ports, &self.volumes, gates, unmodelled)

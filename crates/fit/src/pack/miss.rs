@@ -23,7 +23,7 @@ use crate::{
     quantity::Quantity,
     requirement::{Operator, Written},
     selector::{NodeTerm, Selector, equal, matches},
-    taint::Taint,
+    taint::{Effect, Taint, UNSCHEDULABLE},
 };
 
 /// So many places are looked at in all; the fewer kinds of pods are left over, the more for each.
@@ -202,6 +202,9 @@ fn at_site(state: &State<'_, '_>, kind: usize, site: usize) -> Vec<Obstacle> {
         return vec![Obstacle::Unread(why.clone())];
     }
     let mut obstacles = taints(&world.site_taints[site], demand);
+    if obstacles.is_empty() && world.sites[site].closed {
+        obstacles.push(Obstacle::Taint(Taint::new(UNSCHEDULABLE, "", Effect::NoSchedule)));
+    }
     let have = |it: &Written| node.labels.get(&it.key).map(String::as_str);
     let selector = demand.node_selector.iter().map(|(key, value)| equal(key, value));
     obstacles.extend(selector.filter(|it| !matches(it, have(it))).map(Obstacle::Label));

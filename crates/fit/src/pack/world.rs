@@ -60,6 +60,8 @@ pub(super) struct World<'a> {
 /// Pods that differ in nothing but their names, and in what nobody asks for.
 #[derive(Debug)]
 pub(super) struct Kind<'a> {
+    /// Those of a lower one have their places first.
+    pub(super) order: u8,
     pub(super) namespace: &'a Namespace,
     /// That of the first of them.
     pub(super) demand: &'a Demand,
@@ -234,10 +236,10 @@ impl<'a> World<'a> {
     /// Sort the pods by what they demand, and look at each demand once.
     fn gather_kinds(&mut self, mentioned: &Mentioned<'_>) {
         let mut by_content: BTreeMap<Essence<'a>, Vec<usize>> = BTreeMap::new();
-        let mut by_pointer: BTreeMap<(*const Namespace, *const Demand), Vec<usize>> =
+        let mut by_pointer: BTreeMap<(u8, *const Namespace, *const Demand), Vec<usize>> =
             BTreeMap::new();
         for (at, pod) in self.pods.iter().enumerate() {
-            let pointers = (Arc::as_ptr(&pod.namespace), Arc::as_ptr(&pod.demand));
+            let pointers = (pod.order, Arc::as_ptr(&pod.namespace), Arc::as_ptr(&pod.demand));
             by_pointer.entry(pointers).or_default().push(at);
         }
         // Pointers only save comparing; the order of kinds is that of their content.
@@ -281,6 +283,7 @@ impl<'a> World<'a> {
             let reached = self.reached(demand, required);
             let volumes = self.attached(demand, &volumes);
             self.kinds.push(Kind {
+                order: first.order,
                 namespace,
                 demand,
                 pods,
@@ -410,7 +413,8 @@ impl<'a> World<'a> {
         };
         let sites = |gladly| {
             let taints = self.site_taints.iter().enumerate();
-            taints.filter(|(_, it)| all(it, gladly)).map(|(at, _)| at).collect()
+            let open = taints.filter(|(at, it)| !self.sites[*at].closed && all(it, gladly));
+            open.map(|(at, _)| at).collect()
         };
         let pools = |gladly| {
             let pools = self.pools.iter().enumerate();

@@ -1,7 +1,8 @@
 //! How does a pod leave?
 //!
 //! Through the eviction API, with its UID and its grace period, from a node that we cordoned, and so that its
-//! budget is kept by our own count. A pod that is deleted past all that was recorded before.
+//! budget is kept by our own count. A pod that is deleted past all that was recorded before. One that would come
+//! right back is not evicted, and ends with its machine as if it were.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,6 +13,7 @@ use serde_json::Value;
 use super::budget::paused;
 use super::excuse::for_ever;
 use super::read::{self, at, items, text};
+use super::succession::forced;
 use super::world::{Pod, World, known};
 use super::{Complaint, Found, Law};
 use crate::trace::{Actor, Fact, Step};
@@ -42,6 +44,10 @@ impl Eviction {
     pub(super) fn see(&mut self, world: &World, step: &Step, found: &mut Found) {
         if !self.going.is_empty() {
             self.overdue(step.at, found);
+        }
+        for pod in world.ended_by(step) {
+            found.premise(Law::Eviction);
+            self.ended(world, pod, step, found);
         }
         let ours = matches!(step.by, Actor::Operator(_));
         match (&step.fact, ours) {
@@ -176,6 +182,46 @@ impl Eviction {
             }
         }
     }
+
+    /// It ends with its machine, by what we ask for now.
+    fn ended(&self, world: &World, pod: &Pod, step: &Step, found: &mut Found) {
+        let name = pod.node.as_deref().unwrap_or_default();
+        let claim = world.claim_of(name).zip(world.nodes.get(name));
+        let Some((claim, node)) = claim else { return };
+        let record = world.replacements.get(read::uid(&claim.object));
+        let chosen = forced(world, claim, node, step.at)
+            || record.is_some_and(|it| recorded_force(it, &pod.object));
+        // Nobody could know of who came a moment ago.
+        if chosen || !known(pod.bound_at, step.at) {
+            return;
+        }
+        let called = format!("{}/{}", read::namespace(&pod.object), read::name(&pod.object));
+        let of = format!("pod {called} ends with node {name}");
+        let mut said = Complaint { found, law: Law::Eviction, at: step.at, of };
+        if let Some(since) = self.protected.get(read::uid(&pod.object))
+            && known(*since, step.at)
+            && at(&claim.object, &["spec", "terminationGracePeriod"]).is_none()
+        {
+            said.broken("although it says that it must not be disturbed");
+        }
+        for pdb in budgets(world, &pod.object).filter(|_| pod.healthy) {
+            let others = world.ended_by(step);
+            let beside = others.iter().filter(|it| {
+                read::uid(&it.object) < read::uid(&pod.object)
+                    && it.healthy
+                    && read::selects(at(pdb, &["spec", "selector"]), read::labels(&it.object))
+            });
+            let beside = i64::try_from(beside.count()).unwrap_or(i64::MAX);
+            let left = healthy(world, pdb, &pod.object, step.at) - beside;
+            let desired = read::number(pdb, &["status", "desiredHealthy"]).unwrap_or(0);
+            if left < desired {
+                said.broken(&format!(
+                    "and leaves {left} of the {desired} that PodDisruptionBudget {} wants",
+                    read::name(pdb)
+                ));
+            }
+        }
+    }
 }
 
 /// The pod that leaves, as it was before.
@@ -208,16 +254,7 @@ fn deleted(world: &World, leaving: &Leaving, asked: Asked<'_>, step: &Step, foun
     }
     let claim = leaving.node.as_deref().and_then(|it| world.claim_of(it));
     let record = claim.and_then(|it| world.replacements.get(read::uid(&it.object)));
-    let recorded = record.is_some_and(|it| {
-        items(it, &["status", "drain", "forced"]).any(|it| match text(it, &["uid"]) {
-            Some(uid) => uid == read::uid(pod),
-            None => {
-                text(it, &["namespace"]) == Some(read::namespace(pod))
-                    && text(it, &["name"]) == Some(read::name(pod))
-            }
-        })
-    });
-    if !recorded {
+    if !record.is_some_and(|it| recorded_force(it, pod)) {
         said.broken("and that was not recorded before");
     }
     // Somebody must have chosen that: a deadline on the claim, or a policy that forces.
@@ -232,6 +269,17 @@ fn deleted(world: &World, leaving: &Leaving, asked: Asked<'_>, step: &Step, foun
     if !deadline && !interrupted && !forces {
         said.broken("and nobody asked for force");
     }
+}
+
+/// Whether it stands in a Replacement that a pod goes past its budget.
+fn recorded_force(record: &Value, pod: &Value) -> bool {
+    items(record, &["status", "drain", "forced"]).any(|it| match text(it, &["uid"]) {
+        Some(uid) => uid == read::uid(pod),
+        None => {
+            text(it, &["namespace"]) == Some(read::namespace(pod))
+                && text(it, &["name"]) == Some(read::name(pod))
+        }
+    })
 }
 
 fn bare_pods_go(world: &World, leaving: &Leaving) -> bool {

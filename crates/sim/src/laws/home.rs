@@ -33,6 +33,11 @@ impl Home {
     /// Right before the step.
     pub(super) fn see(&mut self, world: &World, step: &Step) {
         let ours = matches!(step.by, Actor::Operator(_));
+        let ended = world.ended_by(step).into_iter().filter_map(|it| read::controller(&it.object));
+        for (_, _, owner) in ended {
+            self.moved.insert(owner.to_owned());
+            self.missing.entry(owner.to_owned()).or_default().moved += 1;
+        }
         let gone = match (&step.fact, ours) {
             (
                 Fact::Evicted { namespace, pod, code: 201, .. }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::packing::{Amounts, Packed, Place, pack, says_more};
 use super::read::{self, at, items, text};
 use super::world::{
-    CORDONED_BY, Claim, DISRUPTED_TAINT, Node, Pod, World, has_taint, known, must_move,
+    CORDONED_BY, Claim, DISRUPTED_TAINT, Node, Pod, World, has_taint, known, must_leave, must_move,
 };
 use super::{Found, Law};
 use crate::trace::{Actor, Step};
@@ -251,7 +251,8 @@ fn still_there(world: &World, claim: &Claim, act: &str, step: &Step, found: &mut
 
 fn nobody_left(world: &World, name: &str, act: &str, step: &Step, found: &mut Found) {
     // Nobody could know of who came a moment ago.
-    let left = moving(world, name, step.at).find(|it| known(it.bound_at, world.sent_at(step)));
+    let mut left = world.pods_on(name).filter(|it| must_leave(&it.object, step.at));
+    let left = left.find(|it| known(it.bound_at, world.sent_at(step)));
     if let Some(pod) = left {
         let (namespace, pod) = (read::namespace(&pod.object), read::name(&pod.object));
         let what = format!("{act} while pod {namespace}/{pod} was on node {name}");
@@ -267,7 +268,7 @@ fn gone(world: &World, claim: &Claim) -> bool {
 }
 
 /// An interruption, or a `terminationGracePeriod` that is over.
-fn forced(world: &World, claim: &Claim, node: &Node, now: Timestamp) -> bool {
+pub(super) fn forced(world: &World, claim: &Claim, node: &Node, now: Timestamp) -> bool {
     let record = world.replacements.get(read::uid(&claim.object));
     let interrupted = record.and_then(|it| text(it, &["status", "cause"])) == Some("Interruption");
     let grace = text(&claim.object, &["spec", "terminationGracePeriod"]).and_then(read::duration);

@@ -97,7 +97,7 @@ pub(super) struct Pod {
     pub(super) healthy: bool,
     pub(super) healthy_changed_at: Timestamp,
     pub(super) ever_healthy: bool,
-    /// We have asked it to go.
+    /// We have asked it to go, or let it end with its machine.
     pub(super) evicted: bool,
 }
 
@@ -220,9 +220,44 @@ impl World {
         }
     }
 
+    /// Pods that nobody asked to leave and that end with their machine, by this very step of ours: we ask for
+    /// the end of a claim, or of a machine whose claim somebody else has deleted.
+    pub(super) fn ended_by(&self, step: &Step) -> Vec<&Pod> {
+        if !matches!(step.by, Actor::Operator(_)) {
+            return Vec::new();
+        }
+        let claim = match &step.fact {
+            Fact::Stored { resource, object, .. } if resource.kind == "NodeClaim" => {
+                let before = self.claims.get(read::uid(object));
+                before.filter(|it| it.deleting_since.is_none() && read::deleting(object).is_some())
+            }
+            Fact::TerminateAsked { machine } => {
+                let machine = self.machines.get(machine);
+                machine.and_then(|it| self.claim_of_machine(it))
+            }
+            _ => None,
+        };
+        let name = claim.and_then(|it| text(&it.object, &["status", "nodeName"]));
+        let node = name.and_then(|it| Some((it, self.nodes.get(it)?)));
+        // Whoever deletes a node wants its claim gone as well; its machine waits all the same.
+        let claim_only = matches!(step.fact, Fact::Stored { .. });
+        let node = node.filter(|(_, it)| !claim_only || read::deleting(&it.object).is_none());
+        let Some((name, _)) = node else { return Vec::new() };
+        let ends = |it: &&Pod| {
+            ends_with_machine(&it.object) && !it.evicted && read::deleting(&it.object).is_none()
+        };
+        self.pods_on(name).filter(ends).collect()
+    }
+
     /// Returns whether anything changed that somebody may decide by.
     pub(super) fn apply(&mut self, step: &Step) -> bool {
         self.now = self.now.max(step.at);
+        let name =
+            |it: &&Pod| (read::namespace(&it.object).to_owned(), read::name(&it.object).to_owned());
+        let ended: Vec<(String, String)> = self.ended_by(step).iter().map(name).collect();
+        for (namespace, pod) in ended {
+            self.mark_evicted(&namespace, &pod, step.by);
+        }
         match &step.fact {
             Fact::Stored { resource, object, old: _ } => self.store(*resource, object, step),
             Fact::Removed { resource, last } => self.remove(*resource, last, step),
@@ -639,18 +674,31 @@ pub(super) fn known(since: Timestamp, now: Timestamp) -> bool {
     now.duration_since(since) > KNOWN_AFTER
 }
 
-/// Whether a pod has to leave before its node may go.
+/// Whether a pod needs another place when its node goes.
 pub(super) fn must_move(pod: &Value, now: Timestamp) -> bool {
+    let stuck = read::deleting(pod).is_some_and(|it| now.duration_since(it) > STUCK_AFTER);
+    !of_its_node(pod) && (!stuck || ends_with_machine(pod))
+}
+
+/// Whether a pod has to leave before its node may go.
+pub(super) fn must_leave(pod: &Value, now: Timestamp) -> bool {
+    must_move(pod, now) && !ends_with_machine(pod)
+}
+
+/// Whether nobody asks it to leave, since it would come right back: it ends with the machine.
+pub(super) fn ends_with_machine(pod: &Value) -> bool {
+    !of_its_node(pod)
+        && read::controller(pod).is_some()
+        && read::tolerates(pod, DISRUPTED_TAINT, "", "NoSchedule")
+}
+
+/// It belongs to its node, or has finished.
+fn of_its_node(pod: &Value) -> bool {
     let daemon =
         read::controller(pod).is_some_and(|(kind, _, _)| matches!(kind, "DaemonSet" | "Node"));
     let mirror = read::annotation(pod, "kubernetes.io/config.mirror").is_some();
     let finished = matches!(text(pod, &["status", "phase"]), Some("Succeeded" | "Failed"));
-    let stuck = read::deleting(pod).is_some_and(|it| now.duration_since(it) > STUCK_AFTER);
-    !daemon
-        && !mirror
-        && !finished
-        && !stuck
-        && !read::tolerates(pod, DISRUPTED_TAINT, "", "NoSchedule")
+    daemon || mirror || finished
 }
 
 pub(super) fn has_taint(node: &Value, key: &str) -> bool {

@@ -427,6 +427,32 @@ pub(crate) const CASES: &[Case] = &[
         tale.ended();
         tale
     }),
+    ("a pod that ends with the machine fits nowhere else", Law::Succession, || {
+        let mut tale = begun();
+        tale.tolerant("web-n1");
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.change(Actor::Kubelet, "Node", "/s1", |it| {
+            it["status"]["allocatable"]["cpu"] = json!("500m");
+        });
+        tale.cordoned("n1");
+        tale.settle();
+        tale
+    }),
+    ("two nodes are made where the limit of the pool is for one more", Law::Budget, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "NodePool", "/web", |it| {
+            it["spec"]["limits"] = json!({"nodes": "4"});
+        });
+        tale.wait(120);
+        tale.granted("n1");
+        tale.launched();
+        tale.claim(US, "s2");
+        tale.remove(US, "NodeClaim", "/s2");
+        tale.settle();
+        tale
+    }),
     ("one claim has two machines", Law::NoOrphansNoTwins, || {
         let mut tale = sound();
         tale.machine_for("i-twin", "s1", NEW, "running");
@@ -627,6 +653,22 @@ pub(crate) const CASES: &[Case] = &[
         tale.turn(&[], |_| ());
         tale
     }),
+    ("a pod ends with its machine, and leaves fewer than its budget wants", Law::Eviction, || {
+        let mut tale = bound_to_its_machine();
+        tale.pod("web-n2", Some("n2"), false);
+        tale.wait(120);
+        tale.end_claim(US, "n1");
+        tale
+    }),
+    ("a protected pod ends with its machine", Law::Eviction, || {
+        let mut tale = bound_to_its_machine();
+        tale.change(Actor::Person, "Pod", "shop/web-n1", |it| {
+            it["metadata"]["annotations"] = json!({"karpenter.sh/do-not-disrupt": "true"});
+        });
+        tale.wait(120);
+        tale.end_claim(US, "n1");
+        tale
+    }),
     ("we change a pool", Law::UsersWords, || {
         let mut tale = begun();
         tale.change(US, "NodePool", "/web", |it| it["spec"]["weight"] = json!(10));
@@ -719,6 +761,13 @@ pub(crate) const CASES: &[Case] = &[
     ("a pod that we moved does not run", Law::Home, || {
         let mut tale = sound();
         tale.pod("web-s1", Some("s1"), false);
+        tale
+    }),
+    ("a pod that ended with its machine does not run again", Law::Home, || {
+        let mut tale = bound_to_its_machine();
+        tale.ended();
+        tale.gone("web-n1");
+        tale.pod("web-s1", None, false);
         tale
     }),
     ("a stranger's machine is ended", Law::OwnMachines, || {
@@ -834,6 +883,18 @@ pub(crate) fn told_late(by_seconds: i64) -> Tale {
 /// Everything is as it should be, and the pods of `n1` are about to go. What comes of it is told as kept.
 fn drained_until_eviction() -> Tale {
     let mut tale = begun();
+    tale.granted("n1");
+    tale.launched();
+    tale.joined();
+    tale.cordoned("n1");
+    tale.wait(1);
+    tale
+}
+
+/// The same with a pod that nobody evicts, since it would come right back.
+fn bound_to_its_machine() -> Tale {
+    let mut tale = begun();
+    tale.tolerant("web-n1");
     tale.granted("n1");
     tale.launched();
     tale.joined();

@@ -240,6 +240,14 @@ impl Tale {
         });
     }
 
+    /// From now on this pod tolerates everything, our cordon included.
+    pub(crate) fn tolerant(&mut self, pod: &str) {
+        self.change(Actor::Person, "Pod", &format!("shop/{pod}"), |it| {
+            it["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
+        });
+        self.wait(120);
+    }
+
     /// We delete the pod of `n1`; whether that was recorded before.
     pub(crate) fn delete(&mut self, uid: Option<&str>, grace_seconds: i64, recorded: bool) {
         if recorded {

@@ -179,6 +179,7 @@ impl World {
             machines_before: lists.next(),
             wanted: wanted.collect(),
             open: self.open.clone(),
+            lingering: BTreeMap::new(),
             memory: &self.memory,
         };
         let decided = claims::decide(&view, &known, now);

@@ -26,6 +26,10 @@ impl Draft {
         Self { claim, from }
     }
 
+    pub(crate) fn claim(&self) -> &NewClaim {
+        &self.claim
+    }
+
     fn current(&self, sight: &Sight<'_>) -> bool {
         self.from == from(sight, &self.claim)
     }
@@ -55,7 +59,7 @@ pub(super) fn draft(
     let replacement = &recorded.replacement;
     let at = replacement.successors.iter().position(|it| it.claim == name)?;
     let old = &replacement.old;
-    let placements = table.place_one(memory, sight, &old.node);
+    let placements = table.place_one(memory, sight, &old.node, &recorded.name);
     let claim = sight.claim(&old.claim, &old.claim_uid);
     let pool = recorded.pool.as_ref().and_then(|it| sight.view.pools.get(it));
     let mut found = Vec::new();
@@ -72,7 +76,9 @@ pub(super) fn draft(
         // The old one is gone: what its pods need is seen by those that are pending.
         found = successors::for_pending(sight, &placements, pool);
     }
-    let mut draft = found.into_iter().nth(at)?;
+    // Of those that were added later it is forgotten what they were for: they are like the last.
+    let last = found.len().checked_sub(1)?;
+    let mut draft = found.into_iter().nth(at.min(last))?;
     name.clone_into(&mut draft.name);
     draft.successor_of = Some(recorded.name.clone());
     memory.drafts.insert(name.to_owned(), Draft::of(sight, draft.clone()));

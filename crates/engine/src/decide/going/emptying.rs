@@ -5,10 +5,13 @@
 //! Limits and deadlines count the time in which pods could leave: a pause, a successor that is not ready, an
 //! operator that was not there and an API server that did not answer are not held against them.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Limits;
 use nodemolt_core::drain::{
-    BarePods, Drain, Evict, Forced, Held, Hold, How, limit_ends_at, remaining,
+    BarePods, Drain, Evict, Forced, Held, Hold, How, Pod, PodId, Stays, limit_ends_at, lingers,
+    moves, moving, stays,
 };
 use nodemolt_core::replace::{Cause, OldSeen, Phase, Replacement, Seen, evicts};
 use nodemolt_core::seen;
@@ -40,14 +43,18 @@ pub(super) fn drain(
     seen: &Seen,
 ) -> Option<Drain> {
     let replacement = &record.replacement;
-    if !evicts(replacement, seen, sight.now) {
+    // Who ends with the machine takes from its budget for as long as it is there.
+    let ends = replacement.phase == Phase::Terminating;
+    if !ends && !evicts(replacement, seen, sight.now) {
         return None;
     }
     // Hands withhold what disturbs while watches are silent.
     let voluntary = !replacement.leaves_anyway(&seen.old);
-    if voluntary && silent(sight.view, &DISTURBING, sight.now).is_some() {
+    if !ends && voluntary && silent(sight.view, &DISTURBING, sight.now).is_some() {
         return None;
     }
+    let with_machine =
+        |it: &&Arc<Pod>| !ends || stays(it, sight.now) == Some(Stays::ToleratesCordon);
     let node = table.readings.fleet().nodes.get(&replacement.old.node)?;
     let claim = sight.claim(&replacement.old.claim, &replacement.old.claim_uid);
     let rule = node.member.class.as_ref().and_then(|it| limits.classes.get(it));
@@ -67,11 +74,12 @@ pub(super) fn drain(
         node: replacement.old.node.clone(),
         since: known.and_then(|it| it.cordoned_at).unwrap_or(sight.now),
         last_left_at: known.and_then(|it| it.last_left_at).max(Some(evicting_since)),
-        pods: node.pods.clone(),
+        pods: node.pods.iter().filter(with_machine).cloned().collect(),
         limit: rule.and_then(|it| it.drain_limit),
         at_limit: replacement.at_limit,
         deadline,
         machine_goes: interrupted || deleted_at.is_some(),
+        ending: ends && deleted_at.is_some(),
         bare_pods: rule.map_or(BarePods::Wait, |it| it.bare_pods),
     })
 }
@@ -86,6 +94,24 @@ fn evicting(memory: &Memory, sight: &Sight<'_>, record: &Recorded) -> (u64, Time
     (epoch, since.max(hindered))
 }
 
+/// How many pods that nobody evicts may not end with the machine now. Before anybody has looked, all of them.
+pub(super) fn lingering(sight: &Sight<'_>, looked: &Looked<'_>, held: &[Held]) -> usize {
+    let node = &looked.replacement.old.node;
+    let pods = sight.view.pods.on(node);
+    if looked.replacement.phase == Phase::Draining && looked.drain.is_none() {
+        let with_machine =
+            |it: &&seen::Pod| stays(&it.drain, sight.now) == Some(Stays::ToleratesCordon);
+        return pods.filter(with_machine).count();
+    }
+    let record = looked.record.drain.as_ref();
+    let forced = |pod: &PodId| record.is_some_and(|it| it.forced.iter().any(|(it, _)| it == pod));
+    let held = |it: &&seen::Pod| {
+        let mut all = held.iter().filter(|held| held.pod.uid == it.drain.id.uid);
+        !forced(&it.drain.id) && all.any(|held| lingers(&it.drain, &held.why, sight.now))
+    };
+    pods.filter(held).count()
+}
+
 pub(super) fn limit(looked: &mut Looked<'_>, held: &[Held], now: Timestamp, wake: &mut Wake) {
     let Some(drain) = &looked.drain else { return };
     let Some(ends_at) = limit_ends_at(drain, now) else {
@@ -95,7 +121,7 @@ pub(super) fn limit(looked: &mut Looked<'_>, held: &[Held], now: Timestamp, wake
     wake.at(Some(ends_at));
     let first = held.iter().find(|it| it.node == drain.node && holds(&it.why).is_some());
     let pod = first.map(|it| it.pod.to_string());
-    let pod = pod.or_else(|| remaining(&drain.pods, now).next().map(|it| it.id.to_string()));
+    let pod = pod.or_else(|| moving(&drain.pods, now).next().map(|it| it.id.to_string()));
     looked.seen.drain_limit = pod.map(|it| (ends_at, it));
 }
 
@@ -123,7 +149,8 @@ pub(super) fn drain_record(
         return None;
     }
     let mut known = record.drain.clone().unwrap_or_default();
-    known.evicting = drain.map(|_| evicting(memory, sight, record));
+    let evicts = drain.filter(|_| record.replacement.phase == Phase::Draining);
+    known.evicting = evicts.map(|_| evicting(memory, sight, record));
     let OldSeen::Present { cordoned, pods, .. } = seen.old else { return Some(known) };
     if !matches!(replacement.phase, Phase::Draining | Phase::Terminating) {
         return Some(known);
@@ -148,9 +175,9 @@ pub(super) fn drain_record(
     Some(known)
 }
 
-/// Of a pod that must leave: the UID of who starts it again.
+/// Of a pod that leaves, or ends with the machine: the UID of who starts it again.
 fn leaves(pod: &seen::Pod, now: Timestamp) -> Option<&str> {
-    pod.owner_uid.as_deref().filter(|_| nodemolt_core::drain::stays(&pod.drain, now).is_none())
+    pod.owner_uid.as_deref().filter(|_| moves(&pod.drain, now))
 }
 
 pub(super) fn empty(
@@ -174,19 +201,34 @@ pub(super) fn empty(
         let replacement = name.clone();
         let errand = match how {
             How::Evict => Errand::Evict { replacement, pod: pod.clone() },
+            How::WithMachine { .. } => continue,
             How::Delete { grace_seconds, because } => {
-                let why = match because {
-                    Forced::Deadline => "its node's deadline",
-                    Forced::DrainLimit => "the drain limit, by the policy's choice",
-                };
-                let record = going.recorded.drain.get_or_insert_with(DrainRecord::default);
-                if !record.forced.iter().any(|(it, _)| it == pod) {
-                    record.forced.push((pod.clone(), why.to_owned()));
-                    going.changed = true;
-                }
+                force(going, pod, *because);
                 Errand::DeletePod { replacement, pod: pod.clone(), grace_seconds: *grace_seconds }
             }
         };
         going.errands.push((Intent::Pod(pod.uid.clone()), errand));
+    }
+}
+
+/// Whoever ends with the machine past its budget or its protection.
+pub(super) fn ends_by_force(going: &mut Going, evict: &[&Evict]) {
+    for it in evict {
+        if let How::WithMachine { forced: Some(because) } = it.how {
+            force(going, &it.pod, because);
+        }
+    }
+}
+
+/// What passes a budget or a protection stands in the record first.
+fn force(going: &mut Going, pod: &PodId, because: Forced) {
+    let why = match because {
+        Forced::Deadline => "its node's deadline",
+        Forced::DrainLimit => "the drain limit, by the policy's choice",
+    };
+    let record = going.recorded.drain.get_or_insert_with(DrainRecord::default);
+    if !record.forced.iter().any(|(it, _)| it == pod) {
+        record.forced.push((pod.clone(), why.to_owned()));
+        going.changed = true;
     }
 }

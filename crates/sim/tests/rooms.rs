@@ -1,0 +1,141 @@
+//! Does every pod have a place of its own, and nobody a second one?
+//!
+//! Each node has one pod and no room for another, so that whoever counts on the wrong room finds none.
+
+#![allow(clippy::unwrap_used, reason = "a broken fixture should stop the test")]
+
+mod support;
+
+use jiff::SignedDuration;
+use nodemolt_sim::laws::{Law, Laws};
+use nodemolt_sim::world::last_lines;
+use nodemolt_sim::{World, kinds};
+use support::{NEW, OLD, act, images, mins, pods_with_a_home, scenario, text};
+
+/// So many nodes with one pod each. What the policy says of rollouts, what the pool and the pods say beside.
+struct Rooms {
+    nodes: usize,
+    rollout: &'static str,
+    pool: &'static str,
+    pods: &'static str,
+    kind: &'static str,
+    pdb: Option<&'static str>,
+}
+
+const PLAIN: Rooms =
+    Rooms { nodes: 2, rollout: "{}", pool: "", pods: "", kind: "Deployment", pdb: None };
+
+const TOLERANT: &str = "tolerations: [{operator: Exists}]";
+
+impl Rooms {
+    fn begin(&self, seed: u64) -> World {
+        let names: Vec<String> = (0..self.nodes).map(|it| format!("node-{it}")).collect();
+        let whole = text();
+        let (begin, _) = whole.split_once("---\napiVersion: apps/v1\nkind: Deployment").unwrap();
+        let begin = begin
+            .replace("nodes: 2\n", &format!("nodes: {}\n", self.nodes))
+            .replace("[node-0, node-1]", &format!("[{}]", names.join(", ")))
+            .replace("  disruption:\n", &format!("  {}\n  disruption:\n", self.pool))
+            .replace("- nodes: \"1\"", "- nodes: \"100%\"");
+        let Self { nodes, rollout, pods, kind, .. } = self;
+        let mut all = format!(
+            "{begin}---\napiVersion: nodemolt.dev/v1alpha1\nkind: ImagePolicy\nmetadata: {{name: general}}\n\
+             spec: {{rollout: {rollout}}}\n---\napiVersion: apps/v1\nkind: {kind}\n\
+             metadata: {{name: shop, namespace: default}}\nspec:\n  replicas: {nodes}\n  selector: {{matchLabels: {{app: shop}}}}\n"
+        );
+        if *kind == "StatefulSet" {
+            all += "  serviceName: shop\n";
+        }
+        all += &format!(
+            "  template:\n    metadata: {{labels: {{app: shop}}}}\n    spec:\n      {pods}\n      containers:\n\
+             \x20     - name: c\n        image: x:1\n        resources: {{requests: {{cpu: 1500m, memory: 512Mi}}}}\n"
+        );
+        if let Some(allows) = self.pdb {
+            all += &format!(
+                "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: shop, namespace: default}}\n\
+                 spec: {{selector: {{matchLabels: {{app: shop}}}}, {allows}}}\n"
+            );
+        }
+        World::new(&scenario(&all), seed).unwrap_or_else(|it| panic!("{it}\n{all}"))
+    }
+
+    /// A new image comes, and time passes.
+    fn replaced(&self, seed: u64, minutes: i64) -> World {
+        let mut world = self.begin(seed);
+        world.run(mins(1));
+        act(&mut world, &format!("publish {NEW}"));
+        world.run(mins(minutes));
+        world
+    }
+}
+
+fn no_law_is_broken(world: &World, spoken_of: Law) {
+    let mut laws = Laws::default();
+    let broken: Vec<_> = world.trace().iter().flat_map(|it| laws.see(it)).collect();
+    assert_eq!(broken, [], "{}", last_lines(world, 60));
+    assert!(laws.premises().contains_key(&spoken_of), "nothing is said of {spoken_of}");
+}
+
+fn phases(world: &World) -> Vec<String> {
+    let all = world.objects(kinds::REPLACEMENT);
+    all.iter().map(|it| it["status"]["phase"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// Issue 7: a successor was given to the pods of another node, and the one that it was launched for was kept.
+#[test]
+fn what_was_launched_for_a_node_is_for_its_own_pods() {
+    for (nodes, rollout) in [(4, "{concurrency: 2}"), (6, "{concurrency: 3}")] {
+        for seed in 1..4 {
+            let world = Rooms { nodes, rollout, ..PLAIN }.replaced(seed, 40);
+            let told = last_lines(&world, 80);
+            assert_eq!(phases(&world), vec!["Done"; nodes], "seed {seed}\n{told}");
+            assert_eq!(images(&world), vec![NEW; nodes], "seed {seed}\n{told}");
+            assert_eq!(pods_with_a_home(&world), nodes, "seed {seed}\n{told}");
+            no_law_is_broken(&world, Law::Succession);
+        }
+    }
+}
+
+/// Issue 7: they died with the machine, without a successor and whatever their budget said.
+#[test]
+fn pods_that_tolerate_everything_are_moved_as_all_others() {
+    for (pdb, runs) in
+        [(None, NEW), (Some("maxUnavailable: 0"), OLD), (Some("maxUnavailable: 1"), NEW)]
+    {
+        for nodes in [2, 3] {
+            let rollout = "{concurrency: 2}";
+            let world = Rooms { nodes, rollout, pods: TOLERANT, pdb, ..PLAIN }.replaced(1, 40);
+            let told = last_lines(&world, 80);
+            assert_eq!(images(&world), vec![runs; nodes], "{pdb:?}\n{told}");
+            assert_eq!(pods_with_a_home(&world), nodes, "{pdb:?}\n{told}");
+            let law = if runs == NEW { Law::Eviction } else { Law::Partition };
+            no_law_is_broken(&world, law);
+        }
+    }
+}
+
+/// Issue 7: the successor and a node for the pod that had been moved were made in the same second.
+#[test]
+fn where_the_old_node_goes_first_one_claim_follows_it() {
+    for pool in ["limits: {cpu: \"2\"}", ""] {
+        let rollout = "{replacement: DeleteFirst}";
+        let world = Rooms { nodes: 1, rollout, pool, ..PLAIN }.replaced(1, 30);
+        assert_eq!(images(&world), [NEW], "{}", last_lines(&world, 40));
+        assert_eq!(pods_with_a_home(&world), 1);
+        no_law_is_broken(&world, Law::Budget);
+    }
+}
+
+/// Issue 7: the last pod that ran was evicted while all others were pending.
+#[test]
+fn the_last_pod_that_serves_stays_until_the_others_are_back() {
+    let rollout = "{replacement: DeleteFirst, concurrency: 3}";
+    let mut world = Rooms { nodes: 3, rollout, kind: "StatefulSet", ..PLAIN }.begin(1);
+    world.run(mins(1));
+    act(&mut world, &format!("publish {NEW}"));
+    for _ in 0..360 {
+        world.run(SignedDuration::from_secs(5));
+        assert!(pods_with_a_home(&world) > 0, "{}", last_lines(&world, 40));
+    }
+    assert_eq!(images(&world), [NEW, NEW, NEW], "{}", last_lines(&world, 60));
+}
