@@ -5,6 +5,7 @@
 //! what it found to be impossible is believed for a while.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{Act, Grants, Limits, Measured, measure};
@@ -14,6 +15,7 @@ use nodemolt_core::plan::{Fleet, Plan, Reach, WaitFor, plan};
 use nodemolt_core::replace::{Phase, PlacementSeen, Successor};
 use nodemolt_core::seen;
 use nodemolt_fit::pod::Pod;
+use nodemolt_fit::pool::Machine;
 
 use super::Sight;
 use super::coming::{Anew, coming, counts};
@@ -375,7 +377,10 @@ fn too_early(memory: &mut Memory, sight: &Sight<'_>, node: &str) -> bool {
     let young = memory.began_at.is_none_or(|it| sight.now < after(it, FIRST_ANSWERS_WITHIN));
     let claim = sight.claims.get(node);
     let pool = claim.and_then(|it| sight.view.pools.get(it.pool.as_ref()?));
-    young && pool.is_some_and(|it| pools::could_launch(memory, sight, it).is_none())
+    let nothing = |it: &Arc<Vec<Machine>>| it.is_empty();
+    young
+        && pool
+            .is_some_and(|it| pools::could_launch(memory, sight, it).as_ref().is_none_or(nothing))
 }
 
 impl Verdicts {
