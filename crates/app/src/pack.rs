@@ -100,7 +100,7 @@ fn asked<T>(
             None => pending.push(pod.clone()),
         }
     }
-    let followed = BTreeSet::new();
+    let followed = BTreeMap::new();
     let launchable = Launchable { pools: &pools.able, kept: &pools.kept, followed: &followed };
     place_asking(&mut nodes, launchable, &pending, ask)
 }

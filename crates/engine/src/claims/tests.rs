@@ -585,7 +585,7 @@ fn what_nobody_stands_for_is_removed_late_and_only_with_proof() {
 fn a_second_machine_of_a_claim_that_has_one_is_removed() {
     for number in [7, 1] {
         let second = || {
-            let mut world = with_strays(&["uid-web-1"]);
+            let world = with_strays(&["uid-web-1"]);
             world.machines.borrow_mut().values_mut().for_each(|it| {
                 it.tags.insert(super::CLAIM_TAG.to_owned(), "web-1".to_owned());
                 if it.id.0 != "i-1" {
