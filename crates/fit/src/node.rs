@@ -12,6 +12,10 @@ use crate::{
 };
 
 /// A node that exists, or that was asked for and has not come up yet.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a node can be all of these at once, or none; none follows from another"
+)]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
     pub name: String,

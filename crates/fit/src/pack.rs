@@ -99,6 +99,9 @@ fn best<'w, 'a>(start: &State<'w, 'a>) -> Attempt<'w, 'a> {
     best
 }
 
+/// Whose turn and how important, and how many of them.
+type Left = ((u8, Reverse<i32>), usize);
+
 struct Attempt<'w, 'a> {
     state: State<'w, 'a>,
     /// Per kind, the pods without a place.
@@ -176,7 +179,7 @@ impl Attempt<'_, '_> {
     }
 
     /// Fewer left of those whose turn is first; of the most important; then fewer new nodes.
-    fn rank(&self) -> (Vec<((u8, Reverse<i32>), usize)>, usize) {
+    fn rank(&self) -> (Vec<Left>, usize) {
         let mut left: BTreeMap<(u8, Reverse<i32>), usize> = BTreeMap::new();
         for (kind, pods) in self.state.world.kinds.iter().zip(&self.left) {
             *left.entry((kind.order, Reverse(kind.demand.priority))).or_default() += pods.len();

@@ -56,8 +56,7 @@ pub enum Law {
     Quiet,
     /// 4. What is not known leads to nothing.
     Doubt,
-    /// 5. A grant is written only while there is room for it. No grant, no cordon. No claim past the limits of
-    /// its pool.
+    /// 5. A grant is written only while there is room for it. No grant, no cordon. No claim past limits.
     Budget,
     /// 6. No cordon before every pod has a place on a ready node, no end of a machine before they left.
     Succession,

@@ -6,6 +6,8 @@
 
 mod support;
 
+use std::fmt::Write as _;
+
 use jiff::SignedDuration;
 use nodemolt_sim::laws::{Law, Laws};
 use nodemolt_sim::world::last_lines;
@@ -46,12 +48,14 @@ impl Rooms {
         if *kind == "StatefulSet" {
             all += "  serviceName: shop\n";
         }
-        all += &format!(
+        let _ = write!(
+            all,
             "  template:\n    metadata: {{labels: {{app: shop}}}}\n    spec:\n      {pods}\n      containers:\n\
              \x20     - name: c\n        image: x:1\n        resources: {{requests: {{cpu: 1500m, memory: 512Mi}}}}\n"
         );
         if let Some(allows) = self.pdb {
-            all += &format!(
+            let _ = write!(
+                all,
                 "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: shop, namespace: default}}\n\
                  spec: {{selector: {{matchLabels: {{app: shop}}}}, {allows}}}\n"
             );

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use nodemolt_core::replace::{Phase, SuccessorSeen};
 
 use super::Sight;
-use super::going::look_at_successor;
+use super::going::{Draft, look_at_successor};
 use crate::memory::{Memory, after};
 use crate::port::NewClaim;
 use crate::record::Recorded;
@@ -40,7 +40,7 @@ pub(crate) enum Anew<'a> {
 /// All of them, but those that are decided anew.
 pub(crate) fn coming(memory: &Memory, sight: &Sight<'_>, anew: Anew<'_>) -> Vec<NewClaim> {
     let unseen = |it: &&NewClaim| !sight.view.claims.contains_key(&it.name);
-    let successors = memory.drafts.values().map(|it| it.claim());
+    let successors = memory.drafts.values().map(Draft::claim);
     let successors = successors.filter(|it| match (anew, it.successor_of.as_deref()) {
         (Anew::Replacement(name), Some(of)) if name == of => false,
         (Anew::Nothing | Anew::Replacement(_) | Anew::Rooms, _) => to_come(memory, sight, it),

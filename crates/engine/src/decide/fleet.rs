@@ -426,6 +426,7 @@ fn on_their_way<'a>(
 }
 
 /// A claim, seen or only decided, as far as it will be a place for pods.
+#[derive(Clone, Copy)]
 pub(crate) struct Claimed<'a> {
     name: &'a str,
     pool: Option<&'a str>,

@@ -99,7 +99,8 @@ impl<'r> Table<'r> {
         if places == Places::All {
             let coming = coming(memory, sight, anew);
             let launching = self.pools.get_or_insert_with(|| pools::launching(memory, sight));
-            launching.count(coming.iter().filter(|it| counts(sight, it)));
+            let counted: Vec<&NewClaim> = coming.iter().filter(|it| counts(sight, it)).collect();
+            launching.count(&counted);
             let daemons = &self.readings.daemons.0;
             let rooms: Vec<_> = coming.iter().map(|it| claimed(it.into(), daemons)).collect();
             self.readings.rooms.extend(rooms);

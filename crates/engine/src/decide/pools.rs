@@ -235,10 +235,10 @@ impl Launching {
     }
 
     /// Beside claims that are seen these count, which were decided.
-    pub(crate) fn count<'c>(&mut self, coming: impl Iterator<Item = &'c NewClaim> + Clone) {
+    pub(crate) fn count(&mut self, coming: &[&NewClaim]) {
         for pool in self.for_pods.iter_mut().chain(&mut self.kept) {
             pool.used = self.used.get(&pool.name).cloned().unwrap_or_default();
-            for it in coming.clone().filter(|it| it.pool == pool.name) {
+            for it in coming.iter().filter(|it| it.pool == pool.name) {
                 let most = most(&pool.limits, &pool.machines, &it.requirements, &it.requests);
                 add_one(&mut pool.used, &most);
             }

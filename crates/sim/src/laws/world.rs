@@ -224,7 +224,22 @@ impl World {
                 let machine = self.machines.get(machine);
                 machine.and_then(|it| self.claim_of_machine(it))
             }
-            _ => None,
+            Fact::Stored { .. }
+            | Fact::Removed { .. }
+            | Fact::Evicted { .. }
+            | Fact::PodDeleted { .. }
+            | Fact::LaunchAsked { .. }
+            | Fact::Answered { .. }
+            | Fact::Machine(_)
+            | Fact::Published { .. }
+            | Fact::Image(_)
+            | Fact::Turned(_)
+            | Fact::Replica { .. }
+            | Fact::Fault { .. }
+            | Fact::FaultsEnd
+            | Fact::HeldUp { .. }
+            | Fact::Refused { .. }
+            | Fact::Act { .. } => None,
         };
         let name = claim.and_then(|it| text(&it.object, &["status", "nodeName"]));
         let node = name.and_then(|it| Some((it, self.nodes.get(it)?)));
