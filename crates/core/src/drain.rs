@@ -262,6 +262,10 @@ fn leave(
     if let Some(ends_at) = pod.ends_at.filter(|_| !with_machine) {
         return Err((Hold::Terminating, ends_at.saturating_add(STUCK_AFTER).ok()));
     }
+    let overdue = |it: Timestamp| now.duration_since(it) > STUCK_AFTER;
+    if with_machine && pod.ends_at.is_some_and(overdue) {
+        return Ok(How::WithMachine { forced: None }); // It was told to go, and nobody is there to end it.
+    }
     match forced(pod, drain, circumstances.past_limit, now) {
         Some(How::Delete { because, .. }) if with_machine => {
             return Ok(How::WithMachine { forced: Some(because) });

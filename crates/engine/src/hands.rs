@@ -278,6 +278,9 @@ async fn empty(record: &Recorded, cluster: &impl Cluster, now: Timestamp) -> Res
     let mut ledger = drain::Pdbs::new(&pdbs);
     let forced = |it: &&drain::Pod| recorded_force(record, &it.id).is_ok();
     for pod in drain::moving(&pods, now).filter(|it| !forced(it)) {
+        if pod.ends_at.is_none() && pod.protection.as_ref().is_some_and(|it| it.holds(now)) {
+            return Err(format!("pod {} may not end now: it is protected", pod.id));
+        }
         if let drain::Answer::Refused(why) = ledger.evict(pod) {
             return Err(format!("pod {} may not end now: {why}", pod.id));
         }

@@ -38,9 +38,11 @@ const EVICTED_FOR: SignedDuration = SignedDuration::from_mins(2);
 const HELD_FIRST: SignedDuration = SignedDuration::from_secs(5);
 const HELD_MAX: SignedDuration = SignedDuration::from_mins(1);
 
-/// A lease is renewed every five seconds. Whoever has renewed it only after this long was cut off, though it
-/// is the leader still.
-const RENEWED_WITHIN: SignedDuration = SignedDuration::from_secs(10);
+/// Who could not be asked for so long is in trouble of its own: from then on the drain limit counts.
+const HINDERED_MAX: SignedDuration = SignedDuration::from_mins(30);
+
+/// A lease is renewed every five seconds. Whoever has missed two was cut off, though it is the leader still.
+const RENEWED_WITHIN: SignedDuration = SignedDuration::from_secs(15);
 
 /// That we have made a claim is of interest until every watch has told it; that is minutes.
 const MADE_FOR: SignedDuration = SignedDuration::from_hours(6);
@@ -81,6 +83,8 @@ pub struct Memory {
     cut_off: bool,
     /// The first turn after that.
     back_at: Option<Timestamp>,
+    /// The last turn that could.
+    looked_at: Option<Timestamp>,
     /// When this memory began: whoever has just begun knows little yet.
     pub(crate) began_at: Option<Timestamp>,
     /// Images that could not be remembered: not again before this, and how often in a row.
@@ -93,6 +97,7 @@ pub struct Memory {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     answered_at: Option<Timestamp>,
+    hindered_since: Option<Timestamp>,
     hindered_at: Option<Timestamp>,
 }
 
@@ -134,6 +139,7 @@ impl Memory {
             asked: self.asked.clone(),
             cut_off: self.cut_off,
             back_at: self.back_at,
+            looked_at: self.looked_at,
             began_at: self.began_at,
             unremembered: self.unremembered.clone(),
             told: self.told.clone(),
@@ -162,9 +168,12 @@ impl Memory {
 
     /// A turn that can look.
     pub(crate) fn looks(&mut self, now: Timestamp) {
-        if std::mem::take(&mut self.cut_off) {
+        // One answer that was lost holds up nobody for long.
+        let long = self.looked_at.is_none_or(|it| after(it, HELD_MAX) < now);
+        if std::mem::take(&mut self.cut_off) && long {
             self.back_at = Some(now);
         }
+        self.looked_at = Some(now);
     }
 
     /// When the pods of a Replacement could last not be asked to leave, as far as we remember.
@@ -286,8 +295,12 @@ impl Memory {
         };
         if answered {
             asked.answered_at = Some(now);
+            asked.hindered_since = None;
         } else if asked.answered_at.is_none_or(|it| after(it, HELD_MAX) < now) {
-            asked.hindered_at = Some(now);
+            let since = *asked.hindered_since.get_or_insert(now);
+            if now < after(since, HINDERED_MAX) {
+                asked.hindered_at = Some(now);
+            }
         }
     }
 

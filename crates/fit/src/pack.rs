@@ -116,13 +116,18 @@ struct Plan {
     blame: Vec<u32>,
     /// Where groups were started whose others could not follow.
     vain: InVain,
+    /// The first turn of which somebody was left over: before it nothing is varied.
+    turn: u8,
 }
 
 impl Plan {
     /// How early a kind comes.
-    fn blame(&self, kind: usize) -> u64 {
+    fn blame(&self, kind: usize, order: u8) -> u64 {
         let blame = u64::from(self.blame[kind]);
-        if self.before < VARIED_FROM { blame } else { blame + self.noise(kind) % (self.before + 1) }
+        if self.before < VARIED_FROM || order < self.turn {
+            return blame;
+        }
+        blame + self.noise(kind) % (self.before + 1)
     }
 
     /// Where groups are not to be started this time.
@@ -165,7 +170,7 @@ fn attempt<'w, 'a>(
         (0..kinds.len()).filter(|at| kinds[*at].demand.placeable()).collect();
     order.sort_by_cached_key(|at| {
         let it = &kinds[*at];
-        (it.order, Reverse(it.demand.priority), urgency(it, plan.blame(*at)), *at)
+        (it.order, Reverse(it.demand.priority), urgency(it, plan.blame(*at, it.order)), *at)
     });
     let mut left: Vec<Vec<usize>> = kinds.iter().map(|it| it.pods.clone()).collect();
     for kind in &mut left {
@@ -175,20 +180,26 @@ fn attempt<'w, 'a>(
     // until nothing moves any more. Only then ask for less.
     let mut measured_over = Stage::Hopeful;
     let shut = plan.shut();
+    let mut tried: Vec<Option<u64>> = vec![None; kinds.len()];
     loop {
         let before = state.placed.len();
         for kind in &order {
             while let Some(pod) = left[*kind].last().copied() {
                 watch(&state, pod);
-                let company = state.company(*kind, &left, &shut);
+                let company = state.company(*kind, &left, &shut, begin);
                 if !state.place(*kind, pod, measured_over, company) {
                     break;
                 }
                 left[*kind].pop();
                 for follower in waiting(&state, *kind, plan) {
+                    // Who could not come finds no more room where nobody new has begun.
+                    let begun = state.begun(follower);
+                    if tried[follower].replace(begun) == Some(begun) {
+                        continue;
+                    }
                     while let Some(pod) = left[follower].last().copied() {
                         watch(&state, pod);
-                        let company = state.company(follower, &left, &shut);
+                        let company = state.company(follower, &left, &shut, begin);
                         if !state.place(follower, pod, measured_over, company) {
                             break;
                         }
@@ -219,8 +230,11 @@ fn waiting(state: &State<'_, '_>, kind: usize, plan: &Plan) -> Vec<usize> {
     }
     let starts = world.kinds[kind].starts.iter();
     let followers = starts.filter_map(|it| world.followers.get(it)).flatten().copied();
+    let leader = &world.kinds[kind];
     let important = |it: &usize| {
-        world.kinds[*it].demand.priority >= world.kinds[kind].demand.priority
+        // Whose turn is later takes nothing from those before.
+        world.kinds[*it].order <= leader.order
+            && world.kinds[*it].demand.priority >= leader.demand.priority
             && plan.blame[*it] > 0
             && *it != kind
     };
@@ -243,13 +257,14 @@ impl<'w, 'a> Attempt<'w, 'a> {
     /// Who was left over comes earlier next time, and who could not follow finds others elsewhere. `None`: nobody was
     /// left over.
     fn another(&self, start: &State<'w, 'a>) -> Option<Plan> {
-        let mut plan = Plan { before: self.plan.before + 1, ..self.plan.clone() };
+        let mut plan = Plan { before: self.plan.before + 1, turn: u8::MAX, ..self.plan.clone() };
         let mut anybody = false;
         for (at, left) in self.left.iter().enumerate() {
             if left.is_empty() || !self.state.world.kinds[at].demand.placeable() {
                 continue;
             }
             plan.blame[at] += 1;
+            plan.turn = plan.turn.min(self.state.world.kinds[at].order);
             anybody = true;
             plan.vain.extend(self.state.started_in_vain(at, start));
         }

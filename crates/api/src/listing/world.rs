@@ -298,7 +298,7 @@ impl<'l> Builder<'l> {
             let terminating = wire.metadata.deletion_timestamp.is_some();
             if let Some(workload) = self.owners.of(&wire.metadata)
                 && (self.changed.contains(&owners::key(workload))
-                    || self.outdated(workload).contains(name(&wire.metadata)))
+                    || self.gives_way(workload, name(&wire.metadata)))
             {
                 self.leave_out(wire, "it gives way to one of its workload as it was written");
                 continue;
@@ -403,14 +403,14 @@ impl<'l> Builder<'l> {
                 self.outdated.entry(key).or_default().insert(name(&pod.metadata));
             }
         }
-        let keys: Vec<owners::Key<'l>> = self.outdated.keys().copied().collect();
+        let keys: BTreeSet<owners::Key<'l>> = self.outdated.keys().copied().collect();
         for at in listing.workloads.iter().filter(|it| keys.contains(&owners::key(&it.value))) {
             self.note_change(&at.value);
         }
     }
 
-    fn outdated(&self, workload: &'l Workload) -> BTreeSet<&'l str> {
-        self.outdated.get(&owners::key(workload)).cloned().unwrap_or_default()
+    fn gives_way(&self, workload: &'l Workload, pod: &str) -> bool {
+        self.outdated.get(&owners::key(workload)).is_some_and(|it| it.contains(pod))
     }
 
     fn note_change(&mut self, workload: &Workload) {
@@ -432,8 +432,7 @@ impl<'l> Builder<'l> {
             }
             let changed = self.changed.contains(&owners::key(workload));
             let mut there = if changed { BTreeSet::new() } else { self.owners.pods_of(workload) };
-            let outdated = self.outdated(workload);
-            there.retain(|it| !outdated.contains(it));
+            there.retain(|it| !self.gives_way(workload, it));
             made = made.saturating_add(workload.copies.count().saturating_sub(there.len()));
             if made > COPIES_MAX {
                 let finding = Finding::error(

@@ -49,7 +49,11 @@ impl<'a> Together<'a> {
         for pod in moving(&node.pods, self.now) {
             budgets.extend(pdbs.matching(pod).map(|(it, _)| key(it)));
             if let Some(workload) = workload(pod) {
-                self.shared.entry(workload).or_insert(name);
+                // Whoever is under way holds more than who was, and is tried again.
+                let on = self.shared.entry(workload).or_insert(name);
+                if !self.leaving.contains(on) {
+                    *on = name;
+                }
             }
         }
         for budget in budgets {

@@ -44,6 +44,9 @@ const MORE_AFTER: SignedDuration = SignedDuration::from_mins(1);
 /// as it has pods.
 const SUCCESSORS_MAX: usize = 4;
 
+/// However many pods it has: what others take away again and again is not bought for ever. A record holds a hundred.
+const SUCCESSORS_IN_ALL_MAX: usize = 20;
+
 /// One that is under way.
 pub(crate) struct Going {
     /// As it should stand.
@@ -99,7 +102,7 @@ pub(crate) fn go_on(
     for it in &mut looked {
         wake.at(it.seen.people.as_ref().and_then(WaitFor::ends_at));
         limit(it, &held, sight.now, wake);
-        it.seen.lingering = lingering(sight, it, &held);
+        it.seen.lingering = lingering(sight, it, (&evict, &held));
         let step = next(&it.replacement, &it.seen, sight.now);
         going.push(record(memory, sight, it, step, &held, wake));
     }
@@ -344,8 +347,9 @@ fn decide_more(
         let lost = matches!(it.seen.placement, PlacementSeen::Lost { .. });
         let OldSeen::Present { pods, .. } = it.seen.old else { continue };
         let Replacement { old, successors, phase, since, tries, .. } = &it.replacement;
-        let max = SUCCESSORS_MAX.max(pods.saturating_mul(2));
-        if !lost || *phase != Phase::Settling || successors.len() >= max {
+        let max = SUCCESSORS_MAX.max(pods.saturating_mul(2)).min(SUCCESSORS_IN_ALL_MAX);
+        let wanted = it.seen.wanted == Some(true);
+        if !lost || !wanted || *phase != Phase::Settling || successors.len() >= max {
             continue;
         }
         let due = after(*since, MORE_AFTER);

@@ -27,17 +27,29 @@ pub(super) type InVain = BTreeSet<(usize, usize)>;
 
 impl State<'_, '_> {
     /// Those who have to follow a pod of this kind, if it is the first of them.
-    pub(super) fn company(&self, kind: usize, left: &[Vec<usize>], vain: &InVain) -> Company {
+    pub(super) fn company(
+        &self,
+        kind: usize,
+        left: &[Vec<usize>],
+        vain: &InVain,
+        begun: &Self,
+    ) -> Company {
         let mut company = Company::default();
         let mut on_its_node: BTreeSet<usize> = BTreeSet::new();
         for counter in &self.world.kinds[kind].starts {
             let key = self.world.counters.all[*counter].key;
             let from = (*counter, 0)..=(*counter, usize::MAX);
-            company.shun.extend(vain.range(from).map(|(_, domain)| (key, *domain)));
-            if self.counts[*counter].total > 0 {
+            let total = self.counts[*counter].total;
+            if total == begun.counts[*counter].total {
+                company.shun.extend(vain.range(from).map(|(_, domain)| (key, *domain)));
+            }
+            if total > 0 {
                 continue;
             }
+            // Nobody gives way to those whose turn comes later.
+            let turn = self.world.kinds[kind].order;
             let followers = self.world.followers.get(counter).into_iter().flatten().copied();
+            let followers = followers.filter(|it| self.world.kinds[*it].order <= turn);
             if self.world.keys[key].fine() {
                 on_its_node.extend(followers.filter(|it| self.together(kind, *it)));
             } else {
@@ -48,6 +60,12 @@ impl State<'_, '_> {
         }
         company.needs = self.needs_of(kind, &on_its_node.into_iter().collect::<Vec<_>>(), left);
         company
+    }
+
+    /// In how many domains those are whom a pod of this kind has to be near.
+    pub(super) fn begun(&self, kind: usize) -> u64 {
+        let near = self.world.kinds[kind].musts.near.iter();
+        near.map(|it| self.counts[*it].taken_domains).sum()
     }
 
     /// Whether both may go to one node, as far as labels and taints are concerned: for who cannot come no room is kept.

@@ -38,15 +38,13 @@ pub(super) fn packing(state: &State<'_, '_>, left: &[Vec<usize>]) -> Packing {
         })
         .collect();
     let machines = within_limits(state);
-    let pinned = state.open.iter().zip(machines).map(|(it, machines)| pinned(state, it, machines));
-    let pinned: Vec<Pinned> = pinned.collect();
     let mut said = BTreeMap::new();
     let kinds_of = kinds_of(state);
     let new_nodes = state
         .open
         .iter()
-        .zip(&pinned)
-        .map(|(it, pinned)| new_node(state, it, pinned, &kinds_of, &mut said))
+        .zip(&machines)
+        .map(|(it, machines)| new_node(state, it, machines, &kinds_of, &mut said))
         .collect();
     let mut unplaced = Vec::new();
     let kinds = left.iter().filter(|it| !it.is_empty()).count();
@@ -92,24 +90,6 @@ fn within_limits(state: &State<'_, '_>) -> Vec<Bits> {
     state.open.iter().map(narrow).collect()
 }
 
-/// What a new node can be in the end: machines, and ways to buy them.
-type Pinned = (Bits, Bits);
-
-/// Reserved capacity that is kept for a node is what it will be, as Karpenter has it: else two claims could be launched
-/// into one place, and a node that counts as paid for be bought. Unless too few different machines would remain.
-fn pinned(state: &State<'_, '_>, node: &OpenNode, machines: Bits) -> Pinned {
-    let pool = &state.world.pools[node.pool];
-    let slots = node.fit.slots.clone();
-    let reserved: Bits = slots.iter().filter(|at| pool.slots[*at].reservation.is_some()).collect();
-    if reserved.empty() {
-        return (machines, slots);
-    }
-    let (mut fewer, mut reserved) = (machines.clone(), reserved);
-    let enough = pool.tidy_slots(&mut fewer, &mut reserved)
-        && pool.min_values.iter().all(|it| pool.different(it, &fewer, &reserved) >= it.need);
-    if enough { (fewer, reserved) } else { (machines, slots) }
-}
-
 /// Of each pod, its kind.
 fn kinds_of(state: &State<'_, '_>) -> Vec<usize> {
     let mut kinds = vec![0; state.world.pods.len()];
@@ -130,12 +110,12 @@ type Said<'s> = BTreeMap<
 fn new_node<'s>(
     state: &'s State<'_, '_>,
     node: &'s OpenNode,
-    (machines, slots): &'s Pinned,
+    machines: &'s Bits,
     kinds_of: &[usize],
     said: &mut Said<'s>,
 ) -> NewNode {
     let world = state.world;
-    let pool = &world.pools[node.pool];
+    let (pool, slots) = (&world.pools[node.pool], &node.fit.slots);
     let asking = |pod: &usize| world.kinds[kinds_of[*pod]].required;
     let asked: BTreeSet<usize> = node.pods.iter().map(asking).collect();
     let key = (node.pool, machines, slots, &node.fit.custom, asked);

@@ -97,6 +97,8 @@ pub(super) struct KeyState {
 pub(super) struct Count {
     by_domain: Vec<u32>,
     pub(super) total: u64,
+    /// How many domains have any.
+    pub(super) taken_domains: u64,
     /// For spreads: the least over all possible domains, and over those that have nodes.
     hopeful: Least,
     real: Least,
@@ -128,6 +130,7 @@ impl Count {
         }
         self.by_domain[domain] += 1;
         self.total += 1;
+        self.taken_domains += u64::from(self.by_domain[domain] == 1);
         self.by_domain[domain]
     }
 

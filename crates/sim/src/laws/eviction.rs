@@ -192,14 +192,15 @@ impl Eviction {
         let chosen = forced(world, claim, node, step.at)
             || record.is_some_and(|it| recorded_force(it, &pod.object));
         // Nobody could know of who came a moment ago.
-        if chosen || !known(pod.bound_at, step.at) {
+        let sent_at = world.sent_at(step);
+        if chosen || !known(pod.bound_at, sent_at) {
             return;
         }
         let called = format!("{}/{}", read::namespace(&pod.object), read::name(&pod.object));
         let of = format!("pod {called} ends with node {name}");
         let mut said = Complaint { found, law: Law::Eviction, at: step.at, of };
         if let Some(since) = self.protected.get(read::uid(&pod.object))
-            && known(*since, step.at)
+            && known(*since, sent_at)
             && at(&claim.object, &["spec", "terminationGracePeriod"]).is_none()
         {
             said.broken("although it says that it must not be disturbed");

@@ -37,15 +37,15 @@ impl Limits {
         let Some(name) = read::label(claim, POOL_LABEL) else { return };
         let Some(pool) = world.others.get("NodePool").and_then(|it| it.get(name)) else { return };
         let limits = at(&pool.object, &["spec", "limits"]).and_then(Value::as_object);
-        if pool.lately(step.at) {
+        if pool.lately(world.sent_at(step)) {
             return;
         }
         for (resource, limit) in limits.into_iter().flatten() {
             found.premise(Law::Budget);
-            let of_pool =
-                world.claims.values().map(|it| &*it.object).filter(|it| {
-                    read::label(it, POOL_LABEL) == Some(name) && self.counts(it, step)
-                });
+            let of_pool = world.claims.values().map(|it| &*it.object).filter(|it| {
+                read::label(it, POOL_LABEL) == Some(name)
+                    && self.counts(it, step, world.sent_at(step))
+            });
             let used: i128 = of_pool.map(|it| amount(it, resource)).sum();
             let (used, limit) = (used + amount(claim, resource), read::quantity(Some(limit)));
             if used > limit {
@@ -59,11 +59,11 @@ impl Limits {
     }
 
     /// What whoever acts has made itself it knows; of others it may hear later.
-    fn counts(&self, claim: &Value, step: &Step) -> bool {
+    fn counts(&self, claim: &Value, step: &Step, sent_at: Timestamp) -> bool {
         match self.made.get(read::uid(claim)) {
-            Some((by, at)) => *by == step.by || known(*at, step.at),
+            Some((by, at)) => (*by == step.by && *at <= sent_at) || known(*at, sent_at),
             None => read::time(claim, &["metadata", "creationTimestamp"])
-                .is_none_or(|it| known(it, step.at)),
+                .is_none_or(|it| known(it, sent_at)),
         }
     }
 }

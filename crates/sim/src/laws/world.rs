@@ -232,8 +232,13 @@ impl World {
                 before.filter(|it| it.deleting_since.is_none() && read::deleting(object).is_some())
             }
             Fact::TerminateAsked { machine } => {
-                let machine = self.machines.get(machine);
-                machine.and_then(|it| self.claim_of_machine(it))
+                let claim = self.machines.get(machine).and_then(|it| self.claim_of_machine(it));
+                // A second machine of the claim has a node of its own, if any.
+                let own = |it: &&Claim| {
+                    let has = text(&it.object, &["status", "providerID"]).map(read::machine_of);
+                    has.is_none_or(|it| it == machine)
+                };
+                claim.filter(own)
             }
             Fact::Stored { .. }
             | Fact::Removed { .. }

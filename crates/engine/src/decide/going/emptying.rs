@@ -94,9 +94,20 @@ fn evicting(memory: &Memory, sight: &Sight<'_>, record: &Recorded) -> (u64, Time
     (epoch, since.max(hindered))
 }
 
-/// How many pods that nobody evicts may not end with the machine now. Before anybody has looked, all of them.
-pub(super) fn lingering(sight: &Sight<'_>, looked: &Looked<'_>, held: &[Held]) -> usize {
-    let node = &looked.replacement.old.node;
+/// How many pods that nobody evicts may not end with the machine now. Before anybody has looked, all of them; and
+/// who ends by force, until that is recorded.
+pub(super) fn lingering(
+    sight: &Sight<'_>,
+    looked: &Looked<'_>,
+    (evict, held): (&[Evict], &[Held]),
+) -> usize {
+    let old = &looked.replacement.old;
+    let node = &old.node;
+    let machine = sight.claim(&old.claim, &old.claim_uid).and_then(|it| it.machine.as_ref());
+    let named = sight.view.nodes.get(node).and_then(|it| it.machine.as_ref());
+    if named.is_some_and(|it| Some(it) != machine) {
+        return 0; // Another one has taken its name.
+    }
     let pods = sight.view.pods.on(node);
     if looked.replacement.phase == Phase::Draining && looked.drain.is_none() {
         let with_machine =
@@ -106,8 +117,11 @@ pub(super) fn lingering(sight: &Sight<'_>, looked: &Looked<'_>, held: &[Held]) -
     let record = looked.record.drain.as_ref();
     let forced = |pod: &PodId| record.is_some_and(|it| it.forced.iter().any(|(it, _)| it == pod));
     let held = |it: &&seen::Pod| {
-        let mut all = held.iter().filter(|held| held.pod.uid == it.drain.id.uid);
-        !forced(&it.drain.id) && all.any(|held| lingers(&it.drain, &held.why, sight.now))
+        let id = &it.drain.id;
+        let mut all = held.iter().filter(|held| held.pod.uid == id.uid);
+        let by_force = |it: &Evict| matches!(it.how, How::WithMachine { forced: Some(_) });
+        let unrecorded = || evict.iter().any(|it| it.pod.uid == id.uid && by_force(it));
+        !forced(id) && (all.any(|held| lingers(&it.drain, &held.why, sight.now)) || unrecorded())
     };
     pods.filter(held).count()
 }
