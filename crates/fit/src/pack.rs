@@ -193,8 +193,8 @@ fn attempt<'w, 'a>(
                 left[*kind].pop();
                 for follower in waiting(&state, *kind, plan) {
                     // Who could not come finds no more room where nobody new has begun.
-                    let begun = state.begun(follower);
-                    if tried[follower].replace(begun) == Some(begun) {
+                    let domains = state.begun(follower);
+                    if tried[follower].replace(domains) == Some(domains) {
                         continue;
                     }
                     while let Some(pod) = left[follower].last().copied() {
