@@ -401,7 +401,7 @@ fn items_of_a_typed_list_need_not_say_what_they_are() {
           spec: {labelSelectors: [{}], maxUnavailable: many}
         ",
         "
-        f.yaml:8:32: items[2].spec.maxUnavailable: `many` is neither a number nor a percentage
+        f.yaml:8:32: items[2].spec.maxUnavailable: `many` is neither a number nor a percentage from 0% to 100%
           write a number such as 3, or a share such as 10%
         ",
     );

@@ -57,7 +57,7 @@ fn a_disruption_budget_keeps_or_lets_go_or_allows_nothing() {
         (json!({}), "spec: expected exactly one of minAvailable and maxUnavailable", true, false),
         (
             json!({"maxUnavailable": "many", "gates": []}),
-            "spec.maxUnavailable: `many` is neither a number nor a percentage; write a number such \
+            "spec.maxUnavailable: `many` is neither a number nor a percentage from 0% to 100%; write a number such \
              as 3, or a share such as 10%",
             true,
             false,

@@ -195,7 +195,10 @@ fn what_pods_ask_of_machines_is_in_the_claim_and_a_full_reservation_strands_nobo
         all.filter(|it| it.key == key).map(ToString::to_string).collect::<Vec<_>>().join(", ")
     };
     // Which of its choices is had is seen at the launch: reserved first, and what is bought where that is taken.
-    assert_eq!(says(0, label::CAPACITY_TYPE), "karpenter.sh/capacity-type In [on-demand reserved]");
+    assert_eq!(
+        says(0, label::CAPACITY_TYPE),
+        "karpenter.sh/capacity-type In [on-demand, reserved]"
+    );
     assert_eq!(says(0, label::CAPACITY_RESERVATION_ID), "");
     assert_eq!(says(1, label::CAPACITY_TYPE), "karpenter.sh/capacity-type In [on-demand]");
     assert_eq!(says(1, label::ARCH), "kubernetes.io/arch In [arm64]");

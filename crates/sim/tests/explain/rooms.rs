@@ -18,10 +18,12 @@ pub(crate) fn full(world: &World, node: &str, kind: &str, name: &str) -> bool {
         // One policy over all classes, and the cluster's slot: all nodes there are.
         _ => members(world, |_| true),
     };
+    let surge = surge(world);
+    let whole = members.iter().filter(|it| !surge.contains(*it)).count();
     let allowed = match kind {
         "DisruptionLedger" => Some(1),
-        "NodePool" => of_pool(world, name, members.len()),
-        "ImagePolicy" => of_policy(world, name, members.len()),
+        "NodePool" => of_pool(world, name, whole),
+        "ImagePolicy" => of_policy(world, name, whole),
         _ => None,
     };
     let used = users(world).into_iter().filter(|it| it != node && members.contains(it)).count();
@@ -49,6 +51,26 @@ fn members(world: &World, of: impl Fn(&Value) -> bool) -> BTreeSet<String> {
     let names: BTreeSet<&str> =
         nodes.iter().filter_map(|it| it["metadata"]["name"].as_str()).collect();
     all.extend(granted(world).into_iter().filter(|it| !names.contains(it.as_str())));
+    all
+}
+
+/// Nodes that are there beside the one that they take over from: of a share the whole is what it is without them.
+fn surge(world: &World) -> BTreeSet<String> {
+    const ENDED: [&str; 5] = ["Done", "Failed", "Skipped", "Kept", "Cancelled"];
+    let (nodes, claims) = (world.objects(kinds::NODE), world.objects(kinds::CLAIM));
+    let there = |name: &Value| nodes.iter().any(|it| it["metadata"]["name"] == *name);
+    let mut all = BTreeSet::new();
+    for record in world.objects(kinds::REPLACEMENT) {
+        let ended = record["status"]["phase"].as_str().is_some_and(|it| ENDED.contains(&it));
+        if ended || !there(&record["spec"]["nodeName"]) {
+            continue;
+        }
+        let successors = record["status"]["successors"].as_array().into_iter().flatten();
+        for successor in successors {
+            let claim = claims.iter().find(|it| it["metadata"]["name"] == successor["name"]);
+            all.extend(claim.and_then(|it| Some(it["status"]["nodeName"].as_str()?.to_owned())));
+        }
+    }
     all
 }
 
