@@ -26,7 +26,7 @@ use nodemolt_sim::world::last_lines;
 const BLOCKED_MIN: usize = 500;
 
 /// Of each kind.
-const WORLDS_OF_A_KIND: u64 = 16;
+const WORLDS_OF_A_KIND: u64 = 20;
 const NODES_OF_A_KIND: usize = 15;
 
 #[test]
