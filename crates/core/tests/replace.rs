@@ -820,7 +820,9 @@ proptest! {
 
     /// Law 3: in a world that does not move a replacement comes to rest, and says the same again.
     #[test]
-    fn it_comes_to_rest(mut replacement in some_replacement(), seen in some_seen()) {
+    fn it_comes_to_rest(mut replacement in some_replacement(), mut seen in some_seen()) {
+        // One more node is a world that moves; how many there may be the engine counts.
+        seen.more.clear();
         for _ in 0..8 {
             replacement = replacement.after(next(&replacement, &seen, now()), now());
         }
