@@ -26,6 +26,10 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::output::Exit;
 
+/// Fleets and lists of pods are many small pieces: a turn and a packing take about a quarter less with it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = match arguments() {
         Ok(arguments) => arguments,

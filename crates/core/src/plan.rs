@@ -88,53 +88,96 @@ pub fn plan(
     limits: &Limits,
     now: Timestamp,
 ) -> Plan {
-    // In most turns of most fleets nobody should go, and nothing has to be measured.
-    if fleet.nodes.values().all(|it| it.wish.is_none()) {
-        return Plan::default();
+    Planner::new(fleet, grants, limits, now).plan(placements, reach)
+}
+
+/// What every plan of one moment begins with: placements are found a few at a time, and with each of them
+/// it is planned again.
+#[derive(Debug)]
+pub struct Planner<'a> {
+    fleet: &'a Fleet,
+    grants: &'a Grants,
+    limits: &'a Limits,
+    now: Timestamp,
+    rooms: Measured,
+    /// `None` in most turns of most fleets: nobody should go, and nothing has to be looked at.
+    wished: Option<Wished<'a>>,
+}
+
+#[derive(Debug)]
+struct Wished<'a> {
+    openings: BTreeMap<&'a str, Opening>,
+    pdbs: Pdbs<'a>,
+    together: Together<'a>,
+    queue: Queue<'a>,
+}
+
+impl<'a> Planner<'a> {
+    pub fn new(fleet: &'a Fleet, grants: &'a Grants, limits: &'a Limits, now: Timestamp) -> Self {
+        let rooms = measure(fleet.members(), limits, grants, Act::Replace, now);
+        let wished = fleet.nodes.values().any(|it| it.wish.is_some()).then(|| {
+            let pdbs = Pdbs::new(&fleet.pdbs);
+            // Once for each class: calendars are slow to look through, and nodes are many.
+            let openings =
+                limits.classes.iter().map(|(class, it)| (class.as_str(), it.opening(now)));
+            Wished {
+                openings: openings.collect(),
+                together: Together::new(fleet, &pdbs, now),
+                pdbs,
+                queue: Queue::new(fleet, now),
+            }
+        });
+        Self { fleet, grants, limits, now, rooms, wished }
     }
-    let pdbs = Pdbs::new(&fleet.pdbs);
-    // Once for each class: calendars are slow to look through, and nodes are many.
-    let openings = limits.classes.iter().map(|(class, it)| (class.as_str(), it.opening(now)));
-    let mut desk = Desk {
-        openings: openings.collect(),
-        fleet,
-        placements,
-        grants,
-        limits,
-        now,
-        together: Together::new(fleet, &pdbs, now),
-        pdbs,
-        rooms: measure(fleet.members(), limits, grants, Act::Replace, now),
-        reach: reach.clone(),
-    };
-    let mut plan = Plan::default();
-    let mut queue = Queue::new(fleet, now);
-    while let Some((name, node, wish)) = queue.next() {
-        if node.under_way.is_some() {
-            plan.under_way.insert(name.to_owned());
-            continue;
-        }
-        plan.order.push(name.to_owned());
-        match desk.decide(name, node, wish) {
-            Decided::Starts(start) => {
-                queue.started(node);
-                plan.start.push(start);
-            }
-            Decided::Considers(waiting) => {
-                queue.started(node);
-                plan.consider.push(name.to_owned());
-                plan.waiting.insert(name.to_owned(), waiting);
-            }
-            Decided::Waits(waiting) => {
-                plan.waiting.insert(name.to_owned(), waiting);
-            }
-        }
+
+    /// What every budget says, before anybody starts.
+    pub fn into_rooms(self) -> Measured {
+        self.rooms
     }
-    plan.expected = expected(fleet, &plan);
-    let wished = fleet.nodes.values().filter(|it| it.wish.is_some()).count();
-    let answered = plan.start.len() + plan.waiting.len() + plan.under_way.len();
-    debug_assert_eq!(answered, wished, "no node may be forgotten");
-    plan
+
+    pub fn plan(&self, placements: &Placements, reach: &Reach) -> Plan {
+        let Some(wished) = &self.wished else { return Plan::default() };
+        let mut desk = Desk {
+            openings: &wished.openings,
+            fleet: self.fleet,
+            placements,
+            grants: self.grants,
+            limits: self.limits,
+            now: self.now,
+            together: wished.together.clone(),
+            pdbs: &wished.pdbs,
+            rooms: self.rooms.clone(),
+            reach: reach.clone(),
+        };
+        let mut plan = Plan::default();
+        let mut queue = wished.queue.clone();
+        while let Some((name, node, wish)) = queue.next() {
+            if node.under_way.is_some() {
+                plan.under_way.insert(name.to_owned());
+                continue;
+            }
+            plan.order.push(name.to_owned());
+            match desk.decide(name, node, wish) {
+                Decided::Starts(start) => {
+                    queue.started(node);
+                    plan.start.push(start);
+                }
+                Decided::Considers(waiting) => {
+                    queue.started(node);
+                    plan.consider.push(name.to_owned());
+                    plan.waiting.insert(name.to_owned(), waiting);
+                }
+                Decided::Waits(waiting) => {
+                    plan.waiting.insert(name.to_owned(), waiting);
+                }
+            }
+        }
+        plan.expected = expected(self.fleet, &plan);
+        let wished = self.fleet.nodes.values().filter(|it| it.wish.is_some()).count();
+        let answered = plan.start.len() + plan.waiting.len() + plan.under_way.len();
+        debug_assert_eq!(answered, wished, "no node may be forgotten");
+        plan
+    }
 }
 
 enum Decided {
@@ -145,20 +188,20 @@ enum Decided {
 }
 
 /// Where the decisions of one plan are made: what is left of everything, after those before.
-struct Desk<'a> {
+struct Desk<'a, 'p> {
     fleet: &'a Fleet,
-    placements: &'a Placements,
+    placements: &'p Placements,
     grants: &'a Grants,
     limits: &'a Limits,
     now: Timestamp,
-    openings: BTreeMap<&'a str, Opening>,
-    pdbs: Pdbs<'a>,
+    openings: &'p BTreeMap<&'a str, Opening>,
+    pdbs: &'p Pdbs<'a>,
     rooms: Measured,
     reach: Reach,
     together: Together<'a>,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> Desk<'a, '_> {
     fn decide(&mut self, name: &'a str, node: &'a Node, wish: &Wish) -> Decided {
         let class = node.member.class.as_deref();
         let rule = class.and_then(|it| self.limits.classes.get(it));
@@ -209,7 +252,7 @@ impl<'a> Desk<'a> {
         order: Order,
         placement: Option<Placement>,
     ) -> Decided {
-        let takes = self.rooms.rooms_of(name).map(|it| it.id.clone()).collect();
+        let takes = self.rooms.rooms_of(&node.member).map(|it| it.id.clone()).collect();
         self.take(name, node, wish);
         let (node, cause) = (name.to_owned(), wish.cause);
         Decided::Starts(Start { node, cause, order, placement, takes })
@@ -243,7 +286,7 @@ impl<'a> Desk<'a> {
 
     fn take(&mut self, name: &'a str, node: &'a Node, wish: &Wish) {
         self.rooms.take(name, &node.member, self.now);
-        self.together.take(name, node, &self.pdbs);
+        self.together.take(name, node, self.pdbs);
         if let Some(more) = self.reach_of(node, wish) {
             more.nodes = more.nodes.saturating_sub(1);
         }
@@ -280,7 +323,7 @@ impl<'a> Desk<'a> {
         if let Some(why) = &wish.no_image {
             reasons.push(WaitFor::Image(why.clone()));
         }
-        held(name, node, rule, &self.pdbs, self.now, reasons);
+        held(name, node, rule, self.pdbs, self.now, reasons);
         if let Some(homeless) = pool.and_then(|it| self.fleet.homeless.get(it)) {
             let Homeless { pod, since } = homeless.clone();
             reasons.push(WaitFor::HomelessPod { pod, since });
@@ -336,7 +379,7 @@ impl<'a> Desk<'a> {
         if let Some(node) = &node.succeeds {
             out.push(WaitFor::Succession { node: node.clone() });
         }
-        if let Some(shared) = self.together.conflict(name, node, &self.pdbs) {
+        if let Some(shared) = self.together.conflict(name, node, self.pdbs) {
             out.push(shared);
         }
         let shortages = self.rooms.shortages(name, &node.member, node.leads_back);

@@ -15,6 +15,10 @@ use nodemolt_core::budget::{Amount, DisruptionBudget, Keep};
 use nodemolt_core::seen::Revision;
 use support::{NEW_IMAGE, OLD_IMAGE, World};
 
+/// As in the program that people run.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const NODES: [usize; 3] = [1_000, 3_000, 10_000];
 const PODS: usize = 20;
 /// Pods of each workload, each on another node.

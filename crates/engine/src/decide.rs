@@ -6,6 +6,7 @@
 //! runs, who should go, who may go, where the pods would go, and the next step of those that are going.
 //! Whatever is decided here is recorded by the turn before anything is done about it.
 
+pub(crate) mod along;
 pub(crate) mod classes;
 pub(crate) mod coming;
 pub(crate) mod fleet;

@@ -77,11 +77,9 @@ impl Picture {
         }
         let steps =
             going.iter().map(|it| (it.recorded.replacement.old.node.clone(), it.step.clone()));
-        let successors = sight.view.claims.iter().filter_map(|(name, claim)| {
-            let told = successor(claim);
-            let known = told.on_its_way || claim.successor_of.is_some();
-            known.then(|| (name.clone(), told))
-        });
+        let told = |it: &&Claim| on_its_way(it) || it.successor_of.is_some();
+        let successors = sight.view.claims.values().filter(told);
+        let successors = successors.map(|it| (it.name.clone(), successor(it)));
         Self {
             at: sight.now,
             successors: successors.collect(),
@@ -153,10 +151,13 @@ fn successor(claim: &Claim) -> SuccessorTold {
     SuccessorTold {
         pool: claim.pool.clone(),
         node: claim.node.clone(),
-        on_its_way: claim.deleting_since.is_none()
-            && !claim.stages.contains_key(&Stage::Initialized),
+        on_its_way: on_its_way(claim),
         failed,
     }
+}
+
+fn on_its_way(claim: &Claim) -> bool {
+    claim.deleting_since.is_none() && !claim.stages.contains_key(&Stage::Initialized)
 }
 
 fn unreadable(view: &View) -> Vec<String> {

@@ -17,8 +17,9 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measured {
     rooms: Vec<Room>,
-    /// For each node the places of its rooms.
-    of: BTreeMap<String, Vec<usize>>,
+    budgets: Budgets,
+    /// For each budget the place of its room, if it has one.
+    room_of: Vec<Option<usize>>,
 }
 
 /// One budget at one moment.
@@ -96,35 +97,49 @@ pub fn measure<'a>(
     act: Act,
     now: Timestamp,
 ) -> Measured {
-    let mut gathered = Gathered::default();
+    let budgets = Budgets::of(limits, act);
+    let mut crowds: Vec<Crowd<'_>> = Vec::new();
+    crowds.resize_with(budgets.len(), Crowd::default);
     for (name, member) in members {
-        let mut slotted = false;
-        for (at, budget) in limits.disruption_budgets.iter().enumerate() {
-            if budget.selects(&member.labels) || member.taken_from.contains(&budget.name) {
-                gathered.add(Key::Disruption(at), name, member, Unit::Nodes);
-                slotted |= budget.gates_controller;
+        let by = match (grants.open.get(name), &member.standing) {
+            (Some(grant), _) => Some(UsedBy::Grant { since: grant.since }),
+            (None, Standing::Unavailable(why)) => Some(UsedBy::Unavailable(*why)),
+            (None, Standing::Available | Standing::Outside) => None,
+        };
+        budgets.each_about(member, |at, unit| crowds[at].add(name, member, unit, by));
+    }
+    let mut measured = Measured { rooms: Vec::new(), room_of: Vec::new(), budgets };
+    for (at, crowd) in crowds.iter().enumerate() {
+        let room = measured.budgets.key(at).and_then(|key| {
+            let mut room = furnish(key, crowd, limits, act, now)?;
+            for (name, weight, by) in &crowd.users {
+                room.occupy(name, *weight, *by);
             }
-        }
-        let rule = member.class.as_ref().and_then(|it| limits.classes.get_key_value(it));
-        if let Some((class, rule)) = rule.filter(|_| act.takes_slots()) {
-            gathered.add(Key::Class(class), name, member, rule.unit);
-            slotted |= rule.concurrency.is_some();
-        }
-        if act.takes_slots() && !slotted {
-            gathered.add(Key::Serial, name, member, Unit::Nodes);
-        }
-        let pool = member.pool.as_ref().and_then(|it| limits.pools.get_key_value(it));
-        if let Some((pool, _)) = pool {
-            gathered.add(Key::Pool(pool), name, member, Unit::Nodes);
-        }
+            if let Key::Class(class) = key
+                && let Some(rule) = limits.classes.get(class)
+            {
+                rest(&mut room, rule, class, grants, now);
+            }
+            Some(room)
+        });
+        measured.room_of.push(room.is_some().then_some(measured.rooms.len()));
+        measured.rooms.extend(room);
     }
-    for at in 0..limits.disruption_budgets.len() {
-        gathered.rooms.entry(Key::Disruption(at)).or_default();
-    }
-    gathered.measured(limits, grants, act, now)
+    measured
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// All budgets, in the order of their rooms: which of them a node is in follows from what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Budgets {
+    disruption: Vec<DisruptionBudget>,
+    /// With the unit of each, and whether it says how many at once. In the order of their names.
+    classes: Vec<(String, Unit, bool)>,
+    /// In the order of their names.
+    pools: Vec<String>,
+    slots: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Key<'a> {
     Disruption(usize),
     Class(&'a str),
@@ -132,49 +147,84 @@ enum Key<'a> {
     Pool(&'a str),
 }
 
-#[derive(Default)]
-struct Gathered<'k, 'a> {
-    rooms: BTreeMap<Key<'k>, Crowd<'a>>,
-}
-
-#[derive(Default)]
-struct Crowd<'a> {
-    members: Vec<(&'a str, &'a Member)>,
-    total: u64,
-}
-
-impl<'k, 'a> Gathered<'k, 'a> {
-    fn add(&mut self, key: Key<'k>, name: &'a str, member: &'a Member, unit: Unit) {
-        let crowd = self.rooms.entry(key).or_default();
-        crowd.members.push((name, member));
-        // Whoever is outside, or there beside the node that it takes over from, adds nothing to the total;
-        // they ask for room and use it like all others.
-        if member.standing != Standing::Outside && !member.surge {
-            crowd.total = crowd.total.saturating_add(weight(member, unit));
+impl Budgets {
+    fn of(limits: &Limits, act: Act) -> Self {
+        let class = |(name, rule): (&String, &ClassRule)| {
+            (name.clone(), rule.unit, rule.concurrency.is_some())
+        };
+        Self {
+            disruption: limits.disruption_budgets.clone(),
+            classes: limits.classes.iter().map(class).collect(),
+            pools: limits.pools.keys().cloned().collect(),
+            slots: act.takes_slots(),
         }
     }
 
-    fn measured(self, limits: &Limits, grants: &Grants, act: Act, now: Timestamp) -> Measured {
-        let mut measured = Measured { rooms: Vec::new(), of: BTreeMap::new() };
-        for (key, crowd) in self.rooms {
-            let Some(mut room) = furnish(key, &crowd, limits, act, now) else { continue };
-            for (name, member) in &crowd.members {
-                measured.of.entry((*name).to_owned()).or_default().push(measured.rooms.len());
-                let by = match (grants.open.get(*name), &member.standing) {
-                    (Some(grant), _) => UsedBy::Grant { since: grant.since },
-                    (None, Standing::Unavailable(why)) => UsedBy::Unavailable(*why),
-                    (None, Standing::Available | Standing::Outside) => continue,
-                };
-                room.occupy(name, weight(member, room.unit), by);
-            }
-            if let Key::Class(class) = key
-                && let Some(rule) = limits.classes.get(class)
-            {
-                rest(&mut room, rule, class, grants, now);
-            }
-            measured.rooms.push(room);
+    /// Those of classes, then the cluster's one slot, then those of pools.
+    fn len(&self) -> usize {
+        self.disruption.len() + self.classes.len() + 1 + self.pools.len()
+    }
+
+    fn key(&self, at: usize) -> Option<Key<'_>> {
+        if at < self.disruption.len() {
+            return Some(Key::Disruption(at));
         }
-        measured
+        let at = at - self.disruption.len();
+        if let Some((class, _, _)) = self.classes.get(at) {
+            return Some(Key::Class(class));
+        }
+        match at - self.classes.len() {
+            0 => Some(Key::Serial),
+            at => self.pools.get(at - 1).map(|it| Key::Pool(it)),
+        }
+    }
+
+    fn each_about(&self, member: &Member, mut about: impl FnMut(usize, Unit)) {
+        let mut slotted = false;
+        for (at, budget) in self.disruption.iter().enumerate() {
+            if budget.selects(&member.labels) || member.taken_from.contains(&budget.name) {
+                about(at, Unit::Nodes);
+                slotted |= budget.gates_controller;
+            }
+        }
+        let first = self.disruption.len();
+        let class = member.class.as_ref().filter(|_| self.slots);
+        let class =
+            class.and_then(|it| self.classes.binary_search_by(|known| known.0.cmp(it)).ok());
+        if let Some(at) = class {
+            let (_, unit, concurrency) = self.classes[at];
+            about(first + at, unit);
+            slotted |= concurrency;
+        }
+        let first = first + self.classes.len();
+        if self.slots && !slotted {
+            about(first, Unit::Nodes);
+        }
+        let pool = member.pool.as_ref().and_then(|it| self.pools.binary_search(it).ok());
+        if let Some(at) = pool {
+            about(first + 1 + at, Unit::Nodes);
+        }
+    }
+}
+
+/// Those that a budget is about.
+#[derive(Default)]
+struct Crowd<'a> {
+    members: usize,
+    total: u64,
+    users: Vec<(&'a str, u64, UsedBy)>,
+}
+
+impl<'a> Crowd<'a> {
+    fn add(&mut self, name: &'a str, member: &Member, unit: Unit, by: Option<UsedBy>) {
+        self.members += 1;
+        let weight = weight(member, unit);
+        // Whoever is outside, or there beside the node that it takes over from, adds nothing to the total;
+        // they ask for room and use it like all others.
+        if member.standing != Standing::Outside && !member.surge {
+            self.total = self.total.saturating_add(weight);
+        }
+        self.users.extend(by.map(|it| (name, weight, it)));
     }
 }
 
@@ -185,7 +235,7 @@ fn weight(member: &Member, unit: Unit) -> u64 {
     }
 }
 
-/// What a budget allows of so many. `None`: it allows anything.
+/// What a budget allows of so many. `None`: it allows anything, or is about nobody.
 fn furnish(
     key: Key<'_>,
     crowd: &Crowd<'_>,
@@ -194,6 +244,9 @@ fn furnish(
     now: Timestamp,
 ) -> Option<Room> {
     let total = crowd.total;
+    if crowd.members == 0 && !matches!(key, Key::Disruption(_)) {
+        return None;
+    }
     let empty = |id, allowed| Room {
         id,
         unit: Unit::Nodes,
@@ -223,7 +276,7 @@ fn furnish(
                 }
                 Err(unreadable) => (0, Some(Condition::Unreadable(unreadable.clone()))),
             };
-            if crowd.members.is_empty() && condition.is_none() {
+            if crowd.members == 0 && condition.is_none() {
                 condition = Some(Condition::SelectsNothing);
             }
             let DisruptionBudget { gates_controller, gates_people, .. } = *budget;
@@ -406,15 +459,21 @@ impl Measured {
         &self.rooms
     }
 
-    pub fn rooms_of(&self, node: &str) -> impl Iterator<Item = &Room> {
-        self.of.get(node).into_iter().flatten().filter_map(|it| self.rooms.get(*it))
+    pub fn rooms_of(&self, member: &Member) -> impl Iterator<Item = &Room> {
+        self.places_of(member).into_iter().filter_map(|it| self.rooms.get(it))
+    }
+
+    fn places_of(&self, member: &Member) -> Vec<usize> {
+        let mut places = Vec::new();
+        self.budgets.each_about(member, |at, _| places.extend(self.room_of[at]));
+        places
     }
 
     /// Every budget that has no room for this node now. `leads_back`: it runs a candidate that was
     /// halted, and what the candidate broke must not hold the way back.
     pub fn shortages(&self, node: &str, member: &Member, leads_back: bool) -> Vec<Shortage> {
         let whom = if leads_back { Whom::Back } else { Whom::Us };
-        self.rooms_of(node)
+        self.rooms_of(member)
             .filter(|it| it.gates_controller)
             .filter_map(|it| it.shortage(node, weight(member, it.unit), whom))
             .collect()
@@ -423,7 +482,7 @@ impl Measured {
     /// Those `NodeDisruptionBudgets` that a person who deletes this node has to wait for. Another one that
     /// is being deleted and waits as well holds nobody: two would wait for each other for ever.
     pub fn shortages_for_people(&self, node: &str, member: &Member) -> Vec<Shortage> {
-        self.rooms_of(node)
+        self.rooms_of(member)
             .filter(|it| it.gates_people)
             .filter_map(|it| it.shortage(node, weight(member, it.unit), Whom::People))
             .collect()
@@ -431,8 +490,8 @@ impl Measured {
 
     /// Count a grant that is about to be written.
     pub fn take(&mut self, node: &str, member: &Member, now: Timestamp) {
-        for at in self.of.get(node).into_iter().flatten() {
-            if let Some(room) = self.rooms.get_mut(*at) {
+        for at in self.places_of(member) {
+            if let Some(room) = self.rooms.get_mut(at) {
                 let weight = weight(member, room.unit);
                 room.occupy(node, weight, UsedBy::Grant { since: now });
                 room.batch_left = room.batch_left.map(|it| it.saturating_sub(1));

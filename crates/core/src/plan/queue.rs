@@ -15,6 +15,7 @@ use crate::replace::Cause;
 /// How urgent, failures of the pool, wished since. Who is equal in this is told apart by zone.
 type Rank = (u8, u32, Timestamp);
 
+#[derive(Debug, Clone)]
 pub(super) struct Queue<'a> {
     /// For each rank the waiting nodes of each zone, the easiest last.
     ranks: BTreeMap<Rank, BTreeMap<Option<&'a str>, Vec<Entry<'a>>>>,

@@ -15,6 +15,7 @@ use crate::drain::{Owner, Pdb, Pdbs, Pod, moving};
 /// Namespace, kind and name.
 pub(super) type Workload<'a> = (&'a str, &'a str, &'a str);
 
+#[derive(Debug, Clone)]
 pub(super) struct Together<'a> {
     fleet: &'a Fleet,
     now: Timestamp,

@@ -139,6 +139,11 @@ impl Pods {
         self.on.get(node).map(|it| &it.changed)
     }
 
+    /// Of each node that has pods, in the order of their names.
+    pub fn marks(&self) -> impl Iterator<Item = (&str, &Mark)> {
+        self.on.iter().map(|(node, it)| (node.as_str(), &it.changed))
+    }
+
     /// Of all pods.
     pub fn mark_of_all(&self) -> &Mark {
         &self.changed

@@ -28,7 +28,8 @@ pub(super) struct Eyes<'a> {
     known: &'a Known<'a>,
     /// By the claim's UID, of the last list and of the one before. Few turns ask.
     tagged: OnceCell<[Tagged<'a>; 2]>,
-    nodes: BTreeMap<&'a MachineId, Vec<&'a Node>>,
+    /// By machine. Most claims know their node by name.
+    nodes: OnceCell<BTreeMap<&'a MachineId, Vec<&'a Node>>>,
     pods_readable: bool,
 }
 
@@ -44,19 +45,29 @@ fn by_uid(listed: Option<Listed<'_>>) -> Tagged<'_> {
     all
 }
 
+fn by_machine(view: &View) -> BTreeMap<&MachineId, Vec<&Node>> {
+    let mut nodes: BTreeMap<&MachineId, Vec<&Node>> = BTreeMap::new();
+    for node in view.nodes.values() {
+        if let Some(machine) = &node.machine {
+            nodes.entry(machine).or_default().push(node);
+        }
+    }
+    nodes
+}
+
+/// The node that a claim has become, if it is there and has the claim's machine.
+pub(super) fn settled<'a>(view: &'a View, claim: &Claim) -> Option<&'a Node> {
+    let node = view.nodes.get(claim.node.as_ref()?)?;
+    (node.machine.is_some() && node.machine == claim.machine).then_some(node)
+}
+
 impl<'a> Eyes<'a> {
     pub(super) fn new(view: &'a View, known: &'a Known<'a>) -> Self {
-        let mut nodes: BTreeMap<&MachineId, Vec<&Node>> = BTreeMap::new();
-        for node in view.nodes.values() {
-            if let Some(machine) = &node.machine {
-                nodes.entry(machine).or_default().push(node);
-            }
-        }
         Self {
             view,
             known,
             tagged: OnceCell::new(),
-            nodes,
+            nodes: OnceCell::new(),
             pods_readable: !view.unreadable.keys().any(|it| it.kind == Kind::Pod),
         }
     }
@@ -107,11 +118,13 @@ impl<'a> Eyes<'a> {
     fn machine_of(&self, claim: &Claim) -> MachineSeen {
         let Some(id) = &claim.machine else { return self.tagged(claim) };
         let ended = |it: &Machine| it.state == MachineState::Terminated;
-        match (self.machine(id), self.machine_before(id)) {
-            (Some(it), _) => state(it),
+        if let Some(it) = self.machine(id) {
+            return state(it);
+        }
+        match self.machine_before(id) {
             // It had ended when it was last listed, and EC2 forgets those.
-            (None, Some(it)) if ended(it) => MachineSeen::Gone,
-            (None, before) => self.absent(before.is_some()),
+            Some(it) if ended(it) => MachineSeen::Gone,
+            before => self.absent(before.is_some()),
         }
     }
 
@@ -155,15 +168,15 @@ impl<'a> Eyes<'a> {
             return NodesSeen::Unknown;
         }
         let Some(machine) = &claim.machine else { return NodesSeen::None { missing_since: None } };
-        let all = self.nodes.get(machine).map_or(&[][..], Vec::as_slice);
-        match all {
+        // Once it was settled which of several it is, others do not unsettle it.
+        if let Some(own) = settled(self.view, claim) {
+            return NodesSeen::One(own);
+        }
+        let all = self.nodes.get_or_init(|| by_machine(self.view));
+        match all.get(machine).map_or(&[][..], Vec::as_slice) {
             [] => NodesSeen::None { missing_since: self.known.memory.missing_since(&claim.uid) },
             [only] => NodesSeen::One(only),
-            // Once it was settled which of them it is, others do not unsettle it.
-            several => match several.iter().find(|it| Some(&it.name) == claim.node.as_ref()) {
-                Some(it) => NodesSeen::One(it),
-                None => NodesSeen::Several(several.to_vec()),
-            },
+            several => NodesSeen::Several(several.to_vec()),
         }
     }
 

@@ -3,12 +3,14 @@
 //! Where there was no capacity, what EC2 refused, which node is missing since when, who failed and rests.
 //! All of it may be lost at any moment.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::seen::{Kind, MachineId, ObjectName, Stage, View};
 
 use super::act::{ClaimAct, ClaimDone, Deed};
+use super::look::settled;
 use crate::port::Remedy;
 
 /// Karpenter's own: capacity comes and goes within minutes.
@@ -67,13 +69,15 @@ impl Memory {
         self.rests.retain(|key, (_, at)| view.claims.contains_key(key) || *at > forget);
 
         let Some(listed) = view.fresh.get(&Kind::Node).copied() else { return };
-        let there: BTreeSet<&MachineId> =
-            view.nodes.values().filter_map(|it| it.machine.as_ref()).collect();
+        // Most claims know their node by name.
+        let there: OnceCell<BTreeSet<&MachineId>> = OnceCell::new();
+        let all = || view.nodes.values().filter_map(|it| it.machine.as_ref()).collect();
         let mut missing = BTreeMap::new();
         for claim in view.claims.values() {
             let Some(registered) = claim.stages.get(&Stage::Registered) else { continue };
             let Some(machine) = &claim.machine else { continue };
-            if there.contains(machine)
+            if settled(view, claim).is_some()
+                || there.get_or_init(all).contains(machine)
                 || listed <= *registered
                 || unreadable(view, claim.node.as_deref())
             {

@@ -16,20 +16,26 @@ use nodemolt_core::image::ImageId;
 use nodemolt_core::node::{ImageRef, Instance, Running};
 use nodemolt_core::place::daemons;
 use nodemolt_core::plan::{Fleet, Node};
-use nodemolt_core::seen::{self, Claim, DISRUPTED_TAINT, Kind, Mark, Readiness, Revision, Stage};
+use nodemolt_core::seen::{
+    self, Claim, DISRUPTED_TAINT, Kind, MachineId, Mark, Readiness, Revision, Stage,
+};
 use nodemolt_core::wanted::{NoImage, Wanted};
 use nodemolt_fit::capacity::{Amounts, CPU};
 use nodemolt_fit::taint::Taint;
 use nodemolt_fit::{self as fit, Operator, Quantity, Written, label};
 
+use super::along::Along;
 use super::{Sight, pools};
-use crate::memory::Memory;
+use crate::memory::{Listed, Memory};
 use crate::port::{Machine, NewClaim};
 
 /// What was read of nodes, kept from turn to turn.
 #[derive(Debug, Default)]
 pub(crate) struct Readings {
-    from: BTreeMap<String, From>,
+    /// Of each node among `rooms`, in the same order. `None`: it is to be read again.
+    from: Vec<Option<From>>,
+    /// The list of machines that was looked at last.
+    machines: Option<Arc<Listed>>,
     fleet: Arc<Fleet>,
     running: Arc<BTreeMap<String, Running>>,
     drifts: Arc<BTreeMap<String, Drift>>,
@@ -56,6 +62,11 @@ struct From {
 }
 
 impl From {
+    /// Whether this is the machine of that id.
+    fn has(&self, machine: Option<&MachineId>) -> bool {
+        self.machine.as_ref().map(|it| &it.id) == machine
+    }
+
     fn still(&self, node: &seen::Node, other: &Parts<'_>) -> bool {
         let same_claim = match (&self.claim, other.claim) {
             (None, None) => true,
@@ -107,6 +118,15 @@ impl Readings {
         Arc::make_mut(&mut self.fleet)
     }
 
+    /// All nodes, in the order of their names, each with its machine as far as that was read.
+    pub(crate) fn nodes_mut(
+        &mut self,
+    ) -> impl Iterator<Item = (&String, &mut Node, Option<&Arc<Machine>>)> {
+        let nodes = Arc::make_mut(&mut self.fleet).nodes.iter_mut();
+        let read = self.from.iter().map(|it| it.as_ref()?.machine.as_ref());
+        nodes.zip(read).map(|((name, node), machine)| (name, node, machine))
+    }
+
     pub(crate) fn running(&self) -> &Arc<BTreeMap<String, Running>> {
         &self.running
     }
@@ -121,38 +141,48 @@ impl Readings {
         let running = Arc::make_mut(&mut self.running);
         let drifts = Arc::make_mut(&mut self.drifts);
         let machines = memory.machines.value();
+        let same_list = same(self.machines.as_ref(), machines);
         let daemons = pools::daemons(sight);
         if self.daemons.0 != daemons {
             self.daemons = (daemons, self.daemons.1 + 1);
         }
         let (daemons, daemons_at) = &self.daemons;
         let mut rooms = Vec::with_capacity(view.nodes.len() + 16);
-        let mut known = std::mem::take(&mut self.rooms).into_iter().take(self.nodes).peekable();
+        let mut froms = Vec::with_capacity(view.nodes.len());
+        let known = std::mem::take(&mut self.rooms).into_iter().take(self.nodes);
+        let mut known = known.zip(std::mem::take(&mut self.from)).peekable();
+        let mut claims = Along::new(sight.claims.iter().map(|(name, it)| (*name, *it)));
+        let mut marks = Along::new(view.pods.marks());
+        let mut gone: Vec<String> = Vec::new();
         for (name, node) in &view.nodes {
             // Both are in the order of names: what comes before has gone.
-            while let Some(gone) = known.next_if(|it| it.name < *name) {
-                self.from.remove(&gone.name);
-                take_out(fleet, &gone.name);
-                running.remove(&gone.name);
-                drifts.remove(&gone.name);
+            while let Some((it, _)) = known.next_if(|(it, _)| it.name < *name) {
+                gone.push(it.name);
             }
-            let claim = sight.claims.get(name.as_str()).copied();
-            let machine = node.machine.as_ref().and_then(|it| machines?.get(it));
+            let (room, from) = known.next_if(|(it, _)| it.name == *name).unzip();
+            let from = from.flatten();
+            let claim = claims.at(name);
+            let looked_up = || node.machine.as_ref().and_then(|it| machines?.get(it));
+            // In one list a machine is the same; a lookup costs more than all that is compared here.
+            let machine = match &from {
+                Some(it) if same_list && it.has(node.machine.as_ref()) => it.machine.as_ref(),
+                Some(_) | None => looked_up(),
+            };
             let wanted =
                 claim.and_then(|it| memory.classes.get(&it.class)?.wanted.get(it.pool.as_ref()?));
             let parts = Parts {
                 claim,
-                pods: view.pods.mark(name),
+                pods: marks.at(name),
                 machine,
                 wanted,
                 catalog: memory.images.version,
                 daemons: *daemons_at,
             };
-            let room = known.next_if(|it| it.name == *name);
-            if let Some(room) = room
-                && self.from.get(name).is_some_and(|it| it.still(node, &parts))
+            if from.as_ref().is_some_and(|it| it.still(node, &parts))
+                && let Some(room) = room
             {
                 rooms.push(room);
+                froms.push(from);
                 continue;
             }
             put_in(fleet, name, read_node(sight, node, claim));
@@ -164,29 +194,28 @@ impl Readings {
                 drifts.insert(name.clone(), compare(memory, &read, claim, wanted));
                 running.insert(name.clone(), read);
             }
-            self.from.insert(
-                name.clone(),
-                From {
-                    uid: node.uid.clone(),
-                    revision: node.revision.clone(),
-                    claim: claim.map(|it| (it.uid.clone(), it.revision.clone())),
-                    pods: parts.pods.cloned(),
-                    machine: machine.cloned(),
-                    wanted: wanted.cloned(),
-                    catalog: parts.catalog,
-                    daemons: parts.daemons,
-                },
-            );
+            froms.push(Some(From {
+                uid: node.uid.clone(),
+                revision: node.revision.clone(),
+                claim: claim.map(|it| (it.uid.clone(), it.revision.clone())),
+                pods: parts.pods.cloned(),
+                machine: machine.cloned(),
+                wanted: wanted.cloned(),
+                catalog: parts.catalog,
+                daemons: parts.daemons,
+            }));
         }
-        for gone in known {
-            self.from.remove(&gone.name);
-            take_out(fleet, &gone.name);
-            running.remove(&gone.name);
-            drifts.remove(&gone.name);
+        gone.extend(known.map(|(it, _)| it.name));
+        for name in gone {
+            take_out(fleet, &name);
+            running.remove(&name);
+            drifts.remove(&name);
         }
         self.nodes = rooms.len();
         rooms.extend(on_their_way(sight, daemons));
         self.rooms = rooms;
+        self.from = froms;
+        self.machines = machines.cloned();
         self.tell_hidden(sight);
     }
 
@@ -197,13 +226,16 @@ impl Readings {
         if !sight.view.unreadable.keys().any(hiding) {
             return;
         }
+        let nodes = &self.rooms[..self.nodes];
         for (name, drift) in Arc::make_mut(&mut self.drifts) {
             let Drift::Unknown(Missing::ReplacementImage { because, .. }) = drift else { continue };
             let claim = sight.claims.get(name.as_str());
             if let Some(hidden) = claim.and_then(|it| sight.hidden(it)) {
                 *because = hidden;
                 // Tomorrow it may be another reason.
-                self.from.remove(name);
+                if let Ok(at) = nodes.binary_search_by(|it| it.name.as_str().cmp(name)) {
+                    self.from[at] = None;
+                }
             }
         }
     }

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use nodemolt_core::budget::{Act, Grants, Limits, Measured, measure};
+use nodemolt_core::budget::{Grants, Limits, Measured};
 use nodemolt_core::drain::{PodPhase, moves};
 use nodemolt_core::place::{Launchable, Placement, Placements, Turn, daemons, place_leaving};
-use nodemolt_core::plan::{Fleet, Plan, Reach, WaitFor, plan};
+use nodemolt_core::plan::{Fleet, Plan, Planner, Reach, WaitFor};
 use nodemolt_core::replace::{Phase, PlacementSeen, Successor};
 use nodemolt_core::seen;
 use nodemolt_fit::pod::Pod;
@@ -317,15 +317,16 @@ pub(crate) fn plan_all(
 ) -> Planned {
     let now = sight.now;
     let mut verdicts = std::mem::take(&mut memory.verdicts);
-    verdicts.forget(table.readings.fleet(), now);
-    let decide = |table: &Table<'_>, placements: &Placements| {
-        plan(table.readings.fleet(), placements, &Reach::default(), grants, limits, now)
-    };
+    // What runs stays what it is while it is planned.
+    let fleet = Arc::clone(table.readings.fleet());
+    verdicts.forget(&fleet, now);
+    let planner = Planner::new(&fleet, grants, limits, now);
+    let decide = |placements: &Placements| planner.plan(placements, &Reach::default());
     let mut placements = Placements::default();
     verdicts.tell(&mut placements);
     let gone = leaving(sight);
     let mut considered: BTreeSet<String> = BTreeSet::new();
-    let mut decided = decide(table, &placements);
+    let mut decided = decide(&placements);
     let mut all_had_a_chance = false;
     let mut early: BTreeSet<String> = BTreeSet::new();
     for _ in 0..ROUNDS_MAX {
@@ -334,7 +335,7 @@ pub(crate) fn plan_all(
             all_had_a_chance = true;
             verdicts.passed.clear();
             placements.passed.clear();
-            decided = decide(table, &placements);
+            decided = decide(&placements);
         }
         if decided.consider.is_empty() {
             break;
@@ -345,7 +346,7 @@ pub(crate) fn plan_all(
         considered.extend(decided.consider.iter().cloned());
         let all: BTreeSet<String> = gone.union(&considered).cloned().collect();
         placements = table.place(memory, sight, &all, Places::All);
-        verdicts.learn(&considered, &placements, table.readings.fleet(), now);
+        verdicts.learn(&considered, &placements, &fleet, now);
         // Who cannot go stays, and takes nobody's place in the next round.
         considered.retain(|it| !verdicts.of.contains_key(it));
         for it in &considered {
@@ -355,7 +356,7 @@ pub(crate) fn plan_all(
             }
         }
         verdicts.tell(&mut placements);
-        decided = decide(table, &placements);
+        decided = decide(&placements);
     }
     let look_on_at = if all_had_a_chance || decided.consider.is_empty() {
         verdicts.passed.clear();
@@ -363,12 +364,10 @@ pub(crate) fn plan_all(
     } else {
         NEXT_POOL_AFTER
     };
-    let unseen = verdicts.look_back(&decided, table.readings.fleet(), now);
+    let unseen = verdicts.look_back(&decided, &fleet, now);
     let look_on_at = unseen.then(|| after(now, look_on_at));
     memory.verdicts = verdicts;
-    let members = table.readings.fleet().members();
-    let rooms = measure(members, limits, grants, Act::Replace, now);
-    Planned { plan: decided, rooms, placements, look_on_at }
+    Planned { plan: decided, rooms: planner.into_rooms(), placements, look_on_at }
 }
 
 /// Whether nobody could know yet what might be launched in a node's place: EC2 was not asked before a moment

@@ -295,10 +295,19 @@ fn most(
 }
 
 fn add_one(used: &mut Amounts, amounts: &Amounts) {
-    let one = (NODES.to_owned(), Quantity::from_units(1));
-    for (name, amount) in amounts.iter().map(|(name, it)| (name.clone(), *it)).chain([one]) {
-        let sum = used.entry(name).or_default();
-        *sum = sum.saturating_add(amount);
+    for (name, amount) in amounts {
+        add(used, name, *amount);
+    }
+    add(used, NODES, Quantity::from_units(1));
+}
+
+/// All claims of a fleet are added up, and few resources have a name: it is written once.
+fn add(used: &mut Amounts, name: &str, amount: Quantity) {
+    match used.get_mut(name) {
+        Some(sum) => *sum = sum.saturating_add(amount),
+        None => {
+            used.insert(name.to_owned(), amount);
+        }
     }
 }
 

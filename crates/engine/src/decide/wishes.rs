@@ -4,6 +4,7 @@
 //! urgent. A wish is no permission: whether it may be granted is the plan's to say.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use nodemolt_core::drift::Drift;
@@ -14,9 +15,10 @@ use nodemolt_core::seen::{Claim, Kind, Node, Stage};
 use nodemolt_core::wanted::{NoImage, Replacing, Wanted};
 
 use super::Sight;
+use super::along::Along;
 use super::fleet::{Readings, ours};
 use crate::memory::{Memory, after};
-use crate::port::MachineState;
+use crate::port::{Machine, MachineState};
 use crate::record::Recorded;
 
 pub(crate) struct Wished {
@@ -36,11 +38,14 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
             *known = it;
         }
     }
-    let drifts = std::sync::Arc::clone(readings.drifts());
+    let drifts = Arc::clone(readings.drifts());
     let surge = surge(sight);
-    for (name, node) in &mut readings.fleet_mut().nodes {
+    let mut claims = Along::new(sight.claims.iter().map(|(name, it)| (*name, *it)));
+    let mut nodes = Along::new(sight.view.nodes.iter().map(|(name, it)| (name.as_str(), it)));
+    let mut drifts = Along::new(drifts.iter().map(|(name, it)| (name.as_str(), it)));
+    for (name, node, machine) in readings.nodes_mut() {
         node.member.surge = surge.contains(name.as_str());
-        let claim = sight.claims.get(name.as_str()).copied().filter(|it| ours(sight, it));
+        let claim = claims.at(name).filter(|it| ours(sight, it));
         let record = records
             .get(name.as_str())
             .copied()
@@ -59,11 +64,11 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
             node.wish = None;
             continue;
         };
-        let Some(seen) = sight.view.nodes.get(name) else { continue };
+        let Some(seen) = nodes.at(name) else { continue };
         if let Some(expires_at) = expires_at(claim).filter(|it| *it > sight.now) {
             next_at = Some(next_at.map_or(expires_at, |it| it.min(expires_at)));
         }
-        let drift = drifts.get(name);
+        let drift = drifts.at(name);
         if drift.is_some_and(Drift::drifted) {
             memory.drifted_since.entry(claim.uid.clone()).or_insert(sight.now);
         }
@@ -71,7 +76,8 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
         if drift.is_some_and(|it| matches!(it, Drift::Drifted { .. } | Drift::Unknown(_))) {
             drifted.insert(claim.uid.as_str());
         }
-        node.wish = of_node(memory, sight, seen, claim, drift);
+        let machine = machine_of(memory, claim, machine);
+        node.wish = of_node(memory, sight, seen, claim, machine, drift);
         if let Some(Wish { no_image: Some(why), .. }) = &mut node.wish
             && let Some(hidden) = sight.hidden(claim)
         {
@@ -121,11 +127,22 @@ fn succeeds<'a>(sight: &Sight<'a>, claim: &Claim) -> Option<&'a str> {
     Some(&record.replacement.old.node)
 }
 
+/// A claim's machine: mostly the one that its node was read with.
+fn machine_of<'a>(
+    memory: &'a Memory,
+    claim: &Claim,
+    read: Option<&'a Arc<Machine>>,
+) -> Option<&'a Arc<Machine>> {
+    let id = claim.machine.as_ref()?;
+    read.filter(|it| it.id == *id).or_else(|| memory.machines.value()?.get(id))
+}
+
 fn of_node(
     memory: &Memory,
     sight: &Sight<'_>,
     node: &Node,
     claim: &Claim,
+    machine: Option<&Arc<Machine>>,
     drift: Option<&Drift>,
 ) -> Option<Wish> {
     let plain =
@@ -138,7 +155,6 @@ fn of_node(
         return None;
     }
     // What a dead successor means its own replacement decides, until that has ended.
-    let machine = claim.machine.as_ref().and_then(|it| memory.machines.value()?.get(it));
     if let Some(machine) = machine
         && succeeds(sight, claim).is_none()
         && matches!(machine.state, MachineState::ShuttingDown | MachineState::Terminated)
