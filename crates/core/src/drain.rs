@@ -108,6 +108,8 @@ pub struct Drain {
     /// The machine ends then, whoever is left: somebody deleted it or takes it away. Else it waits for
     /// everybody's own grace period.
     pub machine_goes: bool,
+    /// That its machine goes was decided: it comes to a budget before those of whom it was not.
+    pub decided: bool,
     /// Nothing holds its machine any more: whoever is left ends with it, and takes from its budget before
     /// anybody else.
     pub ending: bool,
@@ -197,7 +199,7 @@ pub enum Stays {
 pub fn evictions(drains: &[Drain], pdbs: &[Pdb], now: Timestamp) -> (Vec<Evict>, Vec<Held>) {
     let mut ledger = Pdbs::new(pdbs);
     let mut order: Vec<&Drain> = drains.iter().collect();
-    order.sort_by_key(|it| (!it.ending, it.since, &it.node));
+    order.sort_by_key(|it| (!it.ending, !it.decided, it.since, &it.node));
     let (mut evict, mut held) = (Vec::new(), Vec::new());
     let mut asked = BTreeSet::new();
     for drain in order {
@@ -208,6 +210,9 @@ pub fn evictions(drains: &[Drain], pdbs: &[Pdb], now: Timestamp) -> (Vec<Evict>,
         let others_left = remaining(&pods, now).next().is_some();
         let past_limit = drain.at_limit == AtLimit::Force
             && limit_ends_at(drain, now).is_some_and(|it| it <= now);
+        let together = !drain.ending && !others_left && pods.iter().any(|it| with_machine(it, now));
+        let before = together.then(|| ledger.clone());
+        let mut stuck = false;
         for pod in pods {
             let told = |why, again_at| Held {
                 node: drain.node.clone(),
@@ -225,8 +230,16 @@ pub fn evictions(drains: &[Drain], pdbs: &[Pdb], now: Timestamp) -> (Vec<Evict>,
                 Ok(how) => {
                     evict.push(Evict { node: drain.node.clone(), pod: pod.id.clone(), how });
                 }
-                Err((why, again_at)) => held.push(told(why, again_at)),
+                Err((why, again_at)) => {
+                    stuck |= lingers(pod, &why, now);
+                    held.push(told(why, again_at));
+                }
             }
+        }
+        // Those that end with one machine end together or not at all: while one of them is held the others take
+        // nothing that somebody else could use.
+        if let Some(before) = before.filter(|_| stuck) {
+            ledger = before;
         }
     }
     (evict, held)
@@ -297,6 +310,16 @@ fn leave(
     match ledger.evict(pod) {
         Answer::Evicted if with_machine => Ok(How::WithMachine { forced: None }),
         Answer::Evicted => Ok(How::Evict),
+        Answer::Refused(Refused::NoneAllowed { pdb }) if with_machine => {
+            let allowed = ledger.allowed(pod);
+            hold(
+                Hold::Refused(match allowed {
+                    1.. => Refused::NotAll { pdb, allowed },
+                    _ => Refused::NoneAllowed { pdb },
+                }),
+                None,
+            )
+        }
         Answer::Refused(refused) => {
             let again_at = refused.retry_after().and_then(|it| now.saturating_add(it).ok());
             hold(Hold::Refused(refused), again_at)
@@ -336,6 +359,11 @@ pub fn stays(pod: &Pod, now: Timestamp) -> Option<Stays> {
     pod.ends_at.is_some_and(stuck).then_some(Stays::Stuck)
 }
 
+/// Whether it is not evicted, and ends with its machine.
+pub fn with_machine(pod: &Pod, now: Timestamp) -> bool {
+    stays(pod, now) == Some(Stays::ToleratesCordon)
+}
+
 /// Those that must leave before the node may go.
 pub fn remaining<P: Borrow<Pod>>(pods: &[P], now: Timestamp) -> impl Iterator<Item = &Pod> {
     pods.iter().map(Borrow::borrow).filter(move |it| stays(it, now).is_none())
@@ -359,7 +387,7 @@ pub fn lingers(pod: &Pod, why: &Hold, now: Timestamp) -> bool {
         Hold::Protected(_) | Hold::Refused(_) | Hold::UnderWay { .. } | Hold::Bare => true,
         Hold::Stays(_) | Hold::Terminating | Hold::AfterOthers => false,
     };
-    held && stays(pod, now) == Some(Stays::ToleratesCordon)
+    held && with_machine(pod, now)
 }
 
 /// A pod that took the place of one that we evicted.

@@ -24,7 +24,9 @@ pub use waiting::{WaitFor, Waiting};
 use waiting::{no_kin, no_place};
 
 use crate::budget::{Act, BudgetId, ClassRule, Grants, Limits, Measured, Opening, measure};
-use crate::drain::{Answer, BarePods, Homeless, Owner, Pdbs, Pod, PodPhase, moves};
+use crate::drain::{
+    Answer, AtLimit, BarePods, Homeless, Owner, Pdbs, Pod, PodPhase, moves, moving, with_machine,
+};
 use crate::place::{Placement, Placements};
 use crate::replace::{Cause, Order, Phase};
 use queue::Queue;
@@ -214,8 +216,21 @@ impl<'a> Desk<'a, '_> {
         self.progress(name, node, wish, &mut reasons);
         let order = rule.map_or(Order::SuccessorFirst, |it| it.order);
         let placement = self.placements.of.get(name);
+        // Whoever goes first is followed when it is empty: pods that have room nowhere else wait for that, and a
+        // budget that lets only some of them go would wait for those.
+        let not_all = match rule {
+            Some(rule) if order == Order::DeleteFirst => {
+                not_all(node, rule.at_limit, self.pdbs, self.now)
+            }
+            Some(_) | None => None,
+        };
         match placement {
-            _ if order == Order::DeleteFirst => {}
+            _ if order == Order::DeleteFirst => match (not_all, placement) {
+                (None, _) | (Some(_), Some(Placement::Spare { .. })) => {}
+                (Some(refused), Some(_)) => reasons.push(refused),
+                (Some(_), None) if reasons.is_empty() => reasons.push(WaitFor::Consideration),
+                (Some(_), None) => {}
+            },
             Some(Placement::Unplaced { pod, why }) => reasons.push(no_place(node, pod, why)),
             Some(Placement::NoKin { pool, limit }) => {
                 reasons.push(no_kin(pool, limit.as_ref().map(|(it, _)| it)));
@@ -402,6 +417,24 @@ pub fn held_by_people(
     reasons.into_iter().next()
 }
 
+/// A budget that does not let all pods of a node go at once, as they have to where it goes before others come and
+/// they have no room elsewhere. `None` too if there is no such node.
+pub fn held_at_once(
+    fleet: &Fleet,
+    name: &str,
+    at_limit: AtLimit,
+    now: Timestamp,
+) -> Option<WaitFor> {
+    not_all(fleet.nodes.get(name)?, at_limit, &Pdbs::new(&fleet.pdbs), now)
+}
+
+fn not_all(node: &Node, at_limit: AtLimit, pdbs: &Pdbs<'_>, now: Timestamp) -> Option<WaitFor> {
+    let forced = node.has_deadline || at_limit == AtLimit::Force;
+    let pods = moving(&node.pods, now).filter(|it| !forced && it.ends_at.is_none());
+    let (pod, refused) = pdbs.not_all(pods)?;
+    Some(WaitFor::Pdb { pod: pod.id.clone(), refused })
+}
+
 fn held(
     name: &str,
     node: &Node,
@@ -436,6 +469,12 @@ fn held(
         {
             reasons.push(WaitFor::Pdb { pod: pod.id.clone(), refused });
         }
+    }
+    // Those that end with the machine end all at once, unless somebody chose that they are forced in the end.
+    let forced = node.has_deadline || rule.is_some_and(|it| it.at_limit == AtLimit::Force);
+    let end = node.pods.iter().filter(active).filter(|it| !forced && with_machine(it, now));
+    if let Some((pod, refused)) = pdbs.not_all(end.map(AsRef::as_ref)) {
+        reasons.push(WaitFor::Pdb { pod: pod.id.clone(), refused });
     }
 }
 

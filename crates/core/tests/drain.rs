@@ -636,14 +636,37 @@ fn who_ends_with_the_machine_takes_from_its_budget_when_all_others_have_left() {
     assert_eq!((&*beside["a"], &*beside["b"]), ("ToleratesCordon", "evicted"));
     // Two machines do not count on the same disruption, and whoever began first goes first.
     let two = told(&[at("m", 1, vec![bound("a")]), at("n", 2, vec![bound("b")])], &one);
-    assert_eq!((&*two["a"], &*two["b"]), (refused, "ends with the machine"));
+    let not_all =
+        "429 PodDisruptionBudget `web` lets 1 go now, and more of its pods have to go at once";
+    assert_eq!((&*two["a"], &*two["b"]), (not_all, "ends with the machine"));
+    // On one machine they end together or not at all; and whoever cannot end takes nothing from anybody else.
+    let both = at("m", 2, vec![bound("a"), bound("b")]);
+    let all = told(&[both.clone(), at("n", 1, vec![web("c")])], &one);
+    assert_eq!((&*all["b"], &*all["c"]), (not_all, "evicted"));
+    let all = told(&[both, at("n", 1, vec![web("c")])], &[pdb("shop", "web", "web", 2)]);
+    assert_eq!((&*all["b"], &*all["c"]), ("ends with the machine", refused));
     // One whose machine ends by now has taken it from everybody.
     let ending = Drain { ending: true, ..at("m", 1, vec![bound("a")]) };
     let two = told(&[ending, at("n", 2, vec![web("b")])], &one);
     assert_eq!((&*two["a"], &*two["b"]), ("ends with the machine", refused));
+    // So has one of which that was decided, and whose deletion nobody has told of yet.
+    let decided = Drain { decided: true, ..at("m", 1, vec![bound("a")]) };
+    let two = told(&[decided, at("n", 2, vec![bound("b")])], &one);
+    assert_eq!((&*two["a"], &*two["b"]), ("ends with the machine", not_all));
     // Force and deadlines pass the budget, and are told.
     let force = Drain { at_limit: AtLimit::Force, ..at("n", 60, vec![bound("a")]) };
     assert_eq!(told(&[force], &none)["a"], "ends with the machine: DrainLimit");
     let late = Drain { deadline: Some(now()), ..drain("n", vec![bound("a")]) };
     assert_eq!(told(&[late], &none)["a"], "ends with the machine: Deadline");
+}
+
+/// Issue 7: a pod that had ended with its machine counted as healthy until somebody cleared it away.
+#[test]
+fn a_budget_allows_no_more_than_is_counted() {
+    for (allowed, desired, serve, expected) in
+        [(1, 2, 3, 1), (1, 2, 2, 0), (1, 2, 0, 0), (0, 2, 9, 0), (-1, 2, 3, -1), (3, 0, 2, 2)]
+    {
+        let pdb = Pdb { desired_healthy: desired, ..pdb("shop", "web", "web", allowed) };
+        assert_eq!(pdb.counting(serve).disruptions_allowed, expected, "{allowed} {serve}");
+    }
 }

@@ -14,14 +14,14 @@ use nodemolt_core::budget::{
     Keep, Limits, Standing, Unavailable, When, Window, Windows, zone,
 };
 use nodemolt_core::drain::{
-    BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Homeless, Owner, Pod, PodPhase, Protection,
+    AtLimit, BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Homeless, Owner, Pod, PodPhase, Protection,
 };
 use nodemolt_core::fit::Quantity;
 use nodemolt_core::fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_core::place::{Placement, Placements};
 use nodemolt_core::plan::{
     Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, Spread, UnderWay, WaitFor,
-    held_by_people, plan,
+    held_at_once, held_by_people, plan,
 };
 use nodemolt_core::replace::{Because, Cause, Order, Phase};
 use nodemolt_core::wanted::NoImage;
@@ -390,6 +390,65 @@ fn budgets_of_pods_that_tolerate_the_cordon_hold_their_node() {
         assert_eq!(!world.starts().is_empty(), starts, "{allowed}");
         let held = held_by_people(&world.fleet, &world.limits, "n1", now());
         assert_eq!(held.is_none(), starts, "right before the cordon it is asked again");
+    }
+}
+
+/// Issue 7: they were cordoned and given up for ever, as both end with one machine and their budget lets one go.
+#[test]
+fn those_that_end_with_one_machine_wait_until_all_of_them_may() {
+    let bound = |name: &str| Pod { tolerates_cordon: true, ..web(name) };
+    for (what, pods, allowed, starts) in [
+        ("both end at once", vec![bound("p"), bound("q")], 1, false),
+        ("both may", vec![bound("p"), bound("q")], 2, true),
+        ("one leaves before", vec![bound("p"), web("q")], 1, true),
+        ("both leave one after the other", vec![web("p"), web("q")], 1, true),
+    ] {
+        let mut world = one(pods);
+        world.fleet.pdbs = vec![pdb("shop", "web", "web", allowed)];
+        assert_eq!(!world.starts().is_empty(), starts, "{what}");
+        let held = held_by_people(&world.fleet, &world.limits, "n1", now());
+        assert_eq!(held.is_none(), starts, "{what}: right before the cordon it is asked again");
+        if !starts {
+            assert_eq!(
+                world.plan().waiting["n1"].first.to_string(),
+                "pod shop/q: PodDisruptionBudget `web` lets 1 go now, and more of its pods have to go at once \
+                 (namespace shop)"
+            );
+        }
+        // Whoever says so passes the budget in the end.
+        world.rule().at_limit = AtLimit::Force;
+        assert_eq!(world.starts(), ["n1"], "{what}, by force");
+    }
+}
+
+/// Seeds 407 and 726: some pods had left and found no room before the node was empty, and the others waited for them.
+#[test]
+fn who_goes_first_waits_until_all_of_its_pods_may_go_or_have_room() {
+    for (what, placement, allowed, waits) in [
+        ("all may", None, 2, None),
+        ("nobody has looked for room", None, 1, Some("Consideration")),
+        ("there is none", Some(unplaced(None)), 1, Some("PodDisruptionBudget")),
+        ("only on a new node", Some(successors(1)), 1, Some("PodDisruptionBudget")),
+        ("there is", Some(Placement::Spare { on: BTreeSet::new() }), 1, None),
+    ] {
+        let mut world = one(vec![web("p"), web("q")]);
+        world.rule().order = Order::DeleteFirst;
+        world.fleet.pdbs = vec![pdb("shop", "web", "web", allowed)];
+        world.placements.of.clear();
+        world.placements.of.extend(placement.map(|it| ("n1".to_owned(), it)));
+        let plan = world.plan();
+        let first = plan.waiting.get("n1").map(|it| it.first.reason());
+        assert_eq!(first, waits, "{what}");
+        assert_eq!(plan.consider.is_empty(), waits != Some("Consideration"), "{what}");
+        let order = plan.start.first().map(|it| (it.order, it.placement.is_none()));
+        let expected = waits.is_none().then_some((Order::DeleteFirst, true));
+        assert_eq!(order, expected, "{what}");
+        let held = held_at_once(&world.fleet, "n1", AtLimit::Skip, now());
+        assert_eq!(
+            held.is_some(),
+            allowed < 2,
+            "{what}: it is asked again right before the cordon"
+        );
     }
 }
 

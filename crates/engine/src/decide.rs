@@ -24,16 +24,18 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use nodemolt_core::budget::{Grants, Member, Standing};
-use nodemolt_core::drain::homeless;
+use nodemolt_core::drain::{Pdb, homeless, with_machine};
 use nodemolt_core::explain::Doubted;
 use nodemolt_core::replace::Cause;
 use nodemolt_core::seen::{Claim, Class, ClassKey, Kind, OWN_CLASS_GROUP, View};
 use nodemolt_core::wanted::{NoImage, Purpose};
 use nodemolt_fit::label;
 
+use self::along::Along;
 use crate::Config;
 use crate::act::{Errand, Intent, Question};
 use crate::claims::{self, ClaimAct};
+use crate::counted;
 use crate::memory::Memory;
 use crate::picture::Picture;
 use crate::port::{NewMemory, Records, Status};
@@ -158,7 +160,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     fleet.gone = gone(sight);
     fleet.pools = pools::states(sight);
     pools::tell_unable(memory, sight, &limits, &mut fleet.pools);
-    fleet.pdbs = sight.view.pdbs.values().cloned().collect();
+    fleet.pdbs = pdbs(sight);
     let moved = homes::moved(sight);
     fleet.homeless = homeless(&moved, now);
     fleet.pending = homes::pending(sight, &moved);
@@ -207,6 +209,18 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     }
 }
 
+/// Budgets of pods. Those of whom somebody is about to leave, or may have ended, are counted once more.
+fn pdbs(sight: &Sight<'_>) -> Vec<Pdb> {
+    let view = sight.view;
+    let open = sight.records.replacements.values().filter(|it| !it.replacement.phase.ended());
+    let open = open.map(|it| it.replacement.old.node.as_str());
+    let mut nodes = Along::new(view.nodes.iter().map(|(name, it)| (name.as_str(), it)));
+    let mut goes = |name: &str| nodes.at(name).is_none_or(|it| it.deleting_since.is_some());
+    let going: Vec<&str> = view.pods.marks().map(|it| it.0).filter(|it| goes(it)).collect();
+    let pods = open.chain(going).flat_map(|it| view.pods.on(it));
+    counted::pdbs(view, pods.map(|it| it.drain.as_ref()), sight.now)
+}
+
 /// What is to be done about claims: machines asked for, joined, ended.
 fn lives(memory: &mut Memory, sight: &Sight<'_>, going: &[going::Going]) -> claims::Decided {
     memory.claims.look(sight.view, sight.now);
@@ -230,16 +244,28 @@ fn lives(memory: &mut Memory, sight: &Sight<'_>, going: &[going::Going]) -> clai
         machines_before: memory.machines.before().map(|(it, at)| (it.as_ref(), at)),
         wanted: classes::for_launch(memory, sight),
         open,
-        lingering: going
-            .iter()
-            .filter(|it| it.lingering > 0)
-            .map(|it| (it.recorded.replacement.old.claim_uid.clone(), it.lingering))
-            .collect(),
+        lingering: lingering(sight, going),
         memory: &memory.claims,
     };
     let decided = claims::decide(sight.view, &known, sight.now);
     memory.claims.withhold(&decided.withheld, sight.now);
     decided
+}
+
+/// By the UID of each claim that is deleted: how many pods that nobody evicts may not end with its machine now. While
+/// nobody empties it nobody has asked for them, so all of them.
+fn lingering(sight: &Sight<'_>, going: &[going::Going]) -> BTreeMap<String, usize> {
+    let asked: BTreeMap<&str, usize> =
+        going.iter().map(|it| (it.recorded.name.as_str(), it.lingering)).collect();
+    let deleted = sight.view.claims.values().filter(|it| it.deleting_since.is_some());
+    let lingering = deleted.map(|it| {
+        let all = || {
+            let on = claims::own_name(sight.view, it).map(|node| sight.view.pods.on(node));
+            on.into_iter().flatten().filter(|it| with_machine(&it.drain, sight.now)).count()
+        };
+        (it.uid.clone(), asked.get(it.uid.as_str()).copied().unwrap_or_else(all))
+    });
+    lingering.filter(|(_, pods)| *pods > 0).collect()
 }
 
 /// What a replacement's successors are for.

@@ -17,7 +17,7 @@ use crate::claims::Deed;
 use crate::freshness::{DISTURBING, LAUNCHING, silent};
 use crate::port::{Cloud, Cluster, Object, Records};
 use crate::record::Recorded;
-use crate::{Clock, Config, claims};
+use crate::{Clock, Config, claims, counted};
 
 /// Who is in flight, and who has come back since the last turn began.
 ///
@@ -178,7 +178,7 @@ async fn holds(
             record(replacement).map_or(Ok(()), |it| evicts(it, pod, &cluster.view()))
         }
         Errand::DeleteOld { replacement, .. } => match record(replacement) {
-            Some(record) => empty(record, cluster, now).await,
+            Some(record) => empty(record, records, cluster, now).await,
             None => Ok(()),
         },
         Errand::Ask(_)
@@ -257,7 +257,12 @@ fn evicts(record: &Recorded, pod: &PodId, view: &View) -> Result<(), String> {
 
 /// Whether everybody has left who had to, by the API server's word of now; and whether those may end who end
 /// with the machine.
-async fn empty(record: &Recorded, cluster: &impl Cluster, now: Timestamp) -> Result<(), String> {
+async fn empty(
+    record: &Recorded,
+    records: &Records,
+    cluster: &impl Cluster,
+    now: Timestamp,
+) -> Result<(), String> {
     let old = &record.replacement.old;
     let (name, now) = {
         let view = cluster.view();
@@ -274,8 +279,12 @@ async fn empty(record: &Recorded, cluster: &impl Cluster, now: Timestamp) -> Res
     if left > 0 {
         return Err(format!("{left} pods are still to leave"));
     }
-    let pdbs: Vec<drain::Pdb> = cluster.view().pdbs.values().cloned().collect();
+    let view = cluster.view();
+    let pdbs = counted::pdbs(&view, pods.iter(), now);
     let mut ledger = drain::Pdbs::new(&pdbs);
+    for pod in ending_beside(record, records, &view, now) {
+        ledger.evict(pod);
+    }
     let forced = |it: &&drain::Pod| recorded_force(record, &it.id).is_ok();
     for pod in drain::moving(&pods, now).filter(|it| !forced(it)) {
         if pod.ends_at.is_none() && pod.protection.as_ref().is_some_and(|it| it.holds(now)) {
@@ -286,6 +295,20 @@ async fn empty(record: &Recorded, cluster: &impl Cluster, now: Timestamp) -> Res
         }
     }
     Ok(())
+}
+
+/// Pods that end with other machines, of which that was decided, too, and that are still there.
+fn ending_beside<'v>(
+    record: &Recorded,
+    records: &Records,
+    view: &'v View,
+    now: Timestamp,
+) -> Vec<&'v drain::Pod> {
+    let others = records.replacements.values().filter(|it| it.name != record.name);
+    let others = others.filter(|it| it.replacement.phase == Phase::Terminating);
+    let pods = others.flat_map(|it| view.pods.on(&it.replacement.old.node));
+    let there = pods.filter(|it| drain::with_machine(&it.drain, now) && !counted::ended(view, it));
+    there.map(|it| it.drain.as_ref()).collect()
 }
 
 /// Whether an act may still be performed, by what stands in the records now.

@@ -183,7 +183,21 @@ fn without_status(record: &Recorded) -> bool {
 /// its grant, or nobody drains it.
 fn disturbs(record: &Recorded, there: impl Fn(&Old) -> bool) -> bool {
     let Replacement { phase, cause, old, .. } = &record.replacement;
-    let disturbed = matches!(phase, Phase::Draining | Phase::Terminating) && record.grant.is_some();
+    let disturbed = match phase {
+        // One that goes first begins here: while nobody has cordoned it there may be no room for it any more.
+        Phase::Draining => record.cordoned(),
+        Phase::Terminating => true,
+        Phase::Launching
+        | Phase::Joining
+        | Phase::Settling
+        | Phase::Retreating
+        | Phase::Done
+        | Phase::Failed
+        | Phase::Skipped
+        | Phase::Kept
+        | Phase::Cancelled => false,
+    };
+    let disturbed = disturbed && record.grant.is_some();
     disturbed || (!cause.voluntary() && !phase.ended() && there(old))
 }
 

@@ -9,6 +9,7 @@ pub mod port;
 pub mod record;
 mod act;
 mod decide;
+mod counted;
 mod freshness;
 mod hands;
 mod ledger;

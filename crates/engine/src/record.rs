@@ -69,6 +69,13 @@ pub struct Recorded {
     pub told: Told,
 }
 
+impl Recorded {
+    /// Whether its old node was ever cordoned: until then it disturbs nobody.
+    pub(crate) fn cordoned(&self) -> bool {
+        self.drain.as_ref().is_some_and(|it| it.cordoned_at.is_some())
+    }
+}
+
 /// How far a drain is, in so far as it must be remembered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DrainRecord {

@@ -8,7 +8,7 @@ use nodemolt_core::explain::explain;
 use nodemolt_core::replace::Phase;
 use nodemolt_core::seen::Kind;
 use nodemolt_engine::port::{Leadership, Records};
-use nodemolt_engine::record::{Ledger, Lock, Pause, Recorded};
+use nodemolt_engine::record::{DrainRecord, Ledger, Lock, Pause, Recorded};
 use nodemolt_engine::{Done, Errand, Memory, turn};
 use support::{NEW_IMAGE, OLD_IMAGE, Still, World, config, errands, now_or_never};
 
@@ -241,6 +241,8 @@ fn a_lock_holds_as_it_is_until_it_is_released() {
         name.clone_into(&mut twin.name);
         // One that nothing moves.
         twin.replacement.phase = Phase::Draining;
+        let cordoned_at = Some(world.now);
+        twin.drain = Some(DrainRecord { cordoned_at, ..DrainRecord::default() });
         records.replacements.insert(name.to_owned(), twin);
     };
     let stands = |world: &World| world.cluster.records.borrow().ledger.lock.clone();
@@ -313,6 +315,44 @@ fn a_record_without_a_status_keeps_its_grant_and_one_that_goes_anyway_gets_a_new
         let records = world.cluster.records.borrow();
         let record = records.replacements.values().next().unwrap();
         assert!(record.grant.is_some() || record.replacement.phase.ended(), "{record:?}");
+    }
+}
+
+/// The record of one that goes first begins with its drain. It came when its grant had been given back, and another had
+/// the slot.
+#[test]
+fn a_record_that_comes_late_is_granted_only_if_it_has_disturbed_somebody() {
+    use nodemolt_core::replace::Order;
+    for (what, phase, cordoned, granted) in [
+        ("it goes first, and nobody was disturbed", Phase::Draining, false, false),
+        ("it was cordoned", Phase::Draining, true, true),
+        ("its machine goes", Phase::Terminating, true, true),
+    ] {
+        let mut world = begun();
+        {
+            let mut records = world.cluster.records.borrow_mut();
+            let mut late = records.replacements.values().next().cloned().unwrap();
+            late.name = "uid-node-00001".to_owned();
+            late.replacement.old.node = "node-00001".to_owned();
+            late.replacement.old.claim = "claim-node-00001".to_owned();
+            late.replacement.old.claim_uid = late.name.clone();
+            late.replacement.successors.clear();
+            (late.replacement.phase, late.replacement.order) = (phase, Order::DeleteFirst);
+            let cordoned_at = cordoned.then_some(world.now);
+            late.drain = Some(DrainRecord { cordoned_at, ..DrainRecord::default() });
+            assert!(late.grant.is_some());
+            records.replacements.insert(late.name.clone(), late);
+        }
+        world.turn();
+        let has =
+            |it: &World| it.cluster.records.borrow().ledger.grants.contains_key("uid-node-00001");
+        assert_eq!(has(&world), granted, "{what}");
+        for _ in 0..4 {
+            world.pass(1);
+            world.turn();
+        }
+        let phase = world.cluster.records.borrow().replacements["uid-node-00001"].replacement.phase;
+        assert_eq!(phase == Phase::Cancelled, !granted, "{what}: {phase:?}");
     }
 }
 

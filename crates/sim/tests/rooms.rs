@@ -20,12 +20,20 @@ struct Rooms {
     rollout: &'static str,
     pool: &'static str,
     pods: &'static str,
+    cpu: &'static str,
     kind: &'static str,
     pdb: Option<&'static str>,
 }
 
-const PLAIN: Rooms =
-    Rooms { nodes: 2, rollout: "{}", pool: "", pods: "", kind: "Deployment", pdb: None };
+const PLAIN: Rooms = Rooms {
+    nodes: 2,
+    rollout: "{}",
+    pool: "",
+    pods: "",
+    cpu: "1500m",
+    kind: "Deployment",
+    pdb: None,
+};
 
 const TOLERANT: &str = "tolerations: [{operator: Exists}]";
 
@@ -39,7 +47,7 @@ impl Rooms {
             .replace("[node-0, node-1]", &format!("[{}]", names.join(", ")))
             .replace("  disruption:\n", &format!("  {}\n  disruption:\n", self.pool))
             .replace("- nodes: \"1\"", "- nodes: \"100%\"");
-        let Self { nodes, rollout, pods, kind, .. } = self;
+        let Self { nodes, rollout, pods, cpu, kind, .. } = self;
         let mut all = format!(
             "{begin}---\napiVersion: nodemolt.dev/v1alpha1\nkind: ImagePolicy\nmetadata: {{name: general}}\n\
              spec: {{rollout: {rollout}}}\n---\napiVersion: apps/v1\nkind: {kind}\n\
@@ -51,7 +59,7 @@ impl Rooms {
         let _ = write!(
             all,
             "  template:\n    metadata: {{labels: {{app: shop}}}}\n    spec:\n      {pods}\n      containers:\n\
-             \x20     - name: c\n        image: x:1\n        resources: {{requests: {{cpu: 1500m, memory: 512Mi}}}}\n"
+             \x20     - name: c\n        image: x:1\n        resources: {{requests: {{cpu: {cpu}, memory: 512Mi}}}}\n"
         );
         if let Some(allows) = self.pdb {
             let _ = write!(
@@ -115,6 +123,21 @@ fn pods_that_tolerate_everything_are_moved_as_all_others() {
             let law = if runs == NEW { Law::Eviction } else { Law::Partition };
             no_law_is_broken(&world, law);
         }
+    }
+}
+
+/// Issue 7: the next machine ended while the pod of the last one still counted for their budget, and none had come in its
+/// place. Their pods have room on the nodes that stay, so one follows the other at once.
+#[test]
+fn who_ended_with_a_machine_counts_until_another_is_there() {
+    for seed in 1..5 {
+        let (pods, cpu, pdb) = (TOLERANT, "100m", Some("maxUnavailable: 1"));
+        let world = Rooms { nodes: 3, pods, cpu, pdb, ..PLAIN }.replaced(seed, 40);
+        let told = last_lines(&world, 80);
+        // All of them are on the last one then, where they would end at once: it is not begun in vain.
+        assert_eq!(phases(&world), ["Done", "Done"], "seed {seed}\n{told}");
+        assert_eq!(pods_with_a_home(&world), 3, "seed {seed}\n{told}");
+        no_law_is_broken(&world, Law::Eviction);
     }
 }
 

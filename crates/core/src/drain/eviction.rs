@@ -6,6 +6,9 @@
 //! way out is never held by a budget; two budgets on one pod are an error that only a person can lift; a
 //! pod that is not ready may pass a budget that is healthy without it; all others take one of what the
 //! budget allows, if its controller has seen the newest spec.
+//!
+//! Who ends with a machine is asked in the same way, though no API server is: so nobody takes it from the budget for us.
+//! What a budget says is held against how many of its pods really serve ([`Pdb::counting`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,6 +44,31 @@ pub struct Pdb {
     pub disrupted_pods: BTreeMap<String, Timestamp>,
 }
 
+impl Pdb {
+    pub fn selects(&self, pod: &Pod) -> bool {
+        self.namespace == pod.id.namespace && selects(self, pod)
+    }
+
+    /// Whether it has accepted a pod's eviction and still believes in it: such a one is not counted as healthy.
+    pub fn lets_go(&self, pod: &Pod, now: Timestamp) -> bool {
+        self.let_go_until(pod, now).is_some()
+    }
+
+    fn let_go_until(&self, pod: &Pod, now: Timestamp) -> Option<Timestamp> {
+        let since = self.disrupted_pods.get(&pod.id.name)?;
+        since.saturating_add(DISRUPTED_FOR).ok().filter(|until| now < *until)
+    }
+
+    /// As it will stand once its controller has seen what we see: so many of its pods serve. It never allows more
+    /// by that.
+    #[must_use]
+    pub fn counting(&self, serve: usize) -> Self {
+        let serve = i32::try_from(serve).unwrap_or(i32::MAX);
+        let left = serve.saturating_sub(self.desired_healthy).max(0);
+        Self { disruptions_allowed: self.disruptions_allowed.min(left), ..self.clone() }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnhealthyPods {
     #[default]
@@ -64,6 +92,8 @@ pub enum Refused {
     Stale { pdb: String },
     /// 429.
     NoneAllowed { pdb: String },
+    /// Fewer than have to go at once: those that end with one machine, or that find no room before it is empty.
+    NotAll { pdb: String, allowed: i32 },
     /// 403: its status makes no sense.
     Negative { pdb: String },
     /// 403: too many evictions were accepted that nothing came of.
@@ -75,7 +105,7 @@ impl Refused {
     pub fn code(&self) -> u16 {
         match self {
             Self::SeveralBudgets { .. } => 500,
-            Self::Stale { .. } | Self::NoneAllowed { .. } => 429,
+            Self::Stale { .. } | Self::NoneAllowed { .. } | Self::NotAll { .. } => 429,
             Self::Negative { .. } | Self::TooManyDisrupted { .. } | Self::NamespaceTerminating => {
                 403
             }
@@ -94,6 +124,7 @@ impl Refused {
             Self::SeveralBudgets { pdbs } => pdbs.first().map(String::as_str),
             Self::Stale { pdb }
             | Self::NoneAllowed { pdb }
+            | Self::NotAll { pdb, .. }
             | Self::Negative { pdb }
             | Self::TooManyDisrupted { pdb } => Some(pdb),
         }
@@ -112,6 +143,12 @@ impl fmt::Display for Refused {
             }
             Self::NoneAllowed { pdb } => {
                 write!(out, "PodDisruptionBudget `{pdb}` allows no disruption now")
+            }
+            Self::NotAll { pdb, allowed } => {
+                write!(
+                    out,
+                    "PodDisruptionBudget `{pdb}` lets {allowed} go now, and more of its pods have to go at once"
+                )
             }
             Self::Negative { pdb } => {
                 write!(out, "PodDisruptionBudget `{pdb}` allows less than none")
@@ -148,13 +185,29 @@ impl<'a> Pdbs<'a> {
         all.filter(|(it, _)| selects(it, pod)).map(|(pdb, left)| (*pdb, *left))
     }
 
+    /// What the budget of a pod allowed before anybody took of it.
+    pub(super) fn allowed(&self, pod: &Pod) -> i32 {
+        self.matching(pod).next().map_or(0, |(pdb, _)| pdb.disruptions_allowed)
+    }
+
     /// The budget that has accepted a pod's eviction, and until when it believes in that.
     pub fn under_way(&self, pod: &Pod, now: Timestamp) -> Option<(&'a str, Timestamp)> {
-        self.matching(pod).find_map(|(pdb, _)| {
-            let since = pdb.disrupted_pods.get(&pod.id.name)?;
-            let until = since.saturating_add(DISRUPTED_FOR).ok()?;
-            (now < until).then_some((pdb.name.as_str(), until))
-        })
+        self.matching(pod)
+            .find_map(|(pdb, _)| Some((pdb.name.as_str(), pdb.let_go_until(pod, now)?)))
+    }
+
+    /// Of pods that would each be let go, the first that is not if all of them go at once.
+    pub fn not_all<'p>(&self, pods: impl Iterator<Item = &'p Pod>) -> Option<(&'p Pod, Refused)> {
+        let mut taken: BTreeMap<(&str, &str), i32> = BTreeMap::new();
+        for pod in pods {
+            let (Answer::Evicted, Some((pdb, left))) = self.ask(pod) else { continue };
+            let taken = taken.entry((&pdb.namespace, &pdb.name)).or_default();
+            *taken = taken.saturating_add(1);
+            if *taken > left {
+                return Some((pod, Refused::NotAll { pdb: pdb.name.clone(), allowed: left }));
+            }
+        }
+        None
     }
 
     /// What the API would answer; nothing is taken.
@@ -166,15 +219,16 @@ impl<'a> Pdbs<'a> {
     pub fn evict(&mut self, pod: &Pod) -> Answer {
         let (answer, taken) = self.ask(pod);
         let all = self.by_namespace.get_mut(pod.id.namespace.as_str());
-        if let (Some(name), Some(all)) = (taken, all) {
-            for (_, left) in all.iter_mut().filter(|(it, _)| it.name == name) {
+        if let (Some((pdb, _)), Some(all)) = (taken, all) {
+            for (_, left) in all.iter_mut().filter(|(it, _)| it.name == pdb.name) {
                 *left = left.saturating_sub(1);
             }
         }
         answer
     }
 
-    fn ask(&self, pod: &Pod) -> (Answer, Option<&'a str>) {
+    /// And the budget that one is taken of, with what is left of it.
+    fn ask(&self, pod: &Pod) -> (Answer, Option<(&'a Pdb, i32)>) {
         let refuse = |why| (Answer::Refused(why), None);
         if pod.namespace_terminating {
             return refuse(Refused::NamespaceTerminating);
@@ -212,7 +266,7 @@ impl<'a> Pdbs<'a> {
         if left <= 0 {
             return refuse(Refused::NoneAllowed { pdb: name });
         }
-        (Answer::Evicted, Some(&pdb.name))
+        (Answer::Evicted, Some((pdb, left)))
     }
 }
 

@@ -122,6 +122,7 @@ fn refusing(refused: &Refused, pod: &PodId) -> Vec<Named> {
         Refused::SeveralBudgets { pdbs } => pdbs.iter().map(|it| budget(it)).collect(),
         Refused::Stale { pdb }
         | Refused::NoneAllowed { pdb }
+        | Refused::NotAll { pdb, .. }
         | Refused::Negative { pdb }
         | Refused::TooManyDisrupted { pdb } => vec![budget(pdb)],
     }

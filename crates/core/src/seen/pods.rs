@@ -149,6 +149,12 @@ impl Pods {
         &self.changed
     }
 
+    pub fn in_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Pod> {
+        let first = PodKey { namespace: namespace.into(), name: "".into() };
+        let there = self.all.range(first..);
+        there.take_while(move |(it, _)| *it.namespace == *namespace).map(|(_, it)| it)
+    }
+
     /// Those that do not run yet, on a node or not.
     pub fn pending(&self) -> impl Iterator<Item = &Pod> {
         self.pending.iter().filter_map(|it| self.all.get(it))

@@ -101,6 +101,7 @@ pub(crate) fn drain(node: &str, pods: Vec<Pod>) -> Drain {
         at_limit: AtLimit::Skip,
         deadline: None,
         machine_goes: false,
+        decided: false,
         ending: false,
         bare_pods: BarePods::Wait,
     }

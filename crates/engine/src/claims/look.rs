@@ -261,7 +261,7 @@ fn state(machine: &Machine) -> MachineSeen {
 }
 
 /// The node that a claim has become, by name, unless another machine has the name by now.
-pub(super) fn own_name<'a>(view: &View, claim: &'a Claim) -> Option<&'a str> {
+pub(crate) fn own_name<'a>(view: &View, claim: &'a Claim) -> Option<&'a str> {
     let name = claim.node.as_deref()?;
     let another = |it: &Node| it.machine.is_some() && it.machine != claim.machine;
     (!view.nodes.get(name).is_some_and(another)).then_some(name)

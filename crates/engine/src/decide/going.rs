@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Limits;
 use nodemolt_core::drain::{Drain, Evict, Held, evictions};
-use nodemolt_core::plan::{WaitFor, held_by_people};
+use nodemolt_core::plan::{WaitFor, held_at_once, held_by_people};
 use nodemolt_core::replace::{
     Because, Command, JOIN_DEADLINE, OldSeen, Phase, PlacementSeen, Replacement, STEADY_FOR, Seen,
     Step, Successor, SuccessorSeen, asks, next,
@@ -74,6 +74,9 @@ struct Looked<'a> {
     replacement: Replacement,
     seen: Seen,
     drain: Option<Drain>,
+    /// Of one that goes first: a budget that does not let all of its pods go at once, which they need not if they have
+    /// room elsewhere.
+    not_all: Option<WaitFor>,
 }
 
 pub(crate) fn go_on(
@@ -136,8 +139,21 @@ fn look<'a>(
     let mut wanted = still_wanted(table, &replacement);
     // Nothing was disturbed yet, and nobody has granted it: it begins anew when there is room.
     let granted = ledger.grants.contains_key(&record.name);
-    let untouched =
-        matches!(replacement.phase, Phase::Launching | Phase::Joining | Phase::Settling);
+    let untouched = match replacement.phase {
+        Phase::Launching | Phase::Joining | Phase::Settling => true,
+        // One that goes first begins here, and its record may come late: after its grant was given back.
+        Phase::Draining => {
+            let cordoned = matches!(old, OldSeen::Present { cordoned: true, .. });
+            !cordoned && !record.cordoned()
+        }
+        Phase::Terminating
+        | Phase::Retreating
+        | Phase::Done
+        | Phase::Failed
+        | Phase::Skipped
+        | Phase::Kept
+        | Phase::Cancelled => false,
+    };
     if !granted && untouched && replacement.holds_grant(&old) {
         wanted = Some(false);
     }
@@ -153,10 +169,14 @@ fn look<'a>(
         halted: ledger.pause.is_some() || ledger.locked().is_some(),
     };
     let drain = drain(memory, sight, table, limits, record, &seen);
-    let mut looked = Looked { record, replacement, seen, drain };
+    let mut looked = Looked { record, replacement, seen, drain, not_all: None };
     if looked.before_cordon() {
-        let node = &looked.replacement.old.node;
-        looked.seen.people = held_by_people(table.readings.fleet(), limits, node, now);
+        let (node, fleet) = (&looked.replacement.old.node, table.readings.fleet());
+        looked.seen.people = held_by_people(fleet, limits, node, now);
+        if looked.replacement.deletes_first() {
+            let at_limit = looked.replacement.at_limit;
+            looked.not_all = held_at_once(fleet, node, at_limit, now);
+        }
     }
     looked
 }
@@ -280,17 +300,20 @@ fn decide_places(
         | SuccessorSeen::Gone => false,
     };
     let about_to = |it: &Looked<'_>| {
+        let first = it.replacement.deletes_first();
         it.before_cordon()
-            && !it.replacement.deletes_first()
+            && (!first || it.not_all.is_some())
             && it.seen.people.is_none()
             && !it.seen.halted
             && it.seen.wanted != Some(false)
-            && it.seen.successors.values().all(steady)
+            && (first || it.seen.successors.values().all(steady))
     };
+    let follows =
+        |it: &Looked<'_>| !it.replacement.deletes_first() && !it.replacement.successors.is_empty();
     let nodes: BTreeMap<String, bool> = looked
         .iter()
         .filter(|it| about_to(it))
-        .map(|it| (it.replacement.old.node.clone(), !it.replacement.successors.is_empty()))
+        .map(|it| (it.replacement.old.node.clone(), follows(it)))
         .collect();
     // Their successors are ready, and they will follow in a moment, or when a person lets them.
     let follow = looked.iter().filter(|it| {
@@ -301,7 +324,12 @@ fn decide_places(
     let follow = follow.map(|it| it.replacement.old.node.clone()).collect();
     let places = table.place_again(memory, sight, &nodes, &follow);
     for it in looked {
-        if let Some(place) = places.get(&it.replacement.old.node) {
+        let place = places.get(&it.replacement.old.node);
+        if it.replacement.deletes_first() {
+            if place != Some(&PlacementSeen::Holds) {
+                it.seen.people = it.seen.people.take().or(it.not_all.take());
+            }
+        } else if let Some(place) = place {
             it.seen.placement = match place {
                 PlacementSeen::Lost { pod, .. } => {
                     cordoned_successor(sight, &it.replacement, pod).unwrap_or_else(|| place.clone())
@@ -377,7 +405,7 @@ fn record(
     wake: &mut Wake,
 ) -> Going {
     let now = sight.now;
-    let Looked { record, replacement, seen, drain } = looked;
+    let Looked { record, replacement, seen, drain, .. } = looked;
     let mut after_step = replacement.after(step.clone(), now);
     if (replacement.phase, step.phase) == (Phase::Settling, Phase::Launching) {
         let more = seen.more.iter().map(|it| Successor { claim: it.clone(), uid: None });

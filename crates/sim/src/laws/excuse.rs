@@ -12,7 +12,7 @@ use super::image::Rules;
 use super::read::{self, at, text};
 use super::said::line_of;
 use super::settling::{held, open};
-use super::world::{Kept, POOL_LABEL, World, must_move};
+use super::world::{Kept, POOL_LABEL, World, ends_with_machine, must_move};
 use super::{Setting, budget};
 use crate::trace::{Image, WaitsFor};
 
@@ -101,7 +101,8 @@ pub(super) fn for_ever(word: &str) -> bool {
     !matches!(word, "" | "false") && (read::duration(word).is_none() || word.contains(['d', 'w']))
 }
 
-/// Whether a budget lets no pod of this node go, by our own count.
+/// Whether a budget lets no pod of this node go by our own count, or not all of those that have to go at once: they end with
+/// the machine, or come back only when it has gone.
 fn allows_nothing(world: &World, node: &str, pdb: &Value, now: Timestamp) -> bool {
     let selects = |pdb: &Value, pod: &Value| {
         read::namespace(pdb) == read::namespace(pod)
@@ -111,6 +112,17 @@ fn allows_nothing(world: &World, node: &str, pdb: &Value, now: Timestamp) -> boo
     let healthy = all.filter(|it| it.healthy && selects(pdb, &it.object)).count();
     let healthy = i64::try_from(healthy).unwrap_or(i64::MAX);
     let desired = read::number(pdb, &["status", "desiredHealthy"]).unwrap_or(0);
+    let class = world.class_of(node);
+    let rollout = class.as_deref().and_then(|it| world.rollout_of(it));
+    let goes_first = rollout.and_then(|it| text(it, &["replacement"])) == Some("DeleteFirst");
+    let at_once = world.pods_on(node).filter(|pod| {
+        let together = goes_first || ends_with_machine(&pod.object);
+        pod.healthy && together && must_move(&pod.object, now) && selects(pdb, &pod.object)
+    });
+    let at_once = i64::try_from(at_once.count()).unwrap_or(i64::MAX);
+    if at_once > 1 && healthy - at_once < desired {
+        return true;
+    }
     world.pods_on(node).any(|pod| {
         let budgets = world.all("PodDisruptionBudget");
         let several = budgets.filter(|it| selects(&it.1.object, &pod.object)).count() > 1;

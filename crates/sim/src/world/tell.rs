@@ -87,6 +87,7 @@ fn budget_of(refused: &Refused) -> Option<&str> {
         Refused::SeveralBudgets { pdbs } => pdbs.first().map(String::as_str),
         Refused::Stale { pdb }
         | Refused::NoneAllowed { pdb }
+        | Refused::NotAll { pdb, .. }
         | Refused::Negative { pdb }
         | Refused::TooManyDisrupted { pdb } => Some(pdb),
     }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Limits;
 use nodemolt_core::drain::{
-    BarePods, Drain, Evict, Forced, Held, Hold, How, Pod, PodId, Stays, limit_ends_at, lingers,
-    moves, moving, stays,
+    self, BarePods, Drain, Evict, Forced, Held, Hold, How, Pod, PodId, limit_ends_at, lingers,
+    moves, moving,
 };
 use nodemolt_core::replace::{Cause, OldSeen, Phase, Replacement, Seen, evicts};
 use nodemolt_core::seen;
@@ -53,8 +53,7 @@ pub(super) fn drain(
     if !ends && voluntary && silent(sight.view, &DISTURBING, sight.now).is_some() {
         return None;
     }
-    let with_machine =
-        |it: &&Arc<Pod>| !ends || stays(it, sight.now) == Some(Stays::ToleratesCordon);
+    let with_machine = |it: &&Arc<Pod>| !ends || drain::with_machine(it, sight.now);
     let node = table.readings.fleet().nodes.get(&replacement.old.node)?;
     let claim = sight.claim(&replacement.old.claim, &replacement.old.claim_uid);
     let rule = node.member.class.as_ref().and_then(|it| limits.classes.get(it));
@@ -79,6 +78,7 @@ pub(super) fn drain(
         at_limit: replacement.at_limit,
         deadline,
         machine_goes: interrupted || deleted_at.is_some(),
+        decided: ends,
         ending: ends && deleted_at.is_some(),
         bare_pods: rule.map_or(BarePods::Wait, |it| it.bare_pods),
     })
@@ -109,10 +109,8 @@ pub(super) fn lingering(
         return 0; // Another one has taken its name.
     }
     let pods = sight.view.pods.on(node);
-    if looked.replacement.phase == Phase::Draining && looked.drain.is_none() {
-        let with_machine =
-            |it: &&seen::Pod| stays(&it.drain, sight.now) == Some(Stays::ToleratesCordon);
-        return pods.filter(with_machine).count();
+    if looked.replacement.phase != Phase::Terminating && looked.drain.is_none() {
+        return pods.filter(|it| drain::with_machine(&it.drain, sight.now)).count();
     }
     let record = looked.record.drain.as_ref();
     let forced = |pod: &PodId| record.is_some_and(|it| it.forced.iter().any(|(it, _)| it == pod));
