@@ -241,6 +241,16 @@ pub struct Grants {
     pub paused: Option<String>,
     /// The law that our own records break.
     pub locked: Option<String>,
+    /// What says who may go, and is not known any more.
+    pub unheard: Option<Unheard>,
+}
+
+/// A kind of objects that no watch has told of for too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unheard {
+    pub kind: &'static str,
+    /// `None`: it was never listed.
+    pub since: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

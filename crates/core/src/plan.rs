@@ -23,7 +23,9 @@ pub use fleet::{Fleet, Hand, NextTry, Node, Pending, PoolState, UnderWay, Wish};
 pub use waiting::{WaitFor, Waiting};
 use waiting::{no_kin, no_place};
 
-use crate::budget::{Act, BudgetId, ClassRule, Grants, Limits, Measured, Opening, measure};
+use crate::budget::{
+    Act, BudgetId, ClassRule, Grants, Limits, Measured, Opening, Unheard, measure,
+};
 use crate::drain::{
     Answer, AtLimit, BarePods, Homeless, Owner, Pdbs, Pod, PodPhase, moves, moving, with_machine,
 };
@@ -281,8 +283,8 @@ impl<'a> Desk<'a, '_> {
             Cause::Deleted => self.rooms.shortages_for_people(name, &node.member),
             Cause::Interrupted | Cause::Drift | Cause::Expiry | Cause::Asked => Vec::new(),
         };
-        let mut reasons: Vec<WaitFor> =
-            gates.into_iter().map(|it| WaitFor::Budget(Box::new(it))).collect();
+        let gates = gates.into_iter().map(|it| WaitFor::Budget(Box::new(it)));
+        let mut reasons: Vec<WaitFor> = unread(wish).into_iter().chain(gates).collect();
         let placement = self.placements.of.get(name).cloned();
         let considers = reasons.is_empty() && placement.is_none();
         if considers {
@@ -321,6 +323,7 @@ impl<'a> Desk<'a, '_> {
         rule: Option<&ClassRule>,
         reasons: &mut Vec<WaitFor>,
     ) {
+        reasons.extend(unread(wish));
         if let Some(law) = &self.grants.locked {
             reasons.push(WaitFor::Unlock { because: law.clone() });
         }
@@ -348,6 +351,9 @@ impl<'a> Desk<'a, '_> {
     /// What time lifts.
     fn time(&self, node: &Node, wish: &Wish, rule: Option<&ClassRule>, out: &mut Vec<WaitFor>) {
         let now = self.now;
+        if let Some(Unheard { kind, since }) = self.grants.unheard {
+            out.push(WaitFor::News { kind, since });
+        }
         let asked_after = |it: Timestamp| wish.cause == Cause::Asked && wish.since > it;
         if let Some(next) = &node.next_try
             && now < next.at
@@ -400,6 +406,13 @@ impl<'a> Desk<'a, '_> {
         let shortages = self.rooms.shortages(name, &node.member, node.leads_back);
         out.extend(shortages.into_iter().map(|it| WaitFor::Budget(Box::new(it))));
     }
+}
+
+/// A record that cannot be read holds what it held: nobody begins beside it, and nobody else waits for a slot that it
+/// would never use.
+fn unread(wish: &Wish) -> Option<WaitFor> {
+    let (name, because) = wish.unread.clone()?;
+    Some(WaitFor::Record { name, because })
 }
 
 /// What a person would have to lift on a node and its pods before its replacement may start; asked again

@@ -22,7 +22,7 @@ pub(crate) mod wishes;
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{Grants, Member, Standing};
 use nodemolt_core::drain::{Pdb, homeless, with_machine};
 use nodemolt_core::explain::Doubted;
@@ -36,11 +36,15 @@ use crate::Config;
 use crate::act::{Errand, Intent, Question};
 use crate::claims::{self, ClaimAct};
 use crate::counted;
-use crate::memory::Memory;
+use crate::freshness::{GRANTING, unheard};
+use crate::memory::{Memory, after};
 use crate::picture::Picture;
 use crate::port::{NewMemory, Records, Status};
 use crate::record::Recorded;
 use crate::status;
+
+/// While no watch tells of something that budgets rest on, it is looked again so often.
+const HEARD_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 /// All that a turn looks at.
 pub(crate) struct Sight<'a> {
@@ -130,7 +134,7 @@ pub(crate) struct Decision {
     pub(crate) forget: Vec<Recorded>,
     pub(crate) statuses: Vec<Status>,
     /// How long ended grants are kept in the ledger.
-    pub(crate) cooldown_max: jiff::SignedDuration,
+    pub(crate) cooldown_max: SignedDuration,
     pub(crate) picture: Picture,
     /// When something is due that no watch tells.
     pub(crate) wake_at: Option<Timestamp>,
@@ -186,6 +190,10 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
 
     for it in planned.plan.waiting.values() {
         wake.at(it.first.ends_at());
+    }
+    // Nobody says that a watch tells again.
+    if grants.unheard.is_some() && !planned.plan.waiting.is_empty() {
+        wake.at(Some(after(now, HEARD_AGAIN_AFTER)));
     }
     let cooldown_max = limits.classes.values().map(|it| it.cooldown).max().unwrap_or_default();
     let mut picture = Picture::new(sight, &readings, planned.plan, planned.rooms, &going, limits);
@@ -291,6 +299,7 @@ fn grants(sight: &Sight<'_>) -> Grants {
             None => it.reason.clone(),
         }),
         locked: ledger.locked().map(|it| it.reason.clone()),
+        unheard: unheard(sight.view, &GRANTING, sight.now),
     }
 }
 

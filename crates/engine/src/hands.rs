@@ -14,7 +14,7 @@ use nodemolt_core::seen::{Claim, Kind, Node, Readiness, View};
 
 use crate::act::{Act, Done, Errand, Intent, Question};
 use crate::claims::Deed;
-use crate::freshness::{DISTURBING, LAUNCHING, silent};
+use crate::freshness::{DISTURBING, ENDING, GRANTING, LAUNCHING, silent};
 use crate::port::{Cloud, Cluster, Object, Records};
 use crate::record::Recorded;
 use crate::{Clock, Config, claims, counted};
@@ -141,11 +141,9 @@ async fn holds(
             | Deed::ReleaseNode { .. }
             | Deed::ReleaseClaim { .. } => &[],
         },
-        Errand::Cordon { .. } | Errand::Evict { .. } | Errand::DeleteOld { .. }
-            if act.voluntary =>
-        {
-            &DISTURBING
-        }
+        Errand::Cordon { .. } if act.voluntary => &GRANTING,
+        Errand::Evict { .. } if act.voluntary => &DISTURBING,
+        Errand::DeleteOld { .. } if act.voluntary => &ENDING,
         Errand::Ask(_)
         | Errand::MakeClaim { .. }
         | Errand::MakeRoom { .. }

@@ -14,7 +14,7 @@ use nodemolt_core::seen::{Kind, View};
 use crate::act::{Act, Errand, Intent};
 use crate::decide::starting::Begun;
 use crate::decide::{Decision, Sight, decide};
-use crate::freshness::{DISTURBING, silent};
+use crate::freshness::{GRANTING, unheard};
 use crate::ledger::{self, Settled};
 use crate::memory::{Memory, after, wait_after};
 use crate::picture::{Picture, look};
@@ -245,7 +245,7 @@ impl<C: Cluster, K: Clock> Pen<'_, C, K> {
 
     /// Those that may begin on what we see: nothing voluntary while a watch is silent.
     fn seen_lately(&mut self, starts: Vec<Begun>) -> Vec<Begun> {
-        let silent = silent(&self.cluster.view(), &DISTURBING, self.now).is_some();
+        let silent = unheard(&self.cluster.view(), &GRANTING, self.now).is_some();
         let (kept, withheld): (Vec<Begun>, Vec<Begun>) = starts
             .into_iter()
             .partition(|it| !silent || !it.recorded.replacement.cause.voluntary());

@@ -397,7 +397,15 @@ fn no_more_is_granted_than_the_ledger_holds() {
 /// A watch that is dead says nothing: nobody begins on what it told last.
 #[test]
 fn nothing_voluntary_begins_while_a_watch_is_silent() {
-    for (kind, begins) in [(Kind::Node, false), (Kind::Pod, false), (Kind::Storage, true)] {
+    for (kind, begins) in [
+        (Kind::Node, false),
+        (Kind::Pod, false),
+        (Kind::Pdb, false),
+        (Kind::DisruptionBudget, false),
+        (Kind::Pool, false),
+        (Kind::Policy, false),
+        (Kind::Storage, true),
+    ] {
         let mut world = World::new(2, 2, &[OLD_IMAGE]);
         let told = world.now;
         for _ in 0..8 {
@@ -409,6 +417,14 @@ fn nothing_voluntary_begins_while_a_watch_is_silent() {
             }
         }
         assert_eq!(!world.cluster.records.borrow().replacements.is_empty(), begins, "{kind:?}");
+        if !begins {
+            // And nobody is told that it starts.
+            let plan = world.turn().picture.plan;
+            assert!(plan.start.is_empty(), "{kind:?}");
+            let expected =
+                format!("news of {}: no watch has told of that since {told}", kind.as_str());
+            assert_eq!(plan.waiting["node-00000"].first.to_string(), expected);
+        }
         world.pass(1);
         world.turn();
         assert!(!world.cluster.records.borrow().replacements.is_empty(), "{kind:?}");

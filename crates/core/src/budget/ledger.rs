@@ -78,6 +78,7 @@ impl Ledger {
                 None => it.reason.clone(),
             }),
             locked: self.lock.as_ref().map(|it| it.reason.clone()),
+            unheard: None,
         }
     }
 }

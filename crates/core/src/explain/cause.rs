@@ -17,7 +17,9 @@ pub fn causes(reason: &WaitFor, class: Option<&str>, now: Timestamp) -> Vec<Caus
     let text = reason.words(&|at| both(at, now));
     let named = match reason {
         WaitFor::Pdb { pod, refused } => refusing(refused, pod),
-        WaitFor::Unlock { .. }
+        WaitFor::Record { .. }
+        | WaitFor::News { .. }
+        | WaitFor::Unlock { .. }
         | WaitFor::Resume { .. }
         | WaitFor::OtherHand { .. }
         | WaitFor::Image(_)
@@ -75,6 +77,7 @@ fn named(reason: &WaitFor, class: Option<&str>) -> Named {
         WaitFor::Unlock { .. } | WaitFor::Resume { .. } => {
             Named::cluster("DisruptionLedger", "cluster")
         }
+        WaitFor::Record { name, .. } => Named::cluster("Replacement", name),
         WaitFor::OtherHand { by } => Named::cluster("Controller", by),
         WaitFor::Image(why) => no_image(why, class),
         WaitFor::ProtectedNode { claim: Some(claim), .. } => Named::cluster("NodeClaim", claim),
@@ -99,7 +102,7 @@ fn named(reason: &WaitFor, class: Option<&str>) -> Named {
         }
         WaitFor::NextTry { because, .. } => of_because(because),
         WaitFor::Reach { .. } => class.map_or_else(Named::nothing, of_class),
-        WaitFor::Consideration => Named::nothing(),
+        WaitFor::News { .. } | WaitFor::Consideration => Named::nothing(),
     }
 }
 

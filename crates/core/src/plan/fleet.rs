@@ -86,6 +86,8 @@ pub struct Wish {
     pub by_name: bool,
     /// Why there is no image for its successor now, if there is none.
     pub no_image: Option<NoImage>,
+    /// Its Replacement, by name, and why it cannot be read, if it cannot. It holds what it held.
+    pub unread: Option<(String, String)>,
     /// Its successor would carry the candidate of a rollout.
     pub to_candidate: bool,
 }

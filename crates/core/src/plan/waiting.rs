@@ -46,6 +46,11 @@ enum Lifted {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitFor {
     // A person lifts these.
+    /// Its Replacement cannot be read: nobody begins beside it.
+    Record {
+        name: String,
+        because: String,
+    },
     Unlock {
         because: String,
     },
@@ -80,6 +85,12 @@ pub enum WaitFor {
         since: Timestamp,
     },
     // Time lifts these.
+    /// Of a kind that says who may go, and that no watch has told of for too long.
+    News {
+        kind: &'static str,
+        /// `None`: it was never listed.
+        since: Option<Timestamp>,
+    },
     NextTry {
         at: Timestamp,
         because: Because,
@@ -135,6 +146,7 @@ impl WaitFor {
     /// A word that scripts can rely on.
     pub fn reason(&self) -> &'static str {
         match self {
+            Self::Record { .. } => "UnreadableRecord",
             Self::Unlock { .. } => "Locked",
             Self::Resume { .. } => "Paused",
             Self::OtherHand { .. } => "OtherHand",
@@ -144,6 +156,7 @@ impl WaitFor {
             Self::BarePod { .. } => "BarePod",
             Self::Pdb { .. } => "PodDisruptionBudget",
             Self::HomelessPod { .. } => "HomelessPod",
+            Self::News { .. } => "NoNews",
             Self::NextTry { .. } => "NextTry",
             Self::Capacity { .. } => "NoCapacity",
             Self::Lifetime { .. } => "MinimumLifetime",
@@ -169,7 +182,9 @@ impl WaitFor {
             | Self::SharedBudget { pod, .. }
             | Self::Place { pod, .. } => Some(pod),
             Self::Limit { pod, .. } => pod.as_ref(),
-            Self::Unlock { .. }
+            Self::Record { .. }
+            | Self::News { .. }
+            | Self::Unlock { .. }
             | Self::Resume { .. }
             | Self::OtherHand { .. }
             | Self::Image(_)
@@ -198,7 +213,9 @@ impl WaitFor {
             Self::Image(why) => why.until,
             Self::Window { opens_at, .. } => *opens_at,
             Self::Budget(shortage) => shortage.opens_at,
-            Self::Unlock { .. }
+            Self::Record { .. }
+            | Self::News { .. }
+            | Self::Unlock { .. }
             | Self::Resume { .. }
             | Self::OtherHand { .. }
             | Self::BarePod { .. }
@@ -218,7 +235,8 @@ impl WaitFor {
         let unless =
             |at: Option<Timestamp>| if at.is_some() { Lifted::Time } else { Lifted::Person };
         match self {
-            Self::Unlock { .. }
+            Self::Record { .. }
+            | Self::Unlock { .. }
             | Self::Resume { .. }
             | Self::OtherHand { .. }
             | Self::Image(_)
@@ -229,7 +247,7 @@ impl WaitFor {
             | Self::HomelessPod { .. }
             | Self::Limit { .. }
             | Self::Place { .. } => Lifted::Person,
-            Self::NextTry { .. } | Self::Lifetime { .. } => Lifted::Time,
+            Self::News { .. } | Self::NextTry { .. } | Self::Lifetime { .. } => Lifted::Time,
             Self::Capacity { until, .. } => unless(*until),
             Self::Window { opens_at, .. } => unless(*opens_at),
             Self::Budget(shortage) if shortage.resting => Lifted::Time,
@@ -251,7 +269,9 @@ impl WaitFor {
             | Self::SharedWorkload { .. }
             | Self::Consideration => true,
             Self::Budget(shortage) => shortage.allowed > 0,
-            Self::Unlock { .. }
+            Self::Record { .. }
+            | Self::News { .. }
+            | Self::Unlock { .. }
             | Self::Resume { .. }
             | Self::OtherHand { .. }
             | Self::Image(_)
@@ -276,6 +296,13 @@ impl WaitFor {
     /// not change by itself.
     pub fn words(&self, time: &dyn Fn(Timestamp) -> String) -> String {
         match self {
+            Self::Record { name, because } => {
+                format!("a person: Replacement `{name}` cannot be read: {because}")
+            }
+            Self::News { kind, since: Some(since) } => {
+                format!("news of {kind}: no watch has told of that since {}", time(*since))
+            }
+            Self::News { kind, since: None } => format!("a first list of {kind}"),
             Self::Unlock { because } => format!("`nodemolt unlock`: {because}"),
             Self::Resume { because } => format!("`nodemolt resume`: paused, {because}"),
             Self::OtherHand { by } => format!("{by}, which moves the nodes of this pool"),

@@ -114,6 +114,7 @@ pub(crate) fn drifted() -> Wish {
         since: ago(SignedDuration::from_hours(48)),
         no_image: None,
         by_name: true,
+        unread: None,
         to_candidate: false,
     }
 }

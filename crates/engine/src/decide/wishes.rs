@@ -83,15 +83,9 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
         {
             *why = hidden;
         }
-        // A record that cannot be read holds what it held: nobody begins beside it, and nobody else waits
-        // for a slot that it would never use.
-        if let Some(wish) = &mut node.wish
-            && wish.cause.voluntary()
-            && let Some(why) = sight.records.unreadable.get(&claim.uid)
-        {
-            let because = format!("Replacement `{}` cannot be read: {why}", claim.uid);
-            let object = Some((Kind::Replacement.as_str(), claim.uid.clone()));
-            wish.no_image = Some(NoImage { because, object, until: None });
+        if let Some(wish) = &mut node.wish {
+            let why = sight.records.unreadable.get(&claim.uid);
+            wish.unread = why.map(|it| (claim.uid.clone(), it.clone()));
         }
     }
     memory.drifted_since.retain(|uid, _| drifted.contains(uid.as_str()));
@@ -145,8 +139,14 @@ fn of_node(
     machine: Option<&Arc<Machine>>,
     drift: Option<&Drift>,
 ) -> Option<Wish> {
-    let plain =
-        |cause, since| Wish { cause, since, by_name: false, no_image: None, to_candidate: false };
+    let plain = |cause, since| Wish {
+        cause,
+        since,
+        by_name: false,
+        no_image: None,
+        unread: None,
+        to_candidate: false,
+    };
     // Whoever is deleted has to be emptied, a successor that nobody needs any more included.
     if let Some(since) = claim.deleting_since.or(node.deleting_since) {
         return Some(plain(Cause::Deleted, since));

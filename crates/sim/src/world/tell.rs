@@ -41,6 +41,8 @@ fn waits_for(it: &WaitFor) -> WaitsFor {
     let named = |kind: &'static str, name: &str| (kind, None, Some(name.to_owned()));
     let nobody = |kind: &'static str| (kind, None, None);
     let (kind, namespace, name) = match it {
+        WaitFor::Record { name, .. } => named("Replacement", name),
+        WaitFor::News { kind, .. } => nobody(kind),
         WaitFor::Unlock { .. } => nobody("Lock"),
         WaitFor::Resume { .. } => nobody("Pause"),
         WaitFor::OtherHand { by } => named("Controller", by),

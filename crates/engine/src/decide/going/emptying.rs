@@ -14,7 +14,7 @@ use nodemolt_core::drain::{
     moves, moving,
 };
 use nodemolt_core::replace::{Cause, OldSeen, Phase, Replacement, Seen, evicts};
-use nodemolt_core::seen;
+use nodemolt_core::seen::{self, Kind};
 
 use super::{Going, Looked};
 use crate::act::{Errand, Intent};
@@ -109,11 +109,17 @@ pub(super) fn lingering(
         return 0; // Another one has taken its name.
     }
     let pods = sight.view.pods.on(node);
-    if looked.replacement.phase != Phase::Terminating && looked.drain.is_none() {
-        return pods.filter(|it| drain::with_machine(&it.drain, sight.now)).count();
-    }
     let record = looked.record.drain.as_ref();
     let forced = |pod: &PodId| record.is_some_and(|it| it.forced.iter().any(|(it, _)| it == pod));
+    let ends = |it: &&seen::Pod| drain::with_machine(&it.drain, sight.now);
+    let decided = looked.replacement.phase == Phase::Terminating;
+    if !decided && looked.drain.is_none() {
+        return pods.filter(ends).count();
+    }
+    // What their budgets say is not known any more.
+    if !decided && silent(sight.view, &[Kind::Pdb], sight.now).is_some() {
+        return pods.filter(ends).filter(|it| !forced(&it.drain.id)).count();
+    }
     let held = |it: &&seen::Pod| {
         let id = &it.drain.id;
         let mut all = held.iter().filter(|held| held.pod.uid == id.uid);
