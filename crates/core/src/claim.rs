@@ -63,6 +63,18 @@ pub struct Seen<'a> {
     pub pods_left: Option<usize>,
     /// It takes the place of another node, and its Replacement has the deadlines.
     pub successor: bool,
+    pub gate: Gate,
+}
+
+/// Whether a `NodeDisruptionBudget` that people wait for, too, lets a node go that somebody has deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Gate {
+    /// There is none.
+    None,
+    /// It was granted then. Before that nobody could leave, so time counts from there.
+    Open { since: Timestamp },
+    /// Not yet: neither its pods nor its machine.
+    Closed { budget: String },
 }
 
 impl Seen<'_> {
@@ -74,6 +86,7 @@ impl Seen<'_> {
         withheld_since: None,
         pods_left: None,
         successor: false,
+        gate: Gate::None,
     };
 }
 
@@ -296,6 +309,10 @@ pub enum Wait {
     PodsToLeave {
         pods: usize,
     },
+    /// A `NodeDisruptionBudget` that people wait for.
+    Budget {
+        budget: String,
+    },
     /// The machine was told to go.
     Termination,
     /// Of the node, by somebody else's finalizer. Ours is off.
@@ -323,6 +340,18 @@ pub enum Lacks {
 pub fn gave_up(claim: &Claim) -> Option<&str> {
     let attempt = claim.attempt.as_ref().filter(|_| claim.machine.is_none())?;
     attempt.ended.as_deref().filter(|_| attempt.number >= ATTEMPTS_MAX)
+}
+
+/// When the machine of a deleted claim ends, whoever is left on it: where it has a `terminationGracePeriod` and nothing holds
+/// those who delete it.
+pub fn forced_at(claim: &Claim, gate: &Gate) -> Option<Timestamp> {
+    let (deleted, grace) = claim.deleting_since.zip(claim.termination_grace_period)?;
+    let begun = match gate {
+        Gate::None => deleted,
+        Gate::Open { since } => deleted.max(*since),
+        Gate::Closed { .. } => return None,
+    };
+    Some(begun.saturating_add(grace).unwrap_or(Timestamp::MAX))
 }
 
 /// When the machine was asked for, as far as the claim tells.
@@ -370,6 +399,7 @@ impl fmt::Display for Wait {
             Self::Cordon { node } => write!(out, "node {node} to be cordoned"),
             Self::PodsToLeave { pods: 1 } => write!(out, "1 pod to leave"),
             Self::PodsToLeave { pods } => write!(out, "{pods} pods to leave"),
+            Self::Budget { budget } => write!(out, "NodeDisruptionBudget `{budget}`"),
             Self::Termination => write!(out, "its machine to end"),
             Self::Nothing => write!(out, "nothing"),
         }

@@ -246,6 +246,8 @@ pub struct Claim {
     pub deleting_since: Option<Timestamp>,
     /// Ours is on it: it does not go before its machine has.
     pub held: bool,
+    /// Of others: it does not go before they are taken off, and that is not for us to do.
+    pub finalizers: Vec<String>,
     pub requirements: Vec<Written>,
     pub taints: Vec<Taint>,
     pub startup_taints: Vec<Taint>,

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::claim::{
-    ATTEMPTS_MAX, Because, CallSeen, ClaimStep, Command, MachineSeen, NodesSeen, Phase, Seen, next,
+    ATTEMPTS_MAX, Because, CallSeen, ClaimStep, Command, Gate, MachineSeen, NodesSeen, Phase, Seen,
+    forced_at, next,
 };
 use nodemolt_core::seen::{
     Attempt, Claim, ClassKey, DISRUPTED_TAINT, FrozenRequest, MachineId, Node, Readiness, Revision,
@@ -35,6 +36,7 @@ fn claim() -> Claim {
         created_at: at(0),
         deleting_since: None,
         held: true,
+        finalizers: Vec::new(),
         requirements: Vec::new(),
         taints: Vec::new(),
         startup_taints: vec![Taint::new("example.com/starting", "", Effect::NoSchedule)],
@@ -411,6 +413,15 @@ fn what_is_deleted_goes_in_order() {
     check(&graced, &with(NodesSeen::One(&going), Some(3)), secs(14, 59), pods);
     check(&graced, &with(NodesSeen::One(&going), Some(3)), at(15), terminate);
     check(&graced, &with(NodesSeen::Unknown, Some(3)), at(15), nodes);
+    // A budget that people wait for holds pods and machine, and time counts from when it lets them go.
+    let gated = |gate| Seen { gate, ..with(NodesSeen::One(&going), Some(3)) };
+    let closed = || Gate::Closed { budget: "people".to_owned() };
+    let budget = "emptying (waits for NodeDisruptionBudget `people`)";
+    check(&graced, &gated(closed()), at(60), budget);
+    check(&gone(), &Seen { pods_left: Some(0), ..gated(closed()) }, at(60), budget);
+    check(&graced, &gated(Gate::Open { since: at(60) }), secs(64, 59), pods);
+    check(&graced, &gated(Gate::Open { since: at(60) }), at(65), terminate);
+    check(&graced, &gated(Gate::Open { since: at(1) }), at(15), terminate);
 
     let waits = "ending (waits for its machine to end)";
     check(&gone(), &seen(MachineSeen::Ending(machine()), NodesSeen::One(&going)), now, waits);
@@ -530,6 +541,7 @@ proptest! {
         withheld_since in proptest::option::of(any_time()),
         pods_left in proptest::option::of(0..3_usize),
         successor in any::<bool>(),
+        gate in 0..3_u8,
         now in any_time(),
     ) {
         let nodes = match (known, nodes.as_slice()) {
@@ -538,7 +550,12 @@ proptest! {
             (_, [one]) => NodesSeen::One(one),
             (_, several) => NodesSeen::Several(several.iter().collect()),
         };
-        let seen = Seen { machine, nodes, call, withheld_since, pods_left, successor };
+        let gate = match gate {
+            0 => Gate::None,
+            1 => Gate::Open { since: at(7) },
+            _ => Gate::Closed { budget: "people".to_owned() },
+        };
+        let seen = Seen { machine, nodes, call, withheld_since, pods_left, successor, gate };
         let step = next(&claim, &seen, now);
         prop_assert_eq!(&step, &next(&claim, &seen, now));
 
@@ -563,9 +580,9 @@ proptest! {
                 prop_assert_eq!(&seen.call, &CallSeen::Free);
             }
             Some(Command::Terminate { .. }) => {
-                let elapsed = claim.deleting_since.zip(claim.termination_grace_period)
-                    .is_some_and(|(since, grace)| since + grace <= now);
+                let elapsed = forced_at(&claim, &seen.gate).is_some_and(|it| it <= now);
                 prop_assert!(claim.deleting_since.is_some());
+                prop_assert!(!matches!(seen.gate, Gate::Closed { .. }), "past a budget");
                 prop_assert!(seen.pods_left == Some(0) || elapsed, "pods remain");
             }
             Some(Command::ReleaseClaim | Command::ReleaseNode { .. }) => {

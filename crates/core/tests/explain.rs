@@ -432,6 +432,7 @@ fn a_node_that_is_gone_says_when_and_by_whom_it_was_replaced() {
         pool: Some("web".to_owned()),
         running_image: image("a1"),
         wanted_image: image("b2"),
+        finalizers: Vec::new(),
     };
     told.records.insert("n0".to_owned(), record);
     let coming = SuccessorTold { node: Some("n9".to_owned()), ..SuccessorTold::default() };
@@ -445,6 +446,13 @@ fn a_node_that_is_gone_says_when_and_by_whom_it_was_replaced() {
     check(&of(&told, "n0").unwrap(), expected);
     check(&of(&told, "web-0").unwrap(), expected);
     assert_eq!(of(&told, "n2"), None);
+    // Its claim is not gone, and nobody here waits for that.
+    let record = told.records.get_mut("n0").unwrap();
+    record.finalizers = vec!["example.com/backup".to_owned()];
+    let story = of(&told, "n0").unwrap();
+    let said = "still there, held by finalizer `example.com/backup`";
+    assert_eq!(story.causes.iter().map(|it| it.text.as_str()).collect::<Vec<_>>(), [said]);
+    assert!(story.to_string().contains(said), "{story}");
 }
 
 #[test]

@@ -37,7 +37,7 @@ use nodemolt_fit::label;
 
 pub use act::{ClaimAct, ClaimDone, Deed, Launch, OfType, Rules, token};
 pub use choose::{CHOICES_MAX, TYPES_MAX};
-pub(crate) use look::own_name;
+pub(crate) use look::{gate, own_name, parted};
 pub use look::{old_seen, pods_of, successor_seen};
 pub use memory::{MARKED_FOR, Mark, Memory};
 pub use orphans::{ORPHAN_AGE, Orphans};
@@ -68,6 +68,8 @@ pub struct Known<'a> {
     pub open: BTreeMap<String, Purpose>,
     /// By the claim's UID: how many pods end with the machine and may not end now.
     pub lingering: BTreeMap<String, usize>,
+    /// By the claim's UID: since when its node may be disturbed.
+    pub granted: BTreeMap<String, Timestamp>,
     pub memory: &'a Memory,
 }
 
@@ -285,7 +287,10 @@ impl Turn<'_> {
             Command::DeleteNode { node, uid } => {
                 Some(Deed::DeleteNode { name: node.clone(), uid: uid.clone() })
             }
-            Command::Terminate { machine } => Some(Deed::Terminate { machine: machine.clone() }),
+            Command::Terminate { machine } => Some(Deed::Terminate {
+                machine: machine.clone(),
+                forced_at: claim::forced_at(claim, &self.eyes.gate(claim)),
+            }),
             Command::ReleaseNode { node: name, .. } => {
                 Some(Deed::ReleaseNode { node: state::node_object(node(name)?) })
             }

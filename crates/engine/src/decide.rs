@@ -253,11 +253,17 @@ fn lives(memory: &mut Memory, sight: &Sight<'_>, going: &[going::Going]) -> clai
         wanted: classes::for_launch(memory, sight),
         open,
         lingering: lingering(sight, going),
+        granted: granted(sight),
         memory: &memory.claims,
     };
     let decided = claims::decide(sight.view, &known, sight.now);
     memory.claims.withhold(&decided.withheld, sight.now);
     decided
+}
+
+/// By the UID of each claim whose node may be disturbed: since when.
+fn granted(sight: &Sight<'_>) -> BTreeMap<String, Timestamp> {
+    sight.records.ledger.grants.iter().map(|(uid, it)| (uid.clone(), it.since)).collect()
 }
 
 /// By the UID of each claim that is deleted: how many pods that nobody evicts may not end with its machine now. While

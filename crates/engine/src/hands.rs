@@ -8,12 +8,13 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use nodemolt_core::claim::Gate;
 use nodemolt_core::drain::{self, PodId};
 use nodemolt_core::replace::{Old, Order, Phase, Replacement};
 use nodemolt_core::seen::{Claim, Kind, Node, Readiness, View};
 
 use crate::act::{Act, Done, Errand, Intent, Question};
-use crate::claims::Deed;
+use crate::claims::{ClaimAct, Deed};
 use crate::freshness::{DISTURBING, ENDING, GRANTING, LAUNCHING, silent};
 use crate::port::{Cloud, Cluster, Object, Records};
 use crate::record::Recorded;
@@ -179,13 +180,31 @@ async fn holds(
             Some(record) => empty(record, records, cluster, now).await,
             None => Ok(()),
         },
+        Errand::Claim(it) => gated(it, records, &cluster.view()),
         Errand::Ask(_)
         | Errand::MakeClaim { .. }
         | Errand::MakeRoom { .. }
         | Errand::Uncordon { .. }
         | Errand::DeletePod { .. }
-        | Errand::Claim(_)
         | Errand::DeleteSuccessor { .. } => Ok(()),
+    }
+}
+
+/// Where a budget holds people, too, no machine ends before it is granted; whatever its `terminationGracePeriod`.
+fn gated(act: &ClaimAct, records: &Records, view: &View) -> Result<(), String> {
+    let (Deed::Terminate { .. }, Some((name, uid))) = (&act.deed, &act.claim) else {
+        return Ok(());
+    };
+    let Some(claim) = view.claims.get(name).filter(|it| it.uid == *uid) else { return Ok(()) };
+    let open =
+        |it: &String| records.replacements.get(it).is_some_and(|it| !it.replacement.phase.ended());
+    let counted_on = claim.successor_of.as_ref().is_some_and(open);
+    let granted = records.ledger.grants.get(uid).map(|it| it.since);
+    match claims::gate(view, claim, granted, counted_on) {
+        Gate::None | Gate::Open { .. } => Ok(()),
+        Gate::Closed { budget } => {
+            Err(format!("NodeDisruptionBudget {budget} holds people, and has not let it go"))
+        }
     }
 }
 

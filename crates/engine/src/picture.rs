@@ -18,6 +18,7 @@ use nodemolt_core::seen::{Claim, Kind, ObjectName, Stage, View};
 
 use crate::Config;
 use crate::act::Question;
+use crate::claims;
 use crate::decide::fleet::Readings;
 use crate::decide::going::Going;
 use crate::decide::{Sight, decide};
@@ -72,7 +73,7 @@ impl Picture {
             let node = &it.replacement.old.node;
             if replacements.get(node).is_none_or(|known| rank(known) < rank(&it.replacement)) {
                 replacements.insert(node.clone(), it.replacement.clone());
-                records.insert(node.clone(), record(it));
+                records.insert(node.clone(), record(sight, it));
             }
         }
         let steps =
@@ -137,8 +138,12 @@ impl Picture {
     }
 }
 
-fn record(it: &Recorded) -> RecordTold {
+fn record(sight: &Sight<'_>, it: &Recorded) -> RecordTold {
+    let old = &it.replacement.old;
+    let claim = sight.claim(&old.claim, &old.claim_uid);
+    let parted = claim.filter(|it| claims::parted(sight.view, it));
     RecordTold {
+        finalizers: parted.map(|it| it.finalizers.clone()).unwrap_or_default(),
         pool: it.pool.clone(),
         running_image: it.told.running_image.clone(),
         wanted_image: it.told.wanted_image.clone(),

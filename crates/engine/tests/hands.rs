@@ -3,10 +3,14 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::catalog::{Observation, Query};
-use nodemolt_core::drain::PodId;
+use nodemolt_core::drain::{self, Pdb, PodId, UnhealthyPods};
 use nodemolt_core::launch::Template;
+use nodemolt_core::policy::LabelSelector;
 use nodemolt_core::replace::{Phase, Successor};
 use nodemolt_core::seen::{Kind, MachineId, NetworkAsk, Readiness, View};
 use nodemolt_engine::port::{
@@ -119,6 +123,46 @@ fn silent_nodes(view: &mut View) {
     *heard -= SignedDuration::from_secs(91);
 }
 
+fn silent_pdbs(view: &mut View) {
+    no_pods(view);
+    let heard = view.fresh.get_mut(&Kind::Pdb).unwrap();
+    *heard -= SignedDuration::from_secs(91);
+}
+
+fn silent_budgets(view: &mut View) {
+    let heard = view.fresh.get_mut(&Kind::DisruptionBudget).unwrap();
+    *heard -= SignedDuration::from_secs(91);
+}
+
+/// Of three pods that would end with their machines one may.
+fn one_may_end(view: &mut View) {
+    let pods: Vec<_> = view.pods.iter().cloned().collect();
+    for mut pod in pods {
+        let drain = drain::Pod { tolerates_cordon: true, ..(*pod.drain).clone() };
+        pod.drain = Arc::new(drain);
+        view.pods.insert(pod);
+    }
+    let pdb = Pdb {
+        namespace: "shop".to_owned(),
+        name: "web".to_owned(),
+        selector: Some(LabelSelector::default()),
+        generation: 1,
+        observed_generation: 1,
+        disruptions_allowed: 1,
+        current_healthy: 3,
+        desired_healthy: 2,
+        unhealthy_pods: UnhealthyPods::IfHealthyBudget,
+        disrupted_pods: BTreeMap::new(),
+    };
+    view.pdbs.insert(("shop".to_owned(), "web".to_owned()), pdb);
+}
+
+/// And one of the others did, and nobody has cleared it away.
+fn one_has_ended(view: &mut View) {
+    one_may_end(view);
+    view.nodes.remove("node-00002");
+}
+
 type Case<'a> = (&'a str, Phase, fn(&World) -> Errand, bool, fn(&mut View), Option<&'a str>);
 
 #[test]
@@ -127,7 +171,7 @@ fn nobody_is_disturbed_on_old_news() {
     let unready: fn(&mut View) = |it| {
         it.nodes.get_mut("node-00001").unwrap().ready = Readiness::NotReady;
     };
-    let cases: [Case<'_>; 12] = [
+    let cases: [Case<'_>; 16] = [
         ("cordon", Phase::Draining, cordon, true, nothing, None),
         ("later node", Phase::Draining, cordon, true, another_machine, Some("another one by now")),
         ("its successor", Phase::Draining, cordon, true, unready, Some("is not ready")),
@@ -140,6 +184,17 @@ fn nobody_is_disturbed_on_old_news() {
         ("pods are there", Phase::Terminating, delete_old, true, nothing, Some("1 pods are still")),
         ("they have left", Phase::Terminating, delete_old, true, no_pods, None),
         ("not there yet", Phase::Draining, delete_old, true, no_pods, Some("is draining")),
+        ("it may end", Phase::Terminating, delete_old, true, one_may_end, None),
+        ("one has", Phase::Terminating, delete_old, true, one_has_ended, Some("no disruption now")),
+        (
+            "no news of PDBs",
+            Phase::Terminating,
+            delete_old,
+            true,
+            silent_pdbs,
+            Some("Budget for 91"),
+        ),
+        ("of budgets", Phase::Draining, cordon, true, silent_budgets, Some("told of NodeDisr")),
     ];
     for (what, phase, errand, voluntary, change, withheld) in cases {
         let world = world(phase);

@@ -6,11 +6,13 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use nodemolt_core::budget::{Amount, DisruptionBudget, Keep};
 use nodemolt_core::drain::{DO_NOT_DISRUPT, Pdb, PodPhase, Protection, UnhealthyPods};
+use nodemolt_core::explain::explain_gone;
 use nodemolt_core::launch::Settings;
 use nodemolt_core::policy::LabelSelector;
 use nodemolt_core::replace::Phase;
-use nodemolt_core::seen::{ClassKey, DISRUPTED_TAINT, Kind, Node, PodKey, Revision};
+use nodemolt_core::seen::{Claim, ClassKey, DISRUPTED_TAINT, Kind, Node, PodKey, Revision};
 use nodemolt_engine::port::{ClusterError, EvictAnswer, Leadership};
 use nodemolt_engine::record::Pause;
 use nodemolt_engine::{Done, Errand, Turn};
@@ -389,4 +391,122 @@ fn a_place_that_is_lost_before_the_cordon_is_made_anew() {
     let made = turn.acts.iter().filter(|it| matches!(it.errand, Errand::MakeClaim { .. }));
     assert_eq!(made.count(), 1, "{:?}", errands(&turn));
     assert_eq!(world.cluster.records.borrow().replacements[RECORD].replacement.successors.len(), 1);
+}
+
+/// Somebody deletes claim and node.
+fn delete(world: &mut World, change: impl FnOnce(&mut Claim)) {
+    let now = world.now;
+    edit(world, OLD, |it| it.deleting_since = Some(now));
+    let mut view = world.cluster.view.borrow_mut();
+    let claim = view.claims.get_mut("claim-node-00000").unwrap();
+    claim.deleting_since = Some(now);
+    claim.revision = Revision("2".to_owned());
+    change(claim);
+}
+
+fn ends(turn: &Turn) -> bool {
+    turn.acts.iter().any(|it| format!("{:?}", it.errand).contains("Terminate"))
+}
+
+/// Issue 7: its pods would have come right back, so nobody evicts them; and nobody asked their budget.
+#[test]
+fn who_ends_with_the_machine_is_asked_for_though_its_replacement_is_given_up() {
+    for (what, phase, tolerates, expected) in [
+        ("it is given up", Phase::Retreating, true, false),
+        ("it was, long ago", Phase::Skipped, true, false),
+        ("nobody ends with it", Phase::Retreating, false, true),
+    ] {
+        let mut world = being_emptied();
+        pdb_that_allows(&mut world, 0);
+        {
+            let mut view = world.cluster.view.borrow_mut();
+            let pods: Vec<_> = view.pods.on(OLD).cloned().collect();
+            for mut pod in pods {
+                view.pods.remove(&pod.key());
+                Arc::make_mut(&mut pod.drain).tolerates_cordon = true;
+                if tolerates {
+                    view.pods.insert(pod);
+                }
+            }
+            let mut records = world.cluster.records.borrow_mut();
+            records.replacements.get_mut(RECORD).unwrap().replacement.phase = phase;
+        }
+        delete(&mut world, |_| {});
+        let mut ended = false;
+        for _ in 0..4 {
+            world.pass(10);
+            cordon(&mut world, RECORD);
+            ended |= ends(&world.turn());
+        }
+        assert_eq!(ended, expected, "{what}");
+    }
+}
+
+/// Issue 7: with the end of its time a machine ended past a budget that holds people, too, and without a grant.
+#[test]
+fn a_budget_that_holds_people_holds_the_machine_of_what_they_delete() {
+    for (what, gates_people, expected) in
+        [("it holds people", true, false), ("it holds only us", false, true)]
+    {
+        let mut world = World::new(3, 1, &[NEW_IMAGE]);
+        world.settle();
+        let budget = DisruptionBudget {
+            name: "all".to_owned(),
+            selectors: vec![BTreeMap::new()],
+            keep: Ok(Keep::MaxUnavailable(Amount::Count(0))),
+            gates_controller: true,
+            gates_people,
+        };
+        world.cluster.view.borrow_mut().budgets.insert("all".to_owned(), budget);
+        let grace = jiff::SignedDuration::from_secs(60);
+        delete(&mut world, |it| it.termination_grace_period = Some(grace));
+        let mut ended = false;
+        for _ in 0..4 {
+            world.pass(30);
+            ended |= ends(&world.turn());
+        }
+        assert_eq!(ended, expected, "{what}");
+        let granted = world.cluster.records.borrow().ledger.grants.contains_key(RECORD);
+        assert_eq!(granted, expected, "{what}");
+    }
+}
+
+/// Issue 7: somebody else's finalizer on a claim kept the slot of its node for ever.
+#[test]
+fn what_others_hold_of_a_node_that_has_gone_holds_nobody() {
+    for (what, held, node_gone, expected) in [
+        ("all of ours is gone", false, true, Phase::Done),
+        ("our finalizer is on it", true, true, Phase::Terminating),
+        ("its node is there", false, false, Phase::Terminating),
+    ] {
+        let mut world = being_emptied();
+        {
+            let mut view = world.cluster.view.borrow_mut();
+            let pods: Vec<PodKey> = view.pods.on(OLD).map(nodemolt_core::seen::Pod::key).collect();
+            for pod in &pods {
+                view.pods.remove(pod);
+            }
+            let mut records = world.cluster.records.borrow_mut();
+            let record = records.replacements.get_mut(RECORD).unwrap();
+            record.replacement.phase = Phase::Terminating;
+        }
+        delete(&mut world, |it| {
+            it.held = held;
+            it.finalizers = vec!["example.com/backup".to_owned()];
+        });
+        if node_gone {
+            world.cluster.view.borrow_mut().nodes.remove(OLD);
+        }
+        world.pass(1);
+        world.turn();
+        assert_eq!(phase(&world), expected, "{what}");
+        let granted = world.cluster.records.borrow().ledger.grants.contains_key(RECORD);
+        assert_eq!(granted, expected != Phase::Done, "{what}");
+        if expected == Phase::Done {
+            world.pass(1);
+            let turn = world.turn();
+            let story = explain_gone(&turn.picture.world(), OLD, world.now).unwrap();
+            assert!(story.to_string().contains("finalizer `example.com/backup`"), "{story}");
+        }
+    }
 }

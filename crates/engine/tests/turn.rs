@@ -394,6 +394,25 @@ fn no_more_is_granted_than_the_ledger_holds() {
     assert_eq!(records.replacements.keys().collect::<Vec<_>>(), ["uid-node-00001"]);
 }
 
+/// Nobody can begin it, and it was told as starting now.
+#[test]
+fn a_deleted_node_whose_record_cannot_be_read_waits_for_a_person() {
+    let mut world = World::new(2, 2, &[NEW_IMAGE]);
+    world.settle();
+    let since = world.now;
+    world.cluster.view.borrow_mut().claims.get_mut("claim-node-00001").unwrap().deleting_since =
+        Some(since);
+    let unread = ("uid-node-00001".to_owned(), "no phase".to_owned());
+    world.cluster.records.borrow_mut().unreadable.extend([unread]);
+    world.pass(1);
+    let plan = world.turn().picture.plan;
+    assert!(plan.start.is_empty(), "{:?}", plan.start);
+    assert_eq!(
+        plan.waiting["node-00001"].first.to_string(),
+        "a person: Replacement `uid-node-00001` cannot be read: no phase"
+    );
+}
+
 /// A watch that is dead says nothing: nobody begins on what it told last.
 #[test]
 fn nothing_voluntary_begins_while_a_watch_is_silent() {

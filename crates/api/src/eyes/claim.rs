@@ -59,7 +59,8 @@ pub(super) fn claim(wire: &NodeClaim) -> Result<Claim, Broken> {
         Ok(_) => return Err(complaints(reader.found)),
         Err(found) => return Err(complaints(found.into_iter().chain(reader.found))),
     };
-    let finalizers = meta.finalizers.iter().flatten();
+    let (ours, finalizers): (Vec<String>, Vec<String>) =
+        meta.finalizers.iter().flatten().cloned().partition(|it| it == FINALIZER);
     Ok(Claim {
         name: meta.name.clone(),
         uid: running.claim_uid,
@@ -73,7 +74,8 @@ pub(super) fn claim(wire: &NodeClaim) -> Result<Claim, Broken> {
         annotations: meta.annotations.clone(),
         created_at: running.created_at,
         deleting_since,
-        held: finalizers.into_iter().any(|it| it == FINALIZER),
+        held: !ours.is_empty(),
+        finalizers,
         requirements,
         taints: staying,
         startup_taints: startup,

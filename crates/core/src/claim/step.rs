@@ -8,8 +8,8 @@ use nodemolt_fit::Quantity;
 
 use super::{
     ATTEMPTS_MAX, About, Because, CORDONED_WITHIN, CallSeen, ClaimStep, Command, DRAIN_AT_LEAST,
-    LISTS_APART, Lacks, MachineSeen, NODE_LOST_AFTER, NodesSeen, Phase, SHOWN_AFTER, Seen, Wait,
-    launched_at,
+    Gate, LISTS_APART, Lacks, MachineSeen, NODE_LOST_AFTER, NodesSeen, Phase, SHOWN_AFTER, Seen,
+    Wait, forced_at, launched_at,
 };
 use crate::replace::JOIN_DEADLINE;
 use crate::seen::{
@@ -311,16 +311,17 @@ impl<'a> View<'a> {
 
     /// The machine is there: pods leave first, and then it goes.
     fn ending(self, machine: MachineId, since: Timestamp) -> ClaimStep {
-        let grace = self.claim.termination_grace_period;
-        let elapsed = grace.is_some_and(|it| self.now >= after(since, it));
         if matches!(self.seen.nodes, NodesSeen::Unknown) {
             return unknown(Phase::Emptying, About::Nodes);
         }
         if let Some(node) = self.nodes().find(|it| it.held && it.deleting_since.is_none()) {
             return ask(Phase::Emptying, delete(node));
         }
+        if let Gate::Closed { budget } = &self.seen.gate {
+            return wait(Phase::Emptying, Wait::Budget { budget: budget.clone() });
+        }
         let terminate = ask(Phase::Ending, Command::Terminate { machine });
-        if elapsed {
+        if forced_at(self.claim, &self.seen.gate).is_some_and(|it| it <= self.now) {
             return terminate;
         }
         // A successor that nobody needs is empty: its own Replacement, if it gets one, need not hold this up.

@@ -18,6 +18,8 @@ pub struct RecordTold {
     pub pool: Option<String>,
     pub running_image: Option<ImageId>,
     pub wanted_image: Option<ImageId>,
+    /// Of others, that hold the claim of a node that has gone.
+    pub finalizers: Vec<String>,
 }
 
 /// Of a node that is gone, by its name or its claim's. `None` if no record tells of it.
@@ -51,8 +53,23 @@ pub fn explain_gone(world: &World<'_>, name: &str, now: Timestamp) -> Option<Sto
     {
         story.fact("image", format!("{from} → {to}"));
     }
-    story.then("nothing to do");
+    let finalizers = told.map_or(&[][..], |it| it.finalizers.as_slice());
+    if finalizers.is_empty() {
+        story.then("nothing to do");
+    } else {
+        tell_finalizers(&mut story, &old.claim, finalizers);
+    }
     Some(story)
+}
+
+/// The claim of a node that has gone, and whose finalizers keep it. It holds nobody.
+fn tell_finalizers(story: &mut Story, claim: &str, finalizers: &[String]) {
+    let what = if finalizers.len() == 1 { "finalizer" } else { "finalizers" };
+    let text = format!("still there, held by {what} `{}`", finalizers.join("`, `"));
+    story.fact("NodeClaim", text.clone());
+    let (reason, named) = ("Finalizer", Named::cluster("NodeClaim", claim));
+    story.causes.push(Holds { reason, named, text, ends_at: None, used_by: Vec::new() });
+    story.then("whoever put them there takes them off; nobody waits for it here");
 }
 
 /// Of a claim that is no node yet. `None` if there is none, or it is not on its way.

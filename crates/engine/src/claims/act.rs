@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::launch::Template;
 use nodemolt_core::policy::{Quarantine, Rule};
 use nodemolt_core::seen::{Attempt, Claim, Class, ClassKey, Kind, MachineId, ObjectName, View};
@@ -64,6 +64,8 @@ pub enum Deed {
     },
     Terminate {
         machine: MachineId,
+        /// From then on pods are not waited for.
+        forced_at: Option<Timestamp>,
     },
     ReleaseNode {
         node: Object,

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::budget::DisruptionBudget;
 use nodemolt_core::claim::{
-    Because, CORDONED_WITHIN, CallSeen, ClaimStep, DRAIN_AT_LEAST, LISTS_APART, MachineSeen,
-    NODE_LOST_AFTER, NodesSeen, SHOWN_AFTER, Seen, Wait, gave_up, launched_at,
+    Because, CORDONED_WITHIN, CallSeen, ClaimStep, DRAIN_AT_LEAST, Gate, LISTS_APART, MachineSeen,
+    NODE_LOST_AFTER, NodesSeen, SHOWN_AFTER, Seen, Wait, forced_at, gave_up, launched_at,
 };
 use nodemolt_core::drain;
 use nodemolt_core::replace::{JOIN_DEADLINE, Old, OldSeen, SuccessorSeen};
@@ -112,7 +113,15 @@ impl<'a> Eyes<'a> {
             claim.successor_of.as_ref().is_some_and(|it| self.known.open.contains_key(it));
         let withheld_since = self.known.memory.withheld_since(&claim.uid, number);
         let machine = self.machine_of(claim);
-        Seen { machine, nodes, call, withheld_since, pods_left, successor }
+        let gate = self.gate(claim);
+        Seen { machine, nodes, call, withheld_since, pods_left, successor, gate }
+    }
+
+    pub(super) fn gate(&self, claim: &Claim) -> Gate {
+        let counted_on =
+            claim.successor_of.as_ref().is_some_and(|it| self.known.open.contains_key(it));
+        let granted = self.known.granted.get(&claim.uid).copied();
+        gate(self.view, claim, granted, counted_on)
     }
 
     fn machine_of(&self, claim: &Claim) -> MachineSeen {
@@ -215,9 +224,8 @@ impl<'a> Eyes<'a> {
                 missing.map(|it| later(it, NODE_LOST_AFTER))
             }
             Because::WaitsFor(Wait::PodsToLeave { .. } | Wait::Cordon { .. }) => {
-                let grace = claim.termination_grace_period;
                 let drained = claim.deleting_since.map(|it| later(it, DRAIN_AT_LEAST));
-                let forced = claim.deleting_since.zip(grace).map(|(it, grace)| later(it, grace));
+                let forced = forced_at(claim, &self.gate(claim));
                 let alone = claim.deleting_since.map(|it| later(it, CORDONED_WITHIN));
                 return [drained, forced, alone]
                     .into_iter()
@@ -231,7 +239,9 @@ impl<'a> Eyes<'a> {
                 let last = [refused, withheld].into_iter().flatten().max().unwrap_or(now);
                 later(it.since.max(last), SHOWN_AFTER + LISTS_APART)
             }),
-            Because::WaitsFor(Wait::Start { .. } | Wait::Termination | Wait::Nothing)
+            Because::WaitsFor(
+                Wait::Start { .. } | Wait::Budget { .. } | Wait::Termination | Wait::Nothing,
+            )
             | Because::Next
             | Because::AtRest
             | Because::Withheld { .. }
@@ -267,6 +277,24 @@ pub(crate) fn own_name<'a>(view: &View, claim: &'a Claim) -> Option<&'a str> {
     (!view.nodes.get(name).is_some_and(another)).then_some(name)
 }
 
+/// Whether people who delete this claim's node wait for a `NodeDisruptionBudget`, and since when it is granted. What an open
+/// replacement has launched and removes again disturbs nobody.
+pub(crate) fn gate(
+    view: &View,
+    claim: &Claim,
+    granted: Option<Timestamp>,
+    counted_on: bool,
+) -> Gate {
+    let node = settled(view, claim).filter(|_| !counted_on && claim.deleting_since.is_some());
+    let Some(node) = node else { return Gate::None };
+    let gates = |it: &&DisruptionBudget| it.gates_people && it.selects(&node.fit.labels);
+    match (view.budgets.values().find(gates), granted) {
+        (None, _) => Gate::None,
+        (Some(_), Some(since)) => Gate::Open { since },
+        (Some(budget), None) => Gate::Closed { budget: budget.name.clone() },
+    }
+}
+
 /// How many pods on a node must leave before it may go.
 fn pods_left(view: &View, node: &str, now: Timestamp) -> usize {
     view.pods.on(node).filter(|it| drain::stays(&it.drain, now).is_none()).count()
@@ -288,8 +316,14 @@ pub fn pods_of(view: &View, claim: &Claim, now: Timestamp) -> usize {
     names.into_iter().map(|it| moving(view, it, now)).sum()
 }
 
-/// What a Replacement sees of its old node. Its claim goes last, so a claim that is not there any more
-/// means that all of it is gone.
+/// Whether all that we held of a claim has gone: its machine, its node and our finalizer. What is left is held by others.
+pub(crate) fn parted(view: &View, claim: &Claim) -> bool {
+    let left = |it: &Node| it.held || it.deleting_since.is_none();
+    claim.deleting_since.is_some() && !claim.held && !settled(view, claim).is_some_and(left)
+}
+
+/// What a Replacement sees of its old node. Its claim goes last, so a claim that is not there any more, or only by
+/// somebody else's finalizer, means that all of it is gone.
 pub fn old_seen(view: &View, old: &Old, replacement: &str, now: Timestamp) -> OldSeen {
     let unreadable = |kind, name: &str| {
         let name = name.to_owned();
@@ -298,9 +332,8 @@ pub fn old_seen(view: &View, old: &Old, replacement: &str, now: Timestamp) -> Ol
     if !view.fresh.contains_key(&Kind::Claim) || unreadable(Kind::Claim, &old.claim) {
         return OldSeen::Unknown;
     }
-    let Some(claim) = view.claims.get(&old.claim).filter(|it| it.uid == old.claim_uid) else {
-        return OldSeen::Gone;
-    };
+    let claim = view.claims.get(&old.claim).filter(|it| it.uid == old.claim_uid);
+    let Some(claim) = claim.filter(|it| !parted(view, it)) else { return OldSeen::Gone };
     if unreadable(Kind::Node, &old.node) || view.unreadable.keys().any(|it| it.kind == Kind::Pod) {
         return OldSeen::Unknown;
     }
@@ -319,6 +352,9 @@ pub fn old_seen(view: &View, old: &Old, replacement: &str, now: Timestamp) -> Ol
 /// What a Replacement sees of a successor whose claim is there. Whether one that is not there was never
 /// made or is gone is told by its record.
 pub fn successor_seen(view: &View, claim: &Claim, now: Timestamp) -> SuccessorSeen {
+    if parted(view, claim) {
+        return SuccessorSeen::Gone;
+    }
     if claim.deleting_since.is_some() {
         return SuccessorSeen::Deleting { pods: pods_of(view, claim, now) };
     }

@@ -57,7 +57,7 @@ pub async fn perform(
             gone(cluster.delete_claim(name, uid).await)
         }
         Deed::DeleteNode { name, uid } => gone(cluster.delete_node(name, uid).await),
-        Deed::Terminate { machine } | Deed::RemoveOrphan { machine, .. } => {
+        Deed::Terminate { machine, .. } | Deed::RemoveOrphan { machine, .. } => {
             if let Err(why) = empty_now(act, machine, cluster, now()).await {
                 return ClaimDone::Withheld(why);
             }
@@ -123,7 +123,7 @@ async fn empty_now(
         let view = cluster.view();
         let claim = act.claim.as_ref().and_then(|(name, _)| view.claims.get(name));
         let now = view.server_time.map_or(now, |it| it.min(now));
-        if claim.is_some_and(|it| elapsed(it, now)) {
+        if elapsed(&act.deed, now) {
             return Ok(());
         }
         let nodes = view.nodes.values().filter(|it| it.machine.as_ref() == Some(machine));
@@ -149,9 +149,8 @@ fn still_to_leave(pods: usize) -> String {
 }
 
 /// Whether the time that a deleted claim gives its pods is over.
-fn elapsed(claim: &Claim, now: Timestamp) -> bool {
-    let forced = claim.deleting_since.zip(claim.termination_grace_period);
-    forced.and_then(|(since, grace)| since.checked_add(grace).ok()).is_some_and(|it| it <= now)
+fn elapsed(deed: &Deed, now: Timestamp) -> bool {
+    matches!(deed, Deed::Terminate { forced_at: Some(at), .. } if *at <= now)
 }
 
 /// Whether what an act was decided on still holds, as far as watches have told.
@@ -169,7 +168,7 @@ fn still(act: &ClaimAct, view: &View, now: Timestamp) -> Result<(), String> {
         Deed::EndAttempt { .. } | Deed::Tell { .. } if claim.machine.is_some() => {
             Err(format!("NodeClaim {name} has a machine"))
         }
-        Deed::Terminate { machine } => still_ends(claim, machine, view, now),
+        Deed::Terminate { machine, .. } => still_ends(claim, &act.deed, machine, view, now),
         Deed::ReleaseClaim { .. } | Deed::ReleaseNode { .. } | Deed::DeleteNode { .. }
             if !deleting =>
         {
@@ -240,6 +239,7 @@ fn still_launches(claim: &Claim, launch: &Launch, view: &View) -> Result<(), Str
 /// as well: what is seen here is the cheaper half.
 fn still_ends(
     claim: &Claim,
+    deed: &Deed,
     machine: &MachineId,
     view: &View,
     now: Timestamp,
@@ -254,7 +254,7 @@ fn still_ends(
     let now = view.server_time.map_or(now, |it| it.min(now));
     let stays = |it: &&nodemolt_core::seen::Pod| drain::stays(&it.drain, now).is_none();
     let left = own_name(view, claim).map_or(0, |it| view.pods.on(it).filter(stays).count());
-    if left > 0 && !elapsed(claim, now) {
+    if left > 0 && !elapsed(deed, now) {
         return Err(still_to_leave(left));
     }
     Ok(())

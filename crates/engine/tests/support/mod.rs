@@ -468,6 +468,7 @@ impl World {
             created_at: since,
             deleting_since: None,
             held: true,
+            finalizers: Vec::new(),
             requirements: Vec::new(),
             taints: Vec::new(),
             startup_taints: Vec::new(),

@@ -180,6 +180,7 @@ impl World {
             wanted: wanted.collect(),
             open: self.open.clone(),
             lingering: BTreeMap::new(),
+            granted: BTreeMap::new(),
             memory: &self.memory,
         };
         let decided = claims::decide(&view, &known, now);
@@ -354,6 +355,7 @@ pub(super) fn claim(name: &str) -> Claim {
         created_at: at(0),
         deleting_since: None,
         held: true,
+        finalizers: Vec::new(),
         requirements: vec![requirement(label::CAPACITY_TYPE, &["on-demand"])],
         taints: Vec::new(),
         startup_taints: Vec::new(),

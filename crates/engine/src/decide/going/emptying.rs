@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Limits;
+use nodemolt_core::claim::forced_at;
 use nodemolt_core::drain::{
     self, BarePods, Drain, Evict, Forced, Held, Hold, How, Pod, PodId, limit_ends_at, lingers,
     moves, moving,
@@ -18,6 +19,7 @@ use nodemolt_core::seen::{self, Kind};
 
 use super::{Going, Looked};
 use crate::act::{Errand, Intent};
+use crate::claims;
 use crate::decide::placing::Table;
 use crate::decide::{Sight, Wake};
 use crate::freshness::{DISTURBING, silent};
@@ -63,7 +65,13 @@ pub(super) fn drain(
     let deleted_at = claim.and_then(|it| it.deleting_since);
     // From its deletion on the machine ends then, whatever becomes of us. Before that only the time counts
     // in which pods could leave.
-    let mut deadline = grace.map(|it| after(deleted_at.unwrap_or(evicting_since), it));
+    let mut deadline = match claim.filter(|_| deleted_at.is_some()) {
+        Some(claim) => {
+            let granted = sight.records.ledger.grants.get(&record.name).map(|it| it.since);
+            forced_at(claim, &claims::gate(sight.view, claim, granted, false))
+        }
+        None => grace.map(|it| after(evicting_since, it)),
+    };
     let interrupted = replacement.cause == Cause::Interrupted;
     if interrupted {
         let taken_at = after(replacement.since, INTERRUPTION_NOTICE);
