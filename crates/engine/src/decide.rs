@@ -26,6 +26,7 @@ use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{Grants, Member, Standing};
 use nodemolt_core::drain::{Pdb, homeless, with_machine};
 use nodemolt_core::explain::Doubted;
+use nodemolt_core::plan::Start;
 use nodemolt_core::replace::Cause;
 use nodemolt_core::seen::{Claim, Class, ClassKey, Kind, OWN_CLASS_GROUP, View};
 use nodemolt_core::wanted::{NoImage, Purpose};
@@ -164,7 +165,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     fleet.gone = gone(sight);
     fleet.pools = pools::states(sight);
     pools::tell_unable(memory, sight, &limits, &mut fleet.pools);
-    fleet.pdbs = pdbs(sight);
+    fleet.pdbs = pdbs(sight, &[]);
     let moved = homes::moved(sight);
     fleet.homeless = homeless(&moved, now);
     fleet.pending = homes::pending(sight, &moved);
@@ -175,7 +176,15 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     // found together, so that no two count on the same room.
     let mut table = placing::Table::new(sight, &mut readings);
     let going = going::go_on(memory, sight, &mut table, &limits, &mut wake);
-    let planned = placing::plan_all(memory, sight, &mut table, &grants, &limits);
+    let mut planned = placing::plan_all(memory, sight, &mut table, &grants, &limits);
+    // Whose budgets nobody had a reason to count before.
+    if !planned.plan.start.is_empty() {
+        let counted = pdbs(sight, &planned.plan.start);
+        if counted != table.readings.fleet().pdbs {
+            table.readings.fleet_mut().pdbs = counted;
+            planned = placing::plan_all(memory, sight, &mut table, &grants, &limits);
+        }
+    }
     wake.at(planned.look_on_at);
     let starts = starting::begin(memory, sight, &table, &planned);
     let rooms = homes::make_room(memory, sight, &mut table, &moved, &mut wake);
@@ -218,14 +227,15 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
 }
 
 /// Budgets of pods. Those of whom somebody is about to leave, or may have ended, are counted once more.
-fn pdbs(sight: &Sight<'_>) -> Vec<Pdb> {
+fn pdbs(sight: &Sight<'_>, starts: &[Start]) -> Vec<Pdb> {
     let view = sight.view;
     let open = sight.records.replacements.values().filter(|it| !it.replacement.phase.ended());
     let open = open.map(|it| it.replacement.old.node.as_str());
+    let starts = starts.iter().map(|it| it.node.as_str());
     let mut nodes = Along::new(view.nodes.iter().map(|(name, it)| (name.as_str(), it)));
     let mut goes = |name: &str| nodes.at(name).is_none_or(|it| it.deleting_since.is_some());
     let going: Vec<&str> = view.pods.marks().map(|it| it.0).filter(|it| goes(it)).collect();
-    let pods = open.chain(going).flat_map(|it| view.pods.on(it));
+    let pods = open.chain(starts).chain(going).flat_map(|it| view.pods.on(it));
     counted::pdbs(view, pods.map(|it| it.drain.as_ref()), sight.now)
 }
 
