@@ -139,7 +139,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let mut wake = Wake::new(now);
 
     // Which images are there, and what should each class run?
-    memory.images.recall(&sight.view.images);
+    memory.images.recall(&sight.view.images, &sight.config.region, now);
     let asked = classes::resolve_all(memory, sight);
     wake.at(asked.look_again_at);
     let questions = questions::due(memory, sight, &asked.queries, &mut wake);
