@@ -253,9 +253,10 @@ fn purpose(record: &Recorded) -> Purpose {
 /// The ledger, as budgets look at it.
 fn grants(sight: &Sight<'_>) -> Grants {
     let ledger = &sight.records.ledger;
-    let open = ledger.grants.values().map(|it| {
+    let lost = crate::ledger::lost(sight.records);
+    let open = ledger.grants.values().cloned().chain(lost).map(|it| {
         let grant = nodemolt_core::budget::Grant { kind: it.kind, since: it.since };
-        (it.node.clone(), grant)
+        (it.node, grant)
     });
     Grants {
         open: open.collect(),

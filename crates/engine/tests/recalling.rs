@@ -6,9 +6,10 @@ mod support;
 use jiff::SignedDuration;
 use nodemolt_core::drift::Drift;
 use nodemolt_core::image::{Image, State};
-use nodemolt_engine::Memory;
+use nodemolt_core::replace::{Because, Phase, Replacement};
 use nodemolt_engine::port::Leadership;
-use support::{NEW_IMAGE, OLD_IMAGE, World, id};
+use nodemolt_engine::{Done, Errand, Memory, Turn};
+use support::{NEW_IMAGE, OLD_IMAGE, World, errands, id};
 
 /// A little more than lies between two answers about images.
 const REFRESH: i64 = 301;
@@ -158,4 +159,120 @@ fn what_was_heard_in_an_earlier_term_proves_nothing() {
     }
     lead(&mut world, 3);
     assert_eq!(told(&mut world), "unknown, in sync");
+}
+
+/// A node with pods that fit nowhere else, and a replacement of it whose successor was decided. With its claim, as it
+/// would be made.
+fn followed() -> World {
+    let mut world = World::new(1, 1, &[OLD_IMAGE]);
+    for _ in 0..8 {
+        let turn = world.turn();
+        world.pass(1);
+        if makes(&turn) {
+            return world;
+        }
+    }
+    panic!("nobody follows: {:?}", world.cluster.records.borrow().replacements);
+}
+
+fn makes(turn: &Turn) -> bool {
+    errands(turn).iter().any(|it| it == "make a claim")
+}
+
+/// The successor is made, and no watch tells of it.
+fn make(world: &mut World) {
+    let turn = world.turn();
+    let made = turn.acts.iter().find(|it| matches!(it.errand, Errand::MakeClaim { .. })).unwrap();
+    world.memory.done(made, Done::Made(Ok("uid-successor".to_owned())), world.now);
+    world.pass(1);
+    world.turn();
+    let uid = replacement(world).successors[0].uid.clone();
+    assert_eq!(uid.as_deref(), Some("uid-successor"), "it stands in the record");
+}
+
+fn replacement(world: &World) -> Replacement {
+    let records = world.cluster.records.borrow();
+    records.replacements.values().next().unwrap().replacement.clone()
+}
+
+#[test]
+fn a_new_leader_makes_nobody_before_ec2_has_answered() {
+    let mut world = followed();
+    take_over(&mut world);
+    let blind = world.turn_alone();
+    assert!(!makes(&blind), "{:?}", errands(&blind));
+    world.answer_all(&blind);
+    world.pass(1);
+    let made = (0..4).any(|_| {
+        let turn = world.turn();
+        world.pass(1);
+        makes(&turn)
+    });
+    assert!(made, "{:?}", replacement(&world));
+}
+
+#[test]
+fn a_successor_that_a_watch_has_not_told_a_new_leader_of_is_not_gone() {
+    let mut world = followed();
+    make(&mut world);
+    take_over(&mut world);
+    for _ in 0..50 {
+        world.turn();
+        world.pass(1);
+        assert_eq!(replacement(&world).phase, Phase::Launching, "{:?}", replacement(&world));
+    }
+    // It never comes.
+    for _ in 0..20 {
+        world.turn();
+        world.pass(1);
+    }
+    let because = Because::SuccessorGone { claim: replacement(&world).successors[0].claim.clone() };
+    assert_eq!(replacement(&world).because, because);
+}
+
+#[test]
+fn a_grant_that_somebody_took_out_of_the_ledger_is_written_again() {
+    let mut world = followed();
+    make(&mut world);
+    let granted = world.cluster.records.borrow().ledger.grants.clone();
+    world.cluster.records.borrow_mut().ledger.grants.clear();
+    world.turn();
+    assert_eq!(replacement(&world).phase, Phase::Launching, "{:?}", replacement(&world));
+    let again = world.cluster.records.borrow().ledger.grants.clone();
+    let told = |it: &std::collections::BTreeMap<String, nodemolt_engine::record::Granted>| {
+        it.iter().map(|(name, it)| (name.clone(), it.node.clone(), it.since)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&again), told(&granted));
+}
+
+/// For one for which nothing was done yet the place may be somebody else's by now. It begins anew.
+#[test]
+fn without_a_grant_nothing_is_begun_and_that_is_told() {
+    let mut world = followed();
+    world.cluster.records.borrow_mut().ledger.grants.clear();
+    world.turn();
+    assert_eq!(replacement(&world).because, Because::NotGranted);
+    assert_eq!(replacement(&world).because.to_string(), "the ledger has no grant for it");
+}
+
+/// Nobody else gets the place of one whose grant is about to be written again.
+#[test]
+fn nobody_begins_in_the_place_of_a_grant_that_was_lost() {
+    let mut world = World::new(3, 3, &[OLD_IMAGE]);
+    let begun = (0..8).any(|_| {
+        world.turn();
+        world.pass(1);
+        let records = world.cluster.records.borrow();
+        let mut all = records.replacements.values().map(|it| it.replacement.phase);
+        all.any(|it| matches!(it, Phase::Joining | Phase::Settling))
+    });
+    assert!(begun, "{:?}", world.cluster.written.borrow());
+    world.cluster.records.borrow_mut().ledger.grants.clear();
+    for _ in 0..5 {
+        world.turn();
+        world.pass(1);
+        let records = world.cluster.records.borrow();
+        assert_eq!(records.ledger.grants.len(), 1);
+        assert_eq!(records.replacements.len(), 1);
+    }
 }

@@ -55,6 +55,8 @@ pub(crate) struct Going {
     pub(crate) step: Step,
     pub(crate) drain: Option<Drain>,
     pub(crate) errands: Vec<(Intent, Errand)>,
+    /// Nodes that its pods are to go to, if that was decided in this turn.
+    homes: BTreeSet<String>,
     /// Pods that nobody evicts and that may not end with the machine now.
     pub(crate) lingering: usize,
     /// It goes, whatever becomes of us.
@@ -74,6 +76,8 @@ struct Looked<'a> {
     replacement: Replacement,
     seen: Seen,
     drain: Option<Drain>,
+    /// Nodes that its pods are to go to, if that was decided in this turn.
+    homes: BTreeSet<String>,
 }
 
 pub(crate) fn go_on(
@@ -133,14 +137,11 @@ fn look<'a>(
     }
     let old = old_seen(sight.view, &replacement.old, &record.name, now);
     let ledger = &sight.records.ledger;
-    let mut wanted = still_wanted(table, &replacement);
-    // Nothing was disturbed yet, and nobody has granted it: it begins anew when there is room.
-    let granted = ledger.grants.contains_key(&record.name);
-    let untouched =
-        matches!(replacement.phase, Phase::Launching | Phase::Joining | Phase::Settling);
-    if !granted && untouched && replacement.holds_grant(&old) {
-        wanted = Some(false);
-    }
+    let wanted = still_wanted(table, &replacement);
+    // Where nothing was done yet, and nobody has granted it, it begins anew when there is room.
+    let granted = ledger.grants.contains_key(&record.name)
+        || !replacement.holds_grant(&old)
+        || record.grant_lost(ledger);
     let seen = Seen {
         old,
         successors,
@@ -150,10 +151,11 @@ fn look<'a>(
         lingering: 0,
         drain_limit: None,
         wanted,
+        granted,
         halted: ledger.pause.is_some() || ledger.locked().is_some(),
     };
     let drain = drain(memory, sight, table, limits, record, &seen);
-    let mut looked = Looked { record, replacement, seen, drain };
+    let mut looked = Looked { record, replacement, seen, drain, homes: BTreeSet::new() };
     if looked.before_cordon() {
         let node = &looked.replacement.old.node;
         looked.seen.people = held_by_people(table.readings.fleet(), limits, node, now);
@@ -212,8 +214,13 @@ pub(crate) fn look_at_successor(
                 let lags = sight.now < after(*at, UNSEEN_FOR);
                 (uid, if lags { SuccessorSeen::Unknown } else { SuccessorSeen::Gone })
             }
-            // Recorded as made, so it was seen: it is gone.
-            (Some(uid), None) => (Some(uid.clone()), SuccessorSeen::Gone),
+            // Recorded as made; but whoever made it may have led until a moment ago, and our watch may lag.
+            (Some(uid), None) => {
+                let began = memory.began_at;
+                let lags = began.is_none_or(|it| sight.now < after(it, UNSEEN_FOR));
+                let seen = if lags { SuccessorSeen::Unknown } else { SuccessorSeen::Gone };
+                (Some(uid.clone()), seen)
+            }
             (None, None) => (None, SuccessorSeen::Unasked),
         },
     }
@@ -247,14 +254,17 @@ fn still_wanted(table: &Table<'_>, replacement: &Replacement) -> Option<bool> {
     }
 }
 
-/// Of successors that are recorded and not made it is known what they will be, whoever decided them: they
-/// are room for pods.
+/// Of successors that are recorded and not seen it is known what they will be, whoever decided them: they
+/// are room for pods, and count towards the limits of their pools.
 fn recall(memory: &mut Memory, sight: &Sight<'_>, table: &mut Table<'_>, looked: &Looked<'_>) {
     if looked.replacement.phase == Phase::Retreating {
         return;
     }
     for (claim, seen) in &looked.seen.successors {
-        if *seen == SuccessorSeen::Unasked && !memory.drafts.contains_key(claim) {
+        // One that an earlier leader has made, and that our watch has not told of yet, comes all the same.
+        let unseen = *seen == SuccessorSeen::Unknown && !unreadable(sight, claim);
+        let to_come = *seen == SuccessorSeen::Unasked || unseen;
+        if to_come && !memory.drafts.contains_key(claim) {
             draft(memory, sight, table, looked.record, claim);
         }
     }
@@ -301,7 +311,8 @@ fn decide_places(
     let follow = follow.map(|it| it.replacement.old.node.clone()).collect();
     let places = table.place_again(memory, sight, &nodes, &follow);
     for it in looked {
-        if let Some(place) = places.get(&it.replacement.old.node) {
+        if let Some((place, homes)) = places.get(&it.replacement.old.node) {
+            it.homes.clone_from(homes);
             it.seen.placement = match place {
                 PlacementSeen::Lost { pod, .. } => {
                     cordoned_successor(sight, &it.replacement, pod).unwrap_or_else(|| place.clone())
@@ -377,7 +388,7 @@ fn record(
     wake: &mut Wake,
 ) -> Going {
     let now = sight.now;
-    let Looked { record, replacement, seen, drain } = looked;
+    let Looked { record, replacement, seen, drain, homes } = looked;
     let mut after_step = replacement.after(step.clone(), now);
     if (replacement.phase, step.phase) == (Phase::Settling, Phase::Launching) {
         let more = seen.more.iter().map(|it| Successor { claim: it.clone(), uid: None });
@@ -409,8 +420,8 @@ fn record(
     let changed = recorded != **record;
     let leaves_anyway = recorded.replacement.leaves_anyway(&seen.old);
     let (drain, errands) = (drain.clone(), Vec::new());
-    let lingering = seen.lingering;
-    Going { recorded, changed, step, drain, errands, lingering, leaves_anyway }
+    let (lingering, homes) = (seen.lingering, homes.clone());
+    Going { recorded, changed, step, drain, errands, homes, lingering, leaves_anyway }
 }
 
 /// When time alone may move it on.
@@ -469,7 +480,8 @@ fn command(
             }
             Command::Cordon { node } => {
                 if let Some(object) = object.clone().filter(|_| may_disturb && !cordoned) {
-                    let errand = Errand::Cordon { replacement: name.clone(), node: object };
+                    let (replacement, homes) = (name.clone(), going.homes.clone());
+                    let errand = Errand::Cordon { replacement, node: object, homes };
                     going.errands.push((Intent::Node(node), errand));
                 }
             }
