@@ -3,13 +3,19 @@
 
 mod support;
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use jiff::SignedDuration;
 use nodemolt_core::drift::Drift;
 use nodemolt_core::image::{Image, State};
 use nodemolt_core::replace::{Because, Phase, Replacement};
 use nodemolt_engine::port::Leadership;
 use nodemolt_engine::{Done, Errand, Memory, Turn};
-use support::{NEW_IMAGE, OLD_IMAGE, World, errands, id};
+use nodemolt_fit::Quantity;
+use nodemolt_fit::pod::Demand;
+use nodemolt_fit::pool::NODES;
+use support::{NEW_IMAGE, OLD_IMAGE, POOL, World, errands, id};
 
 /// A little more than lies between two answers about images.
 const REFRESH: i64 = 301;
@@ -274,5 +280,44 @@ fn nobody_begins_in_the_place_of_a_grant_that_was_lost() {
         let records = world.cluster.records.borrow();
         assert_eq!(records.ledger.grants.len(), 1);
         assert_eq!(records.replacements.len(), 1);
+    }
+}
+
+/// Two nodes that a person deletes, and a pool that may have one node more.
+#[test]
+fn what_an_earlier_leader_has_made_counts_towards_the_limit_before_it_is_seen() {
+    let mut world = World::new(2, 1, &[OLD_IMAGE]);
+    world.turn();
+    {
+        let mut view = world.cluster.view.borrow_mut();
+        let pods: Vec<_> = view.pods.iter().cloned().collect();
+        for mut pod in pods {
+            let unmodelled = vec!["a resource claim".to_owned()];
+            pod.fit.demand = Arc::new(Demand { unmodelled, ..Demand::clone(&pod.fit.demand) });
+            view.pods.insert(pod);
+        }
+        let since = world.now;
+        for claim in view.claims.values_mut() {
+            claim.deleting_since = Some(since);
+        }
+        let limits = &mut view.pools.get_mut(POOL).unwrap().fit.limits;
+        limits.insert(NODES.to_owned(), Quantity::from_units(3));
+    }
+    let mut all = BTreeSet::new();
+    for leader in 2..5 {
+        for _ in 0..20 {
+            let turn = world.turn();
+            for act in &turn.acts {
+                if let Errand::MakeClaim { claim, .. } = &act.errand {
+                    all.insert(claim.name.clone());
+                    let uid = format!("uid-{}", claim.name);
+                    world.memory.done(act, Done::Made(Ok(uid)), world.now);
+                }
+            }
+            world.pass(1);
+        }
+        assert_eq!(all.len(), 1, "leader {leader}");
+        world.memory = Memory::default();
+        lead(&mut world, leader);
     }
 }
