@@ -184,7 +184,7 @@ pub struct ImageReference {
     pub region: Option<String>,
 }
 
-/// What EC2 does not tell, or does not tell any more. Written once and never taken back: forgetting a
+/// What EC2 does not tell, or does not tell any more. Written once and never forgotten: forgetting a
 /// withdrawal would let the image boot again.
 #[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[x_kube(validation = (
@@ -204,8 +204,20 @@ pub struct ImageReference {
     "`withdrawn` cannot be removed: to boot the image all the same, write an exception in an ImagePolicy"
 ))]
 #[x_kube(validation = (
-    "!has(oldSelf.withdrawn) || !has(self.withdrawn) || self.withdrawn == oldSelf.withdrawn",
-    "`withdrawn` cannot be changed: it says what was noticed, and when"
+    "!has(oldSelf.withdrawn) || !has(self.withdrawn) || self.withdrawn == oldSelf.withdrawn || (has(oldSelf.returnedAt) && (!has(oldSelf.withdrawn.at) || oldSelf.withdrawn.at <= oldSelf.returnedAt))",
+    "`withdrawn` cannot be changed unless it was taken back: it says what was noticed, and when"
+))]
+#[x_kube(validation = (
+    "!has(oldSelf.returnedAt) || (has(self.returnedAt) && self.returnedAt >= oldSelf.returnedAt)",
+    "`returnedAt` cannot be removed or set back: a withdrawal that was taken back would hold again"
+))]
+#[x_kube(validation = (
+    "!has(oldSelf.name) || (has(self.name) && self.name == oldSelf.name)",
+    "`name` cannot be changed: EC2 gives an image one name"
+))]
+#[x_kube(validation = (
+    "!has(oldSelf.createdAt) || (has(self.createdAt) && self.createdAt == oldSelf.createdAt)",
+    "`createdAt` cannot be changed: images are ordered by it"
 ))]
 #[serde(rename_all = "camelCase")]
 pub struct Memory {
@@ -224,6 +236,31 @@ pub struct Memory {
     /// That its publisher took it back. Being superseded by a newer image is no withdrawal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Withdrawn>,
+    /// When a withdrawal was last taken back: one that was noticed before does not count any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shape::time")]
+    pub returned_at: Option<String>,
+    /// Since when EC2 does not list it, in two answers and more. Taken away when it is listed again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shape::time")]
+    pub not_listed_since: Option<String>,
+    /// What it is called. By this and what follows it is known when EC2 does not list it any more: a parameter may
+    /// go on naming it, and then the images before it are meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub name: Option<String>,
+    /// EC2's word for whose it is, for example `amazon`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub owner_alias: Option<String>,
+    /// EC2's word for its processor, for example `arm64`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub architecture: Option<String>,
+    /// When it was created, as EC2 said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shape::time")]
+    pub created_at: Option<String>,
 }
 
 /// That a publisher took an image back.
@@ -314,9 +351,27 @@ pub fn check(image: &AwsImage) -> Vec<Finding> {
     if let Some(account) = owner_account {
         found.extend(account_check("spec.ownerAccount", account));
     }
-    if let Some(Memory { first_seen_at, first_owner, withdrawn, appeared_later: _ }) = memory {
-        let dated = withdrawn.as_ref().and_then(|it| it.at.as_ref());
-        for (field, text) in [("firstSeenAt", first_seen_at.as_ref()), ("withdrawn.at", dated)] {
+    if let Some(Memory {
+        first_seen_at,
+        first_owner,
+        withdrawn,
+        returned_at,
+        not_listed_since,
+        created_at,
+        appeared_later: _,
+        name: _,
+        owner_alias: _,
+        architecture: _,
+    }) = memory
+    {
+        let dates = [
+            ("firstSeenAt", first_seen_at.as_ref()),
+            ("withdrawn.at", withdrawn.as_ref().and_then(|it| it.at.as_ref())),
+            ("returnedAt", returned_at.as_ref()),
+            ("notListedSince", not_listed_since.as_ref()),
+            ("createdAt", created_at.as_ref()),
+        ];
+        for (field, text) in dates {
             found.extend(text.and_then(|it| time::check(&format!("spec.memory.{field}"), it)));
         }
         if let Some(account) = first_owner {

@@ -205,6 +205,7 @@ impl From<&Because> for PhaseReason {
                 ..plain(ReasonWord::PodsCameBack)
             },
             Because::NoLongerWanted => plain(ReasonWord::NoLongerWanted),
+            Because::NotGranted => plain(ReasonWord::NotGranted),
             Because::LaunchGaveUp { claim, why } => {
                 Self { detail: say(why), ..about(ReasonWord::LaunchGaveUp, claim) }
             }
@@ -257,6 +258,7 @@ fn because(reader: &mut Reader, reason: &PhaseReason) -> Option<Because> {
             Because::PodsCameBack { pods: usize::try_from(pods).unwrap_or_default() }
         }
         ReasonWord::NoLongerWanted => Because::NoLongerWanted,
+        ReasonWord::NotGranted => Because::NotGranted,
         ReasonWord::LaunchGaveUp => Because::LaunchGaveUp { claim: claim()?, why: detail() },
         ReasonWord::LaunchTooSlow => Because::LaunchTooSlow { claim: claim()? },
         ReasonWord::NeverRegistered => Because::NeverRegistered { claim: claim()? },

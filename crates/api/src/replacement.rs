@@ -290,6 +290,8 @@ pub enum ReasonWord {
     PodsCameBack,
     /// The old node matches again.
     NoLongerWanted,
+    /// The ledger has no grant for it, and nothing was done for it yet.
+    NotGranted,
     /// A successor could not be launched.
     LaunchGaveUp,
     /// A successor was not launched in time.

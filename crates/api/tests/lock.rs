@@ -148,6 +148,7 @@ fn sighting() -> impl Strategy<Value = Sighting> {
         Just(Because::DeprecatedEarly),
         Just(Because::DisabledEarly),
         Just(Because::UnsharedEarly),
+        Just(Because::Recalled),
     ];
     let presence = prop_oneof![
         Just(Presence::Listed),

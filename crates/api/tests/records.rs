@@ -50,6 +50,7 @@ fn because() -> impl Strategy<Value = Because> {
         Because::OldGone,
         Because::OldDeleted,
         Because::NoLongerWanted,
+        Because::NotGranted,
     ]);
     let about: Vec<fn(String) -> Because> = vec![
         |claim| Because::LaunchTooSlow { claim },

@@ -131,7 +131,7 @@ pub enum Presence {
 }
 
 impl Presence {
-    fn absent_since(&self) -> Option<Timestamp> {
+    pub fn absent_since(&self) -> Option<Timestamp> {
         match self {
             Self::Listed => None,
             Self::NotListed { since } | Self::Gone { since } => Some(*since),
@@ -187,6 +187,8 @@ pub enum Because {
     DeprecatedEarly,
     DisabledEarly,
     UnsharedEarly,
+    /// It stands on a list of recalls. Only whoever wrote that takes it back.
+    Recalled,
 }
 
 /// What became of a query.
@@ -240,8 +242,24 @@ pub enum Change {
     ParameterGone(String),
 }
 
+/// What a complete answer lacks although its query would have listed it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lacking {
+    pub images: BTreeSet<ImageId>,
+    pub parameters: BTreeSet<String>,
+}
+
 /// Adds what was seen to what is known.
 pub fn merge(known: Catalog, seen: Observation) -> (Catalog, Vec<Change>) {
+    merge_doubting(known, seen, &Lacking::default())
+}
+
+/// The same; but what is in doubt stays as it was, though the answer lacks it.
+pub fn merge_doubting(
+    known: Catalog,
+    seen: Observation,
+    doubted: &Lacking,
+) -> (Catalog, Vec<Change>) {
     let mut catalog = known;
     let mut changes = Vec::new();
     let Observation { asked, outcome, seen_at, account, images, parameters } = seen;
@@ -282,7 +300,8 @@ pub fn merge(known: Catalog, seen: Observation) -> (Catalog, Vec<Change>) {
     }
 
     if let (Outcome::Complete, Some(at)) = (&outcome, seen_at) {
-        changes.extend(catalog.miss(&asked, account.as_ref(), &listed, &named, at));
+        let answer = Answer { asked: &asked, account: account.as_ref(), listed, named, at };
+        changes.extend(catalog.miss(&answer, doubted));
     }
     if let Some(at) = seen_at {
         let answered = catalog.answers.entry(asked).or_default();
@@ -296,6 +315,15 @@ pub fn merge(known: Catalog, seen: Observation) -> (Catalog, Vec<Change>) {
     }
     changes.extend(catalog.note_moves_back());
     (catalog, changes)
+}
+
+/// A complete answer, by what it lists.
+struct Answer<'a> {
+    asked: &'a Query,
+    account: Option<&'a AccountId>,
+    listed: BTreeSet<ImageId>,
+    named: BTreeSet<String>,
+    at: Timestamp,
 }
 
 /// Owner, kind of name and processor of images that we know: an answer with such an image evidently
@@ -580,64 +608,87 @@ impl Catalog {
         }
     }
 
-    /// What a complete answer lacks although its query would have listed it.
-    fn miss(
-        &mut self,
-        asked: &Query,
-        account: Option<&AccountId>,
-        listed: &BTreeSet<ImageId>,
-        named: &BTreeSet<String>,
-        at: Timestamp,
-    ) -> Vec<Change> {
-        let mut changes = Vec::new();
+    /// What an answer lacks that is known, if it can be believed in what it does not say.
+    pub fn lacking(&self, seen: &Observation) -> Lacking {
+        let Observation { asked, outcome, seen_at, account, images, parameters } = seen;
+        let (Outcome::Complete, Some(at)) = (outcome, *seen_at) else { return Lacking::default() };
+        self.lacked_by(&Answer {
+            asked,
+            account: account.as_ref(),
+            listed: images.iter().map(|it| it.id.clone()).collect(),
+            named: parameters.iter().map(|it| it.name.clone()).collect(),
+            at,
+        })
+    }
+
+    fn lacked_by(&self, answer: &Answer<'_>) -> Lacking {
+        let Answer { asked, account, listed, named, at } = answer;
+        let mut lacking = Lacking::default();
         match asked {
             Query::Untold => {}
             Query::Images(query) => {
-                for (id, sighting) in &mut self.images {
-                    // It came after this answer, which would have listed it.
-                    if !listed.contains(id)
-                        && sighting.first_seen.is_some_and(|it| it > at)
+                let absent = self.images.iter().filter(|(id, sighting)| {
+                    sighting.presence == Presence::Listed
+                        && !listed.contains(*id)
                         && sighting.seen_in(query.region.as_deref())
-                        && query.would_list(&sighting.image, account, at)
-                    {
-                        sighting.appeared = Appeared::Later;
-                    }
-                    let absent = sighting.presence == Presence::Listed
-                        && !listed.contains(id)
-                        && sighting.seen_in(query.region.as_deref())
-                        && sighting.last_seen.is_none_or(|it| it < at)
-                        && query.would_list(&sighting.image, account, at);
-                    if !absent {
-                        continue;
-                    }
-                    let own = account.is_some() && sighting.image.owner.as_ref() == account;
-                    if own && query.include_disabled {
-                        sighting.presence = Presence::Gone { since: at };
-                        changes.push(Change::Gone(id.clone()));
-                    } else {
-                        sighting.presence = Presence::NotListed { since: at };
-                        changes.push(Change::NotListed(id.clone()));
-                    }
-                    let created = sighting.image.created.at();
-                    if sighting.withdrawn.is_none() && created.is_some_and(|it| early(it, at)) {
-                        let because = Because::UnsharedEarly;
-                        changes.push(Change::Withdrawn(id.clone(), because.clone()));
-                        sighting.withdrawn = Some(Withdrawn { at: Some(at), because });
-                    }
-                }
+                        && sighting.last_seen.is_none_or(|it| it < *at)
+                        && query.would_list(&sighting.image, *account, *at)
+                });
+                lacking.images = absent.map(|(id, _)| id.clone()).collect();
             }
             Query::Parameters(query) => {
-                for (name, parameter) in &mut self.parameters {
-                    let absent = !named.contains(name)
+                let absent = self.parameters.iter().filter(|(name, parameter)| {
+                    !named.contains(*name)
                         && query.would_list(name)
                         && parameter.gone.is_none()
-                        && !parameter.written_after(at)
-                        && answered_about(&self.answers, name).is_none_or(|it| it <= at);
-                    if absent {
-                        parameter.gone = Some(at);
-                        changes.push(Change::ParameterGone(name.clone()));
-                    }
+                        && !parameter.written_after(*at)
+                        && answered_about(&self.answers, name).is_none_or(|it| it <= *at)
+                });
+                lacking.parameters = absent.map(|(name, _)| name.clone()).collect();
+            }
+        }
+        lacking
+    }
+
+    /// Marks what an answer lacks, save what is in doubt.
+    fn miss(&mut self, answer: &Answer<'_>, doubted: &Lacking) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let lacking = self.lacked_by(answer);
+        let Answer { asked, account, listed, at, .. } = answer;
+        let (account, at) = (*account, *at);
+        if let Query::Images(query) = asked {
+            for (id, sighting) in &mut self.images {
+                // It came after this answer, which would have listed it.
+                if !listed.contains(id)
+                    && sighting.first_seen.is_some_and(|it| it > at)
+                    && sighting.seen_in(query.region.as_deref())
+                    && query.would_list(&sighting.image, account, at)
+                {
+                    sighting.appeared = Appeared::Later;
                 }
+            }
+            for id in lacking.images.difference(&doubted.images) {
+                let Some(sighting) = self.images.get_mut(id) else { continue };
+                let own = account.is_some() && sighting.image.owner.as_ref() == account;
+                if own && query.include_disabled {
+                    sighting.presence = Presence::Gone { since: at };
+                    changes.push(Change::Gone(id.clone()));
+                } else {
+                    sighting.presence = Presence::NotListed { since: at };
+                    changes.push(Change::NotListed(id.clone()));
+                }
+                let created = sighting.image.created.at();
+                if sighting.withdrawn.is_none() && created.is_some_and(|it| early(it, at)) {
+                    let because = Because::UnsharedEarly;
+                    changes.push(Change::Withdrawn(id.clone(), because.clone()));
+                    sighting.withdrawn = Some(Withdrawn { at: Some(at), because });
+                }
+            }
+        }
+        for name in lacking.parameters.difference(&doubted.parameters) {
+            if let Some(parameter) = self.parameters.get_mut(name) {
+                parameter.gone = Some(at);
+                changes.push(Change::ParameterGone(name.clone()));
             }
         }
         changes
@@ -713,6 +764,26 @@ impl Catalog {
             }
         }
         moved
+    }
+
+    /// Whether a withdrawal of which we know was taken back since: the image is listed again, or enabled, or is no
+    /// longer deprecated; or the pointer names it again.
+    pub fn takes_back(&self, id: &ImageId, mark: &Withdrawn, now: Timestamp) -> bool {
+        let since = |it: Option<Timestamp>| it.is_some_and(|it| mark.at.is_none_or(|at| at < it));
+        let there = self.images.get(id).filter(|it| {
+            it.presence == Presence::Listed
+                && it.image.state == State::Available
+                && since(it.last_seen)
+        });
+        match &mark.because {
+            Because::DisabledEarly | Because::UnsharedEarly => there.is_some(),
+            Because::DeprecatedEarly => there.is_some_and(|it| !it.image.deprecated_by(now)),
+            Because::PointerMovedBack { parameter, .. } => {
+                let newest = self.parameters.get(parameter).and_then(Parameter::newest);
+                newest.is_some_and(|it| it.image().as_ref() == Some(id) && since(it.modified.at()))
+            }
+            Because::Recalled => false,
+        }
     }
 
     /// The date by which an image is ordered and ages: its source's, where that is known, because a copy

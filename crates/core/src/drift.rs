@@ -18,7 +18,7 @@ use nodemolt_fit::{Operator, Written, label};
 use crate::image::ImageId;
 use crate::lookup::{self, Minor};
 use crate::node::{Foreign, ImageRef, Running, Stamp};
-use crate::wanted::{NoImage, Replacing, Wanted, pinned};
+use crate::wanted::{Listed, NoImage, Replacing, Wanted, pinned};
 
 /// How many minor versions a kubelet may be behind the API server: Kubernetes' own rule since 1.28.
 const SKEW_MAX: u16 = 3;
@@ -275,12 +275,12 @@ impl Found {
 
     fn machine(&mut self, running: &Running, wanted: &Wanted, instance_type: &str) {
         let beside = &wanted.beside;
-        match &beside.instance_types {
+        // An empty answer is no answer: EC2 offers something everywhere.
+        let some = |it: &&Listed| !it.last.is_empty();
+        match beside.instance_types.as_ref().filter(some).and_then(|it| it.has(instance_type)) {
             None => self.missing.push(Missing::InstanceTypes),
-            // An empty answer is no answer: EC2 offers something everywhere.
-            Some(all) if all.is_empty() => self.missing.push(Missing::InstanceTypes),
-            Some(all) if all.contains(instance_type) => {}
-            Some(_) => self
+            Some(true) => {}
+            Some(false) => self
                 .divergences
                 .push(Divergence::InstanceTypeGone { instance_type: instance_type.to_owned() }),
         }
@@ -288,27 +288,38 @@ impl Found {
             self.missing.push(Missing::Instance);
             return;
         };
-        match beside.security_groups.as_ref().filter(|it| !it.is_empty()) {
+        let have = &instance.security_groups;
+        match beside.security_groups.as_ref().filter(some) {
             None => self.missing.push(Missing::SecurityGroups),
-            Some(to) if *to == instance.security_groups => {}
-            Some(to) => self.divergences.push(Divergence::SecurityGroups {
-                from: instance.security_groups.clone(),
-                to: to.clone(),
-            }),
+            Some(to) if *to.last == *have => {}
+            // Whatever is listed and not on the machine is a difference; what is on the machine and not listed
+            // need not be.
+            Some(to)
+                if to.last.is_subset(have) && have.iter().all(|it| to.has(it) != Some(false)) =>
+            {
+                self.missing.push(Missing::SecurityGroups);
+            }
+            Some(to) => self
+                .divergences
+                .push(Divergence::SecurityGroups { from: have.clone(), to: (*to.last).clone() }),
         }
-        match (&instance.subnet, beside.subnets.as_ref().filter(|it| !it.is_empty())) {
-            (None, _) | (_, None) => self.missing.push(Missing::Subnets),
-            (Some(subnet), Some(to)) if to.contains(subnet) => {}
-            (Some(subnet), Some(to)) => {
-                self.divergences.push(Divergence::Subnet { from: subnet.clone(), to: to.clone() });
+        let to = beside.subnets.as_ref().filter(some);
+        match instance.subnet.as_ref().zip(to).map(|(it, to)| (it, to, to.has(it))) {
+            None | Some((_, _, None)) => self.missing.push(Missing::Subnets),
+            Some((_, _, Some(true))) => {}
+            Some((subnet, to, Some(false))) => {
+                let (from, to) = (subnet.clone(), (*to.last).clone());
+                self.divergences.push(Divergence::Subnet { from, to });
             }
         }
-        match (&instance.reservation, &beside.reservations) {
-            (None, _) => {}
-            (Some(_), None) => self.missing.push(Missing::Reservations),
-            (Some(it), Some(to)) if to.contains(it) => {}
-            (Some(it), Some(to)) => {
-                self.divergences.push(Divergence::Reservation { from: it.clone(), to: to.clone() });
+        if let Some(reservation) = &instance.reservation {
+            match beside.reservations.as_ref().map(|to| (to, to.has(reservation))) {
+                None | Some((_, None)) => self.missing.push(Missing::Reservations),
+                Some((_, Some(true))) => {}
+                Some((to, Some(false))) => {
+                    let (from, to) = (reservation.clone(), (*to.last).clone());
+                    self.divergences.push(Divergence::Reservation { from, to });
+                }
             }
         }
         match &beside.placement_group {

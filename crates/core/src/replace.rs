@@ -273,6 +273,8 @@ pub struct Seen {
     pub drain_limit: Option<(Timestamp, String)>,
     /// Whether the old node still has to go. `None` if we cannot tell.
     pub wanted: Option<bool>,
+    /// Whether its grant stands in the ledger, or will again; or it needs none.
+    pub granted: bool,
     /// A pause or a lock: nothing is cordoned, evicted or terminated.
     pub halted: bool,
 }

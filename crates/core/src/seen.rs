@@ -25,7 +25,7 @@ use crate::bootstrap::{OfClass, OfPool};
 use crate::budget::{ClassRule, DisruptionBudget, PoolBudget, Unreadable};
 use crate::catalog::{Appeared, Withdrawn};
 use crate::drain::{Pdb, Protection};
-use crate::image::{AccountId, ImageId};
+use crate::image::{AccountId, Architecture, Image, ImageId};
 use crate::launch::Settings;
 use crate::lookup::Minor;
 use crate::node::{Foreign, Stamp};
@@ -375,7 +375,35 @@ pub struct Remembered {
     pub first_seen: Option<Timestamp>,
     pub appeared: Option<Appeared>,
     pub first_owner: Option<AccountId>,
+    /// What it was like: by this it is still known when EC2 does not list it any more.
+    pub looks: Option<Looks>,
+    /// As long as nobody has taken it back.
     pub withdrawn: Option<Withdrawn>,
+    /// When a withdrawal was last taken back.
+    pub returned: Option<Timestamp>,
+    /// Since when EC2 does not list it.
+    pub not_listed_since: Option<Timestamp>,
+}
+
+/// By what an image is found and ordered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Looks {
+    pub name: String,
+    /// EC2's word for a group of accounts.
+    pub owner_alias: Option<String>,
+    pub architecture: Architecture,
+    pub created: Option<Timestamp>,
+}
+
+impl Looks {
+    pub fn of(image: &Image) -> Self {
+        Self {
+            name: image.name.clone(),
+            owner_alias: image.owner_alias.clone(),
+            architecture: image.architecture.clone(),
+            created: image.created.at(),
+        }
+    }
 }
 
 impl Node {

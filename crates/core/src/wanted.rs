@@ -43,13 +43,37 @@ pub struct Beside {
     pub template_stamp: Option<Stamp>,
     pub requirements: Vec<Written>,
     /// All that EC2 offers here.
-    pub instance_types: Option<Arc<BTreeSet<String>>>,
-    pub security_groups: Option<BTreeSet<String>>,
-    pub subnets: Option<BTreeSet<String>>,
-    pub reservations: Option<BTreeSet<String>>,
+    pub instance_types: Option<Listed>,
+    pub security_groups: Option<Listed>,
+    pub subnets: Option<Listed>,
+    pub reservations: Option<Listed>,
     /// The class's placement group; `Some(None)` if it wants none.
     pub placement_group: Option<Option<String>>,
     pub control_plane: Option<Minor>,
+}
+
+/// What EC2 has listed. One list may lack what is there; two, a while apart, do not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listed {
+    pub last: Arc<BTreeSet<String>>,
+    /// The list before, if there was one long enough ago.
+    pub before: Option<Arc<BTreeSet<String>>>,
+}
+
+impl Listed {
+    /// Two lists that say the same.
+    pub fn twice(all: BTreeSet<String>) -> Self {
+        let last = Arc::new(all);
+        Self { before: Some(Arc::clone(&last)), last }
+    }
+
+    /// `None`: nobody knows yet.
+    pub fn has(&self, it: &str) -> Option<bool> {
+        if self.last.contains(it) {
+            return Some(true);
+        }
+        self.before.as_ref().filter(|before| !before.contains(it)).map(|_| false)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -113,6 +113,7 @@ fn shown(catalog: &Catalog, at: Timestamp) -> String {
                 Because::DeprecatedEarly => ", deprecated early",
                 Because::DisabledEarly => ", disabled early",
                 Because::UnsharedEarly => ", unshared early",
+                Because::Recalled => ", recalled",
             });
         }
         out.push('\n');

@@ -16,7 +16,7 @@ use nodemolt_core::node::{
     Foreign, ImageRef, Instance, Running, Stamp, WrittenCondition, foreign_drift,
 };
 use nodemolt_core::wanted::{
-    Beside, PoolTemplate, Purpose, Replacing, Rollout, Wanted, pinned, wanted,
+    Beside, Listed, PoolTemplate, Purpose, Replacing, Rollout, Wanted, pinned, wanted,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -58,10 +58,10 @@ fn beside() -> Beside {
         class_stamp: Some(settings().static_stamp()),
         template_stamp: Some(template().stamp()),
         requirements: Vec::new(),
-        instance_types: Some(Arc::new(set("m7g.large m7g.xlarge"))),
-        security_groups: Some(set("sg-1 sg-2")),
-        subnets: Some(set("subnet-1 subnet-2")),
-        reservations: Some(BTreeSet::new()),
+        instance_types: Some(Listed::twice(set("m7g.large m7g.xlarge"))),
+        security_groups: Some(Listed::twice(set("sg-1 sg-2"))),
+        subnets: Some(Listed::twice(set("subnet-1 subnet-2"))),
+        reservations: Some(Listed::twice(BTreeSet::new())),
         placement_group: Some(None),
         control_plane: "1.35".parse().ok(),
     }
@@ -103,6 +103,68 @@ fn told(running: &Running, wanted: &Wanted) -> Vec<String> {
 fn written(key: &str, operator: Operator, values: &str) -> Written {
     let values = values.split_whitespace().map(str::to_owned).collect();
     Written { key: key.to_owned(), operator, values, min_values: None }
+}
+
+/// One list after another; none before the first.
+fn listed(before: Option<&str>, last: &str) -> Option<Listed> {
+    let all = |words: &str| Arc::new(set(words));
+    Some(Listed { last: all(last), before: before.map(all) })
+}
+
+/// A list that lacks what is there is no difference, until the next one lacks it, too.
+#[test]
+fn what_one_list_lacks_is_not_gone() {
+    type Change = Box<dyn Fn(&mut Beside, Option<Listed>)>;
+    let cases: [(Change, &str, &str, &str, &str); 4] = [
+        (
+            Box::new(|it, list| it.instance_types = list),
+            "m7g.large m7g.xlarge",
+            "m7g.xlarge",
+            "unknown: which instance types EC2 offers",
+            "instance type m7g.large is not offered any more",
+        ),
+        (
+            Box::new(|it, list| it.subnets = list),
+            "subnet-1 subnet-2",
+            "subnet-1",
+            "unknown: which subnets the class selects",
+            "subnet subnet-2 is none of subnet-1",
+        ),
+        (
+            Box::new(|it, list| it.security_groups = list),
+            "sg-1 sg-2",
+            "sg-1",
+            "unknown: which security groups the class selects",
+            "security groups sg-1, sg-2 → sg-1",
+        ),
+        (
+            Box::new(|it, list| it.reservations = list),
+            "cr-1 cr-2",
+            "cr-2",
+            "unknown: which capacity reservations the class selects",
+            "capacity reservation cr-1 is none of cr-2",
+        ),
+    ];
+    for (put, all, less, unknown, gone) in cases {
+        let lives = [
+            (None, all, "in sync"),
+            (None, less, unknown),
+            (Some(all), less, unknown),
+            (Some(less), all, "in sync"),
+            (Some(less), less, gone),
+        ];
+        for (before, last, expected) in lives {
+            let (mut running, mut wanted) = (running(), wants());
+            running.instance.as_mut().unwrap().reservation = Some("cr-1".to_owned());
+            wanted.beside.reservations = listed(None, "cr-1");
+            put(&mut wanted.beside, listed(before, last));
+            assert_eq!(told(&running, &wanted), [expected], "{before:?} and then {last}");
+        }
+    }
+    // What is listed and not on the machine is there, by whatever list.
+    let mut wanted = wants();
+    wanted.beside.security_groups = listed(None, "sg-1 sg-3");
+    assert!(drift(&running(), &wanted).drifted());
 }
 
 /// Each divergence alone, with what is and what should be.
@@ -148,21 +210,23 @@ fn each_difference_is_told_with_old_and_new() {
             "label kubernetes.io/arch is arm64, the pool asks for kubernetes.io/arch In [amd64]",
         ),
         (
-            Box::new(|_, wanted| wanted.beside.instance_types = Some(Arc::new(set("m8g.large")))),
+            Box::new(|_, wanted| {
+                wanted.beside.instance_types = Some(Listed::twice(set("m8g.large")))
+            }),
             "instance type m7g.large is not offered any more",
         ),
         (
-            Box::new(|_, wanted| wanted.beside.security_groups = Some(set("sg-1"))),
+            Box::new(|_, wanted| wanted.beside.security_groups = Some(Listed::twice(set("sg-1")))),
             "security groups sg-1, sg-2 → sg-1",
         ),
         (
-            Box::new(|_, wanted| wanted.beside.subnets = Some(set("subnet-1"))),
+            Box::new(|_, wanted| wanted.beside.subnets = Some(Listed::twice(set("subnet-1")))),
             "subnet subnet-2 is none of subnet-1",
         ),
         (
             Box::new(|it, wanted| {
                 it.instance.as_mut().unwrap().reservation = Some("cr-1".to_owned());
-                wanted.beside.reservations = Some(set("cr-2"));
+                wanted.beside.reservations = Some(Listed::twice(set("cr-2")));
             }),
             "capacity reservation cr-1 is none of cr-2",
         ),
@@ -211,7 +275,7 @@ fn a_kind_that_the_pool_does_not_ask_for_any_more_is_a_difference() {
         it.labels.insert("karpenter.k8s.aws/instance-family".to_owned(), "c7g".to_owned());
     };
     let offered = |wanted: &mut Wanted| {
-        wanted.beside.instance_types = Some(Arc::new(set("m7g.large c7g.large")));
+        wanted.beside.instance_types = Some(Listed::twice(set("m7g.large c7g.large")));
     };
     let family = written("karpenter.k8s.aws/instance-family", Operator::In, "m7g");
     let arch = written("beta.kubernetes.io/arch", Operator::In, "amd64");
@@ -313,7 +377,7 @@ fn all_differences_are_told_at_once() {
     running.image = Some(image("a", "golden-1", "2026-06-10"));
     running.kubelet = "1.30".parse().ok();
     let mut wanted = wants();
-    wanted.beside.security_groups = Some(set("sg-9"));
+    wanted.beside.security_groups = Some(Listed::twice(set("sg-9")));
     wanted.beside.subnets = None;
     let Drift::Drifted { first, more, unchecked } = drift(&running, &wanted) else { panic!() };
     let reasons: Vec<&str> = std::iter::once(&first).chain(&more).map(Divergence::reason).collect();
@@ -350,15 +414,15 @@ fn what_is_missing_is_never_a_difference() {
             "unknown: which security groups the class selects",
         ),
         (
-            Box::new(|_, it| it.beside.security_groups = Some(BTreeSet::new())),
+            Box::new(|_, it| it.beside.security_groups = Some(Listed::twice(BTreeSet::new()))),
             "unknown: which security groups the class selects",
         ),
         (
-            Box::new(|_, it| it.beside.subnets = Some(BTreeSet::new())),
+            Box::new(|_, it| it.beside.subnets = Some(Listed::twice(BTreeSet::new()))),
             "unknown: which subnets the class selects",
         ),
         (
-            Box::new(|_, it| it.beside.instance_types = Some(Arc::default())),
+            Box::new(|_, it| it.beside.instance_types = Some(Listed::default())),
             "unknown: which instance types EC2 offers",
         ),
         (
@@ -612,10 +676,10 @@ proptest! {
         let (mut full, mut want) = (running(), wants());
         if differs & 1 != 0 { full.image = Some(image("a", "x", "2026-01-01")); }
         if differs & 2 != 0 { full.kubelet = "1.20".parse().ok(); }
-        if differs & 4 != 0 { want.beside.security_groups = Some(set("sg-9")); }
-        if differs & 8 != 0 { want.beside.subnets = Some(set("subnet-9")); }
+        if differs & 4 != 0 { want.beside.security_groups = Some(Listed::twice(set("sg-9"))); }
+        if differs & 8 != 0 { want.beside.subnets = Some(Listed::twice(set("subnet-9"))); }
         if differs & 16 != 0 { want.beside.template_stamp = Some(PoolTemplate::default().stamp()); }
-        if differs & 32 != 0 { want.beside.instance_types = Some(Arc::new(set("x"))); }
+        if differs & 32 != 0 { want.beside.instance_types = Some(Listed::twice(set("x"))); }
         let all: Vec<Divergence> = drift(&full, &want).divergences().cloned().collect();
         let (mut less, mut wanted) = (full, want);
         let forget = |bit: u32| mask & (1 << bit) != 0;

@@ -47,6 +47,7 @@ fn seen(successor: SuccessorSeen) -> Seen {
         lingering: 0,
         drain_limit: None,
         wanted: Some(true),
+        granted: true,
         halted: false,
     }
 }
@@ -471,6 +472,7 @@ fn each_phase_knows_its_arrows() {
     ends(Because::DrainLimit { pod: "a/b".to_owned() }, Skipped);
     ends(Because::HeldBack { pod: None, why: "a person".to_owned() }, Skipped);
     ends(Because::NoLongerWanted, Cancelled);
+    ends(Because::NotGranted, Cancelled);
     ends(Because::Flapping { claim: "new".to_owned() }, Failed);
 }
 

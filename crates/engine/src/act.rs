@@ -3,6 +3,8 @@
 //! A turn decides acts and waits for none. Hands perform them beside it, one at a time for each intent,
 //! and what came of an act is one more observation.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::catalog::{Observation, Query};
 use nodemolt_core::drain::PodId;
@@ -64,6 +66,8 @@ pub enum Errand {
     Cordon {
         replacement: String,
         node: Object,
+        /// The nodes that its pods are to go to, by name.
+        homes: BTreeSet<String>,
     },
     Uncordon {
         replacement: String,

@@ -146,7 +146,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let mut wake = Wake::new(now);
 
     // Which images are there, and what should each class run?
-    memory.images.recall(&sight.view.images);
+    memory.images.recall(&sight.view.images, &sight.config.region, now);
     let asked = classes::resolve_all(memory, sight);
     wake.at(asked.look_again_at);
     let questions = questions::due(memory, sight, &asked.queries, &mut wake);
@@ -303,9 +303,10 @@ fn purpose(record: &Recorded) -> Purpose {
 /// The ledger, as budgets look at it.
 fn grants(sight: &Sight<'_>) -> Grants {
     let ledger = &sight.records.ledger;
-    let open = ledger.grants.values().map(|it| {
+    let lost = crate::ledger::lost(sight.records);
+    let open = ledger.grants.values().cloned().chain(lost).map(|it| {
         let grant = nodemolt_core::budget::Grant { kind: it.kind, since: it.since };
-        (it.node.clone(), grant)
+        (it.node, grant)
     });
     Grants {
         open: open.collect(),

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use nodemolt_core::claim::Gate;
 use nodemolt_core::drain::{self, PodId};
 use nodemolt_core::replace::{Old, Order, Phase, Replacement};
-use nodemolt_core::seen::{Claim, Kind, Node, Readiness, View};
+use nodemolt_core::seen::{Claim, DISRUPTED_TAINT, Kind, Node, Readiness, View};
 
 use crate::act::{Act, Done, Errand, Intent, Question};
 use crate::claims::{ClaimAct, Deed};
@@ -77,7 +77,7 @@ pub async fn perform(
         Errand::MakeClaim { claim, .. } | Errand::MakeRoom { claim } => {
             Done::Made(cluster.create_claim(claim).await)
         }
-        Errand::Cordon { replacement, node } => {
+        Errand::Cordon { replacement, node, .. } => {
             Done::Written(cluster.cordon(node, replacement).await)
         }
         Errand::Uncordon { replacement, node } => {
@@ -145,6 +145,8 @@ async fn holds(
         Errand::Cordon { .. } if act.voluntary => &GRANTING,
         Errand::Evict { .. } if act.voluntary => &DISTURBING,
         Errand::DeleteOld { .. } if act.voluntary => &ENDING,
+        // Nobody has asked for it, and pods may have come to it.
+        Errand::DeleteSuccessor { .. } => &DISTURBING,
         Errand::Ask(_)
         | Errand::MakeClaim { .. }
         | Errand::MakeRoom { .. }
@@ -152,8 +154,7 @@ async fn holds(
         | Errand::Uncordon { .. }
         | Errand::Evict { .. }
         | Errand::DeletePod { .. }
-        | Errand::DeleteOld { .. }
-        | Errand::DeleteSuccessor { .. } => &[],
+        | Errand::DeleteOld { .. } => &[],
     };
     let silent = {
         let view = cluster.view();
@@ -169,8 +170,8 @@ async fn holds(
     }
     let record = |name: &str| records.replacements.get(name);
     match &act.errand {
-        Errand::Cordon { replacement, node } => match record(replacement) {
-            Some(record) => cordons(act, record, node, cluster).await,
+        Errand::Cordon { replacement, node, homes } => match record(replacement) {
+            Some(record) => cordons(act, record, node, homes, cluster).await,
             None => Ok(()),
         },
         Errand::Evict { replacement, pod } => {
@@ -185,9 +186,38 @@ async fn holds(
         | Errand::MakeClaim { .. }
         | Errand::MakeRoom { .. }
         | Errand::Uncordon { .. }
-        | Errand::DeletePod { .. }
-        | Errand::DeleteSuccessor { .. } => Ok(()),
+        | Errand::DeletePod { .. } => Ok(()),
+        Errand::DeleteSuccessor { claim, uid, .. } => runs_nobody(claim, uid, cluster, now).await,
     }
+}
+
+/// Whether nobody is on a successor whom somebody would have to move a second time, by the API server's word of now.
+async fn runs_nobody(
+    claim: &str,
+    uid: &str,
+    cluster: &impl Cluster,
+    now: Timestamp,
+) -> Result<(), String> {
+    let (names, now) = {
+        let view = cluster.view();
+        let found = view.claims.get(claim).filter(|it| it.uid == uid);
+        let found = found.ok_or_else(|| format!("NodeClaim {claim} is not there any more"))?;
+        let now = view.server_time.map_or(now, |it| it.min(now));
+        (claims::nodes_of(&view, found), now)
+    };
+    for name in names {
+        let pods = pods_now(cluster, &name).await?;
+        let there = drain::moving(&pods, now).count();
+        if there > 0 {
+            return Err(format!("{there} pods run on {name}"));
+        }
+    }
+    Ok(())
+}
+
+async fn pods_now(cluster: &impl Cluster, node: &str) -> Result<Vec<drain::Pod>, String> {
+    let pods = cluster.pods_on(node).await;
+    pods.map_err(|error| format!("could not list the pods on node {node}: {error}"))
 }
 
 /// Where a budget holds people, too, no machine ends before it is granted; whatever its `terminationGracePeriod`.
@@ -219,6 +249,7 @@ async fn cordons(
     act: &Act,
     record: &Recorded,
     node: &Object,
+    homes: &BTreeSet<String>,
     cluster: &impl Cluster,
 ) -> Result<(), String> {
     let Replacement { old, order, successors, .. } = &record.replacement;
@@ -252,6 +283,19 @@ async fn cordons(
         };
         if !found.as_ref().is_some_and(takes) {
             return Err(format!("successor {name} is not ready"));
+        }
+    }
+    // What was there before takes pods as successors do.
+    for name in homes {
+        let found = node_now(cluster, name).await?;
+        let cordoned = |it: &Node| {
+            it.fit.unschedulable || it.fit.taints.iter().any(|it| it.key == DISRUPTED_TAINT)
+        };
+        let takes = |it: &Node| {
+            it.ready == Readiness::Ready && it.deleting_since.is_none() && !cordoned(it)
+        };
+        if !found.as_ref().is_some_and(takes) {
+            return Err(format!("node {name} takes no pods now, and some are to go there"));
         }
     }
     Ok(())
@@ -290,8 +334,7 @@ async fn empty(
         (named.is_none_or(|it| !another(&it)).then(|| old.node.clone()), now)
     };
     let Some(name) = name else { return Ok(()) };
-    let pods = cluster.pods_on(&name).await;
-    let pods = pods.map_err(|error| format!("could not list the pods on node {name}: {error}"))?;
+    let pods = pods_now(cluster, &name).await?;
     let left = drain::remaining(&pods, now).count();
     if left > 0 {
         return Err(format!("{left} pods are still to leave"));

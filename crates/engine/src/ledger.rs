@@ -73,6 +73,13 @@ pub(crate) fn raised(
     ledger
 }
 
+/// Grants that somebody took out of the ledger while the records go on with them. They are written again, and count
+/// until then.
+pub(crate) fn lost(records: &Records) -> impl Iterator<Item = Granted> {
+    let lost = records.replacements.values().filter(|it| it.grant_lost(&records.ledger));
+    lost.filter_map(granted)
+}
+
 /// The grant that a record says it has.
 fn granted(record: &Recorded) -> Option<Granted> {
     record.grant.map(|(epoch, since)| of_record(record, epoch, since))
@@ -150,7 +157,8 @@ pub(crate) fn settled(
         ledger.closed.drain(..too_many);
     }
     ledger.lock = lock(records, &contradictions(records, &there), now);
-    for it in records.replacements.values().filter(|it| disturbs(it, &there)) {
+    let holds = |it: &&Recorded| disturbs(it, &there) || it.grant_lost(&records.ledger);
+    for it in records.replacements.values().filter(holds) {
         // It is we who say so now, whoever granted it first.
         let since = it.grant.map_or(now, |(_, since)| since);
         let granted = of_record(it, ledger.epoch, since);

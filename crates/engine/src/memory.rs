@@ -204,6 +204,13 @@ impl Memory {
         }
     }
 
+    /// A new term begins with what a new process would know: what was learned in an earlier one may be older than what
+    /// others have done since.
+    pub(crate) fn begin(&mut self) {
+        let Self { term, pace, .. } = std::mem::take(self);
+        *self = Self { term, pace, ..Self::default() };
+    }
+
     pub(crate) fn raised(&mut self, epoch: u64) {
         if let Some(term) = &mut self.term {
             term.epoch = Some(epoch);

@@ -11,7 +11,7 @@ pub use nodemolt_core::budget::Granted;
 use nodemolt_core::drain::PodId;
 use nodemolt_core::drift::Divergence;
 use nodemolt_core::image::ImageId;
-use nodemolt_core::replace::Replacement;
+use nodemolt_core::replace::{Phase, Replacement};
 use nodemolt_core::seen::Revision;
 
 /// The one ledger.
@@ -73,6 +73,27 @@ impl Recorded {
     /// Whether its old node was ever cordoned: until then it disturbs nobody.
     pub(crate) fn cordoned(&self) -> bool {
         self.drain.as_ref().is_some_and(|it| it.cordoned_at.is_some())
+    }
+
+    /// Whether the ledger lacks the grant of one for which something was done: nobody gives back such a one, so it was
+    /// lost. One for which nothing was done yet may have come late, after its place was given to others.
+    pub(crate) fn grant_lost(&self, ledger: &Ledger) -> bool {
+        let Replacement { phase, successors, .. } = &self.replacement;
+        let worked_on = match phase {
+            Phase::Launching => successors.iter().any(|it| it.uid.is_some()),
+            // One that goes first makes no successors: the cordon is the first that is done for it.
+            Phase::Joining | Phase::Settling | Phase::Draining => {
+                !self.replacement.deletes_first() || self.cordoned()
+            }
+            Phase::Terminating => true,
+            Phase::Retreating
+            | Phase::Done
+            | Phase::Failed
+            | Phase::Skipped
+            | Phase::Kept
+            | Phase::Cancelled => false,
+        };
+        self.grant.is_some() && worked_on && !ledger.grants.contains_key(&self.name)
     }
 }
 

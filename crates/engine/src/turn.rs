@@ -323,6 +323,9 @@ impl<C: Cluster, K: Clock> Pen<'_, C, K> {
         if self.wrote("ledger", answer).is_none() {
             return false;
         }
+        if ours.is_none() {
+            memory.begin();
+        }
         memory.raised(raised.epoch);
         // Until now somebody else may have written records.
         match self.cluster.records().await {

@@ -89,7 +89,13 @@ fn cordon(world: &World) -> Errand {
     let view = world.cluster.view.borrow();
     let node = &view.nodes["node-00000"];
     let (name, uid, revision) = (node.name.clone(), node.uid.clone(), node.revision.clone());
-    Errand::Cordon { replacement: OLD.to_owned(), node: Object { name, uid, revision } }
+    let homes = ["node-00002".to_owned()].into();
+    Errand::Cordon { replacement: OLD.to_owned(), node: Object { name, uid, revision }, homes }
+}
+
+fn delete_successor(_: &World) -> Errand {
+    let (claim, uid) = ("claim-node-00001".to_owned(), "uid-node-00001".to_owned());
+    Errand::DeleteSuccessor { replacement: OLD.to_owned(), claim, uid }
 }
 
 fn delete_old(_: &World) -> Errand {
@@ -107,7 +113,9 @@ fn evict(_: &World) -> Errand {
 }
 
 fn no_pods(view: &mut View) {
-    let all: Vec<_> = view.pods.on("node-00000").map(nodemolt_core::seen::Pod::key).collect();
+    let nodes = ["node-00000", "node-00001"].into_iter();
+    let all: Vec<_> =
+        nodes.flat_map(|it| view.pods.on(it)).map(nodemolt_core::seen::Pod::key).collect();
     for pod in &all {
         drop(view.pods.remove(pod));
     }
@@ -171,7 +179,30 @@ fn nobody_is_disturbed_on_old_news() {
     let unready: fn(&mut View) = |it| {
         it.nodes.get_mut("node-00001").unwrap().ready = Readiness::NotReady;
     };
-    let cases: [Case<'_>; 16] = [
+    let home_unready: fn(&mut View) = |it| {
+        it.nodes.get_mut("node-00002").unwrap().ready = Readiness::NotReady;
+    };
+    let home_closed: fn(&mut View) = |it| {
+        it.nodes.get_mut("node-00002").unwrap().fit.unschedulable = true;
+    };
+    let silent_without_pods: fn(&mut View) = |it| {
+        no_pods(it);
+        silent_nodes(it);
+    };
+    let cases: [Case<'_>; 22] = [
+        ("who stays", Phase::Draining, cordon, true, home_unready, Some("takes no pods now")),
+        ("is closed", Phase::Draining, cordon, true, home_closed, Some("takes no pods now")),
+        ("goes anyway", Phase::Draining, cordon, false, home_closed, None),
+        ("pods came", Phase::Retreating, delete_successor, false, nothing, Some("1 pods run on")),
+        ("none came", Phase::Retreating, delete_successor, false, no_pods, None),
+        (
+            "none that we heard of",
+            Phase::Retreating,
+            delete_successor,
+            false,
+            silent_without_pods,
+            Some("told of Node"),
+        ),
         ("cordon", Phase::Draining, cordon, true, nothing, None),
         ("later node", Phase::Draining, cordon, true, another_machine, Some("another one by now")),
         ("its successor", Phase::Draining, cordon, true, unready, Some("is not ready")),

@@ -212,6 +212,7 @@ fn read_because(mark: &WireWithdrawn) -> Result<Because, String> {
         ("DeprecatedEarly", _, _) => Ok(Because::DeprecatedEarly),
         ("DisabledEarly", _, _) => Ok(Because::DisabledEarly),
         ("UnsharedEarly", _, _) => Ok(Because::UnsharedEarly),
+        ("Recalled", _, _) => Ok(Because::Recalled),
         (other, _, _) => Err(format!(
             "`{other}` is no reason; known are PointerMovedBack (with parameter and movedBackTo), DeprecatedEarly, DisabledEarly and UnsharedEarly"
         )),
@@ -310,6 +311,7 @@ fn write_sighting(sighting: &Sighting) -> WireSighting {
                 Because::DeprecatedEarly => ("DeprecatedEarly", None, None),
                 Because::DisabledEarly => ("DisabledEarly", None, None),
                 Because::UnsharedEarly => ("UnsharedEarly", None, None),
+                Because::Recalled => ("Recalled", None, None),
             };
             WireWithdrawn { reason: reason.to_owned(), at: mark.at, parameter, moved_back_to: to }
         }),

@@ -7,9 +7,12 @@ use nodemolt_core::ask::Ask;
 use nodemolt_core::bootstrap::{self, OfClass, OfPool};
 use nodemolt_core::budget::DisruptionBudget;
 use nodemolt_core::catalog::{Appeared, Because, Withdrawn};
+use nodemolt_core::image::Architecture;
 use nodemolt_core::launch::Settings;
 use nodemolt_core::policy::{Quarantine, Rule};
-use nodemolt_core::seen::{Class, ClassKey, NetworkAsk, PolicySeen, Pool, Remembered, Selects};
+use nodemolt_core::seen::{
+    Class, ClassKey, Looks, NetworkAsk, PolicySeen, Pool, Remembered, Selects,
+};
 use nodemolt_core::wanted::PoolTemplate;
 use nodemolt_fit::go_duration;
 
@@ -211,6 +214,22 @@ pub(super) fn image(wire: &AwsImage) -> Result<Remembered, Broken> {
     };
     let first_owner = owner.and_then(|it| reader.parse(field, it));
     let withdrawn = memory.withdrawn.as_ref().and_then(|it| withdrawn(&mut reader, it));
+    let mut time = |name: &str, text: &Option<String>| {
+        text.as_ref().and_then(|it| reader.time(&format!("spec.memory.{name}"), it))
+    };
+    let returned = time("returnedAt", &memory.returned_at);
+    let not_listed_since = time("notListedSince", &memory.not_listed_since);
+    let created = time("createdAt", &memory.created_at);
+    let architecture = memory.architecture.as_deref().map(Architecture::read);
+    let looks = memory.name.clone().zip(architecture).map(|(name, architecture)| Looks {
+        name,
+        owner_alias: memory.owner_alias.clone(),
+        architecture,
+        created,
+    });
+    // Whoever withdraws it once more writes another one.
+    let taken_back =
+        |it: &Withdrawn| returned.is_some_and(|returned| it.at.is_none_or(|at| at <= returned));
     let later = |it| if it { Appeared::Later } else { Appeared::WithFirstAnswer };
     let appeared = memory.appeared_later.map(later);
     let read = image.map(|image| Remembered {
@@ -219,7 +238,10 @@ pub(super) fn image(wire: &AwsImage) -> Result<Remembered, Broken> {
         first_seen,
         appeared,
         first_owner,
-        withdrawn,
+        looks,
+        withdrawn: withdrawn.filter(|it| !taken_back(it)),
+        returned,
+        not_listed_since,
     });
     reader.finish(read).map_err(complaints)
 }
@@ -238,8 +260,8 @@ fn withdrawn(reader: &mut Reader, wire: &awsimage::Withdrawn) -> Option<Withdraw
             }
         }
         WithdrawnBecause::DeprecatedEarly => Because::DeprecatedEarly,
-        // On a list of recalls it is as good as disabled.
-        WithdrawnBecause::DisabledEarly | WithdrawnBecause::Recalled => Because::DisabledEarly,
+        WithdrawnBecause::DisabledEarly => Because::DisabledEarly,
+        WithdrawnBecause::Recalled => Because::Recalled,
         WithdrawnBecause::UnsharedEarly => Because::UnsharedEarly,
     };
     Some(Withdrawn { at, because })

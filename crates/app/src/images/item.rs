@@ -217,6 +217,7 @@ impl ItemWithdrawn {
             Because::DeprecatedEarly => ("DeprecatedEarly", None, None),
             Because::DisabledEarly => ("DisabledEarly", None, None),
             Because::UnsharedEarly => ("UnsharedEarly", None, None),
+            Because::Recalled => ("Recalled", None, None),
         };
         Self { reason, at: mark.at, parameter, moved_back_to: to }
     }

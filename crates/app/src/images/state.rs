@@ -86,6 +86,7 @@ pub(super) fn because(mark: &Withdrawn, created: Option<Timestamp>) -> String {
         Because::DeprecatedEarly => format!("deprecated {after}"),
         Because::DisabledEarly => format!("disabled {after}"),
         Because::UnsharedEarly => format!("not listed any more, {after}"),
+        Because::Recalled => "it stands on a list of recalls".to_owned(),
     }
 }
 

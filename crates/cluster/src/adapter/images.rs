@@ -34,10 +34,27 @@ impl<T: Transport> Adapter<T> {
         {
             memory.insert("firstOwner".to_owned(), owner.to_string().into());
         }
+        if known.is_none_or(|it| it.looks.is_none())
+            && let Some(it) = &new.looks
+        {
+            memory.insert("name".to_owned(), it.name.clone().into());
+            memory.insert("architecture".to_owned(), it.architecture.as_str().into());
+            let alias = it.owner_alias.clone().map(|it| ("ownerAlias".to_owned(), it.into()));
+            let created = it.created.map(|it| ("createdAt".to_owned(), it.to_string().into()));
+            memory.extend(alias.into_iter().chain(created));
+        }
         if known.is_none_or(|it| it.withdrawn.is_none())
             && let Some(it) = &new.withdrawn
         {
             memory.insert("withdrawn".to_owned(), withdrawn(it));
+        }
+        if let Some(at) = new.returned {
+            memory.insert("returnedAt".to_owned(), at.to_string().into());
+        }
+        // This alone comes and goes: whoever asks finds it out again.
+        if known.and_then(|it| it.not_listed_since).is_some() != new.not_listed_since.is_some() {
+            let since = new.not_listed_since.map_or(Value::Null, |it| it.to_string().into());
+            memory.insert("notListedSince".to_owned(), since);
         }
         match known {
             Some(known) if memory.is_empty() => {
@@ -70,6 +87,7 @@ fn withdrawn(it: &Withdrawn) -> Value {
         Because::DeprecatedEarly => json!({"because": "DeprecatedEarly"}),
         Because::DisabledEarly => json!({"because": "DisabledEarly"}),
         Because::UnsharedEarly => json!({"because": "UnsharedEarly"}),
+        Because::Recalled => json!({"because": "Recalled"}),
     };
     if let Some(at) = it.at {
         wire["at"] = at.to_string().into();

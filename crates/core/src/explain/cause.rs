@@ -167,7 +167,8 @@ fn of_because(because: &Because) -> Named {
         | Because::OldGone
         | Because::OldDeleted
         | Because::PodsCameBack { .. }
-        | Because::NoLongerWanted => Named::nothing(),
+        | Because::NoLongerWanted
+        | Because::NotGranted => Named::nothing(),
     }
 }
 

@@ -23,6 +23,8 @@ pub enum Because {
         pods: usize,
     },
     NoLongerWanted,
+    /// The ledger does not list it, and nothing was done for it yet.
+    NotGranted,
     LaunchGaveUp {
         claim: String,
         why: String,
@@ -137,6 +139,7 @@ impl fmt::Display for Because {
             Self::OldDeleted => write!(out, "somebody deleted the old node"),
             Self::PodsCameBack { pods } => write!(out, "{pods} pods came that must leave first"),
             Self::NoLongerWanted => write!(out, "the old node matches again"),
+            Self::NotGranted => write!(out, "the ledger has no grant for it"),
             Self::LaunchGaveUp { claim, why } => write!(out, "`{claim}` could not launch: {why}"),
             Self::LaunchTooSlow { claim } => {
                 write!(out, "`{claim}` did not launch in {LAUNCH_DEADLINE:#}")

@@ -111,6 +111,9 @@ impl<'a> View<'a> {
         if self.seen.wanted == Some(false) && !self.old_gone() {
             return Some(retreat(Because::NoLongerWanted));
         }
+        if !self.seen.granted {
+            return Some(retreat(Because::NotGranted));
+        }
         self.successors().find_map(|(claim, it)| {
             let claim = claim.to_owned();
             match it {
@@ -319,7 +322,7 @@ impl<'a> View<'a> {
         if !cordoned {
             // Nothing has left yet, or somebody took the taint away and pods come back: whether it may be
             // cordoned is decided in this same moment, and not by what was true when the phase began.
-            if self.seen.wanted == Some(false) || self.lacking().is_some() {
+            if self.seen.wanted == Some(false) || !self.seen.granted || self.lacking().is_some() {
                 return Some(go(Phase::Settling, Because::DecideAgain));
             }
             let node = self.replacement.old.node.clone();
@@ -419,7 +422,7 @@ impl<'a> View<'a> {
         let phase = match &self.replacement.because {
             _ if kept => Phase::Kept,
             Because::DrainLimit { .. } | Because::HeldBack { .. } => Phase::Skipped,
-            Because::NoLongerWanted => Phase::Cancelled,
+            Because::NoLongerWanted | Because::NotGranted => Phase::Cancelled,
             Because::Begun
             | Because::WaitsFor(_)
             | Because::SuccessorsLaunched

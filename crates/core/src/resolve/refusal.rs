@@ -345,6 +345,9 @@ impl fmt::Display for Refusal {
                     Because::DisabledEarly => {
                         write!(out, "withdrawn: disabled within 90 days of its creation")?;
                     }
+                    Because::Recalled => {
+                        write!(out, "withdrawn: it stands on a list of recalls")?;
+                    }
                     Because::UnsharedEarly => {
                         write!(out, "withdrawn: unshared within 90 days of its creation")?;
                     }

@@ -598,6 +598,7 @@ pub(crate) fn word(refusal: &Refusal) -> String {
             Because::DeprecatedEarly => "deprecated early".to_owned(),
             Because::DisabledEarly => "disabled early".to_owned(),
             Because::UnsharedEarly => "unshared early".to_owned(),
+            Because::Recalled => "recalled".to_owned(),
         },
         Refusal::Deprecated { because: DeprecatedRule::Policy { name }, .. } => {
             format!("policy {name}")

@@ -4,7 +4,7 @@
 //! a node says of itself.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -305,15 +305,17 @@ fn moving(view: &View, node: &str, now: Timestamp) -> usize {
     view.pods.on(node).filter(|it| drain::moves(&it.drain, now)).count()
 }
 
-/// The same for all nodes that a claim has become, before it was settled which of them is its own, too.
+/// The same for all nodes that a claim has become.
 pub fn pods_of(view: &View, claim: &Claim, now: Timestamp) -> usize {
+    nodes_of(view, claim).iter().map(|it| moving(view, it, now)).sum()
+}
+
+/// The names of all nodes that a claim has become, before it was settled which of them is its own, too.
+pub(crate) fn nodes_of(view: &View, claim: &Claim) -> BTreeSet<String> {
     let machine = |it: &&Node| it.machine.is_some() && it.machine == claim.machine;
-    let mut names: Vec<&str> =
-        view.nodes.values().filter(machine).map(|it| it.name.as_str()).collect();
-    names.push(own_name(view, claim).unwrap_or(&claim.name));
-    names.sort_unstable();
-    names.dedup();
-    names.into_iter().map(|it| moving(view, it, now)).sum()
+    let names = view.nodes.values().filter(machine).map(|it| it.name.as_str());
+    let own = own_name(view, claim).unwrap_or(&claim.name);
+    names.chain([own]).map(str::to_owned).collect()
 }
 
 /// Whether all that we held of a claim has gone: its machine, its node and our finalizer. What is left is held by others.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::ask::Ask;
-use nodemolt_core::catalog::Query;
+use nodemolt_core::catalog::{Query, Withdrawn};
 use nodemolt_core::explain::{ClassTold, Newer};
 use nodemolt_core::image::ImageId;
 use nodemolt_core::launch::{PlacementGroup, Settings};
@@ -18,15 +18,15 @@ use nodemolt_core::lookup::{self, Minor};
 use nodemolt_core::node::Stamp;
 use nodemolt_core::policy::Policy;
 use nodemolt_core::resolve::{Machines, Pool, Resolution, Setting, TypesAsked, resolve};
-use nodemolt_core::seen::{Class, ClassKey, Kind};
-use nodemolt_core::wanted::{Beside, NoImage, PoolTemplate, Purpose, Wanted, wanted};
+use nodemolt_core::seen::{Class, ClassKey, Kind, Looks};
+use nodemolt_core::wanted::{Beside, Listed, NoImage, PoolTemplate, Purpose, Wanted, wanted};
 use nodemolt_fit::Family;
 
 use super::Sight;
 use super::fleet::image_ref;
 use super::questions::{IMAGES_EVERY, NETWORK_EVERY, OFFERED_EVERY};
 use crate::memory::{Last, Memory, after};
-use crate::port::{Network, NewMemory};
+use crate::port::{Network, NewMemory, Offered};
 
 /// Ages, deprecations and quarantines end by themselves. Nobody is told when, so we look again.
 const LOOK_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(30);
@@ -66,6 +66,8 @@ struct From {
     catalog: u64,
     offered_at: Option<Timestamp>,
     network: Option<Arc<Network>>,
+    /// The answer before, long enough ago.
+    network_before: Option<Arc<Network>>,
     kubernetes: Option<Minor>,
     in_use: BTreeSet<ImageId>,
     /// What its images were asked with.
@@ -86,7 +88,7 @@ pub(crate) struct Words {
     /// By pool.
     templates: BTreeMap<String, Last<PoolTemplate, Stamp>>,
     /// The instance types that EC2 has somewhere, by when it said so.
-    somewhere: Last<Timestamp, Arc<BTreeSet<String>>>,
+    somewhere: Last<Timestamp, Listed>,
 }
 
 impl Words {
@@ -135,7 +137,7 @@ pub(crate) fn resolve_all(memory: &mut Memory, sight: &Sight<'_>) -> Asked {
             Arc::new(own)
         });
         let used = in_use.get(key).cloned().unwrap_or_default();
-        let hindrance = hindrance(memory, sight, class, &own, blind.as_ref());
+        let hindrance = hindrance(memory, sight, class, &own, &used, blind.as_ref());
         let from = From {
             class: (class.uid.clone(), class.generation),
             ask,
@@ -146,6 +148,11 @@ pub(crate) fn resolve_all(memory: &mut Memory, sight: &Sight<'_>) -> Asked {
             catalog: version,
             offered_at: memory.offered.last().map(|(_, at)| at),
             network: memory.networks.get(&class.network).and_then(|it| it.value()).cloned(),
+            network_before: memory
+                .networks
+                .get(&class.network)
+                .and_then(|it| it.before_by(NETWORK_EVERY))
+                .cloned(),
             kubernetes: view.kubernetes,
             in_use: used.into_iter().cloned().collect(),
             queries: own,
@@ -210,6 +217,7 @@ fn hindrance(
     sight: &Sight<'_>,
     class: &Class,
     queries: &BTreeSet<Query>,
+    used: &BTreeSet<&ImageId>,
     blind: Option<&NoImage>,
 ) -> Option<NoImage> {
     if let Some(blind) = blind {
@@ -227,7 +235,9 @@ fn hindrance(
     if queries.is_empty() && !class.ask.terms.is_empty() {
         return Some(NoImage::because("nothing can be asked for it"));
     }
-    let unanswered = queries.iter().find(|it| !memory.images.answered(it))?;
+    let Some(unanswered) = queries.iter().find(|it| !memory.images.answered(it)) else {
+        return lacked(memory, sight, queries, used);
+    };
     let told = memory.images.unanswered(unanswered, IMAGES_EVERY);
     Some(match told {
         Some(it) => NoImage {
@@ -237,6 +247,26 @@ fn hindrance(
         },
         None => NoImage::because(format!("{unanswered} was not answered yet")),
     })
+}
+
+/// An image that was there or that nodes run, and that too few answers have lacked: without it another one would be
+/// wanted.
+fn lacked(
+    memory: &Memory,
+    sight: &Sight<'_>,
+    queries: &BTreeSet<Query>,
+    used: &BTreeSet<&ImageId>,
+) -> Option<NoImage> {
+    let images = &memory.images;
+    let strange = used
+        .iter()
+        .find(|it| !images.catalog.images.contains_key(**it) && !images.known_absent(it));
+    let account = sight.config.account.as_ref();
+    let lacked = images.in_doubt(queries, account, sight.now).or(strange.copied())?;
+    let because = format!(
+        "Amazon EC2 has not listed {lacked} yet, and one answer does not tell that it is gone"
+    );
+    Some(NoImage { because, object: Some(("Image", lacked.to_string())), until: None })
 }
 
 fn pools_of<'a>(
@@ -310,8 +340,12 @@ fn resolve_one(
     let mut before = before.map(|it| it.wanted).unwrap_or_default();
     let class_stamp = words.stamp.answer(&class.launch, Settings::static_stamp);
     let somewhere = words.somewhere.answer(&offered_at, |_| {
-        let zones = offered.zones.iter().filter(|(_, zones)| !zones.is_empty());
-        Arc::new(zones.map(|(name, _)| name.clone()).collect())
+        let somewhere = |it: &Arc<Offered>| {
+            let zones = it.zones.iter().filter(|(_, zones)| !zones.is_empty());
+            Arc::new(zones.map(|(name, _)| name.clone()).collect())
+        };
+        let before = memory.offered.before_by(OFFERED_EVERY).map(somewhere);
+        Listed { last: somewhere(offered), before }
     });
     words.templates.retain(|it, _| sight.view.pools.contains_key(it));
     let of_pools = pools_of(sight, &class.key).map(|pool| {
@@ -334,17 +368,21 @@ fn beside(
     pool: &nodemolt_core::seen::Pool,
     (class_stamp, template_stamp): (Stamp, Stamp),
     from: &From,
-    somewhere: &Arc<BTreeSet<String>>,
+    somewhere: &Listed,
 ) -> Beside {
-    let network = from.network.as_ref();
+    let listed = |names: fn(&Network) -> BTreeSet<String>| {
+        let last = Arc::new(names(from.network.as_ref()?));
+        let before = from.network_before.as_ref().map(|it| Arc::new(names(it)));
+        Some(Listed { last, before })
+    };
     Beside {
         class_stamp: Some(class_stamp),
         template_stamp: Some(template_stamp),
         requirements: pool.requirements.clone(),
-        instance_types: Some(Arc::clone(somewhere)),
-        security_groups: network.map(|it| it.security_groups.keys().cloned().collect()),
-        subnets: network.map(|it| it.subnets.iter().map(|it| it.id.clone()).collect()),
-        reservations: network.map(|it| it.reservations.iter().map(|it| it.id.clone()).collect()),
+        instance_types: Some(somewhere.clone()),
+        security_groups: listed(|it| it.security_groups.keys().cloned().collect()),
+        subnets: listed(|it| it.subnets.iter().map(|it| it.id.clone()).collect()),
+        reservations: listed(|it| it.reservations.iter().map(|it| it.id.clone()).collect()),
         placement_group: match &class.launch.placement_group {
             None => Some(None),
             Some(PlacementGroup::Name(name)) => Some(Some(name.clone())),
@@ -366,19 +404,29 @@ fn to_keep(resolution: &Resolution, in_use: &BTreeSet<ImageId>) -> BTreeSet<Imag
 
 /// What the objects that remember images do not say yet.
 pub(crate) fn to_remember(memory: &Memory, sight: &Sight<'_>) -> Vec<NewMemory> {
-    let keep: BTreeSet<&ImageId> = memory.classes.values().flat_map(|it| &it.keep).collect();
+    let now = sight.now;
+    let mut keep: BTreeSet<&ImageId> = memory.classes.values().flat_map(|it| &it.keep).collect();
+    // What becomes of one that we have written down is of interest for as long as that stands.
+    let ours = sight.view.images.iter().filter(|(_, it)| it.first_seen.is_some());
+    keep.extend(ours.map(|(id, _)| id));
     let mut missing = Vec::new();
     for id in keep {
         let Some(sighting) = memory.images.catalog.images.get(id) else { continue };
         let known = sight.view.images.get(id);
-        let withdrawn = sighting.withdrawn_by(sight.now);
+        let withdrawn = sighting.withdrawn_by(now);
+        let not_listed_since = sighting.presence.absent_since();
         let said = known.is_some_and(|it| {
             (it.first_seen.is_some() || sighting.first_seen.is_none())
-                && (it.withdrawn.is_some() || withdrawn.is_none())
+                && it.looks.is_some()
+                && it.withdrawn.is_some() == withdrawn.is_some()
+                && it.not_listed_since.is_some() == not_listed_since.is_some()
         });
         if said {
             continue;
         }
+        // What is remembered was put back by now, unless it was taken back.
+        let stands = known.and_then(|it| it.withdrawn.as_ref());
+        let returned = stands.filter(|_| withdrawn.is_none());
         missing.push(NewMemory {
             known: known.cloned(),
             image: id.clone(),
@@ -386,7 +434,11 @@ pub(crate) fn to_remember(memory: &Memory, sight: &Sight<'_>) -> Vec<NewMemory> 
             first_seen: sighting.first_seen,
             appeared: Some(sighting.appeared),
             first_owner: sighting.image.owner.clone(),
-            withdrawn,
+            looks: Some(Looks::of(&sighting.image)),
+            // It may be taken back and come again: so it has a time.
+            withdrawn: withdrawn.map(|it| Withdrawn { at: it.at.or(Some(now)), ..it }),
+            returned: returned.map(|it| it.at.map_or(now, |at| at.max(now))),
+            not_listed_since,
         });
     }
     missing

@@ -55,6 +55,8 @@ pub(crate) struct Going {
     pub(crate) step: Step,
     pub(crate) drain: Option<Drain>,
     pub(crate) errands: Vec<(Intent, Errand)>,
+    /// Nodes that its pods are to go to, if that was decided in this turn.
+    homes: BTreeSet<String>,
     /// Pods that nobody evicts and that may not end with the machine now.
     pub(crate) lingering: usize,
     /// It goes, whatever becomes of us.
@@ -77,6 +79,8 @@ struct Looked<'a> {
     /// Of one that goes first: a budget that does not let all of its pods go at once, which they need not if they have
     /// room elsewhere.
     not_all: Option<WaitFor>,
+    /// Nodes that its pods are to go to, if that was decided in this turn.
+    homes: BTreeSet<String>,
 }
 
 pub(crate) fn go_on(
@@ -136,27 +140,11 @@ fn look<'a>(
     }
     let old = old_seen(sight.view, &replacement.old, &record.name, now);
     let ledger = &sight.records.ledger;
-    let mut wanted = still_wanted(table, &replacement);
-    // Nothing was disturbed yet, and nobody has granted it: it begins anew when there is room.
-    let granted = ledger.grants.contains_key(&record.name);
-    let untouched = match replacement.phase {
-        Phase::Launching | Phase::Joining | Phase::Settling => true,
-        // One that goes first begins here, and its record may come late: after its grant was given back.
-        Phase::Draining => {
-            let cordoned = matches!(old, OldSeen::Present { cordoned: true, .. });
-            !cordoned && !record.cordoned()
-        }
-        Phase::Terminating
-        | Phase::Retreating
-        | Phase::Done
-        | Phase::Failed
-        | Phase::Skipped
-        | Phase::Kept
-        | Phase::Cancelled => false,
-    };
-    if !granted && untouched && replacement.holds_grant(&old) {
-        wanted = Some(false);
-    }
+    let wanted = still_wanted(table, &replacement);
+    // Where nothing was done yet, and nobody has granted it, it begins anew when there is room.
+    let granted = ledger.grants.contains_key(&record.name)
+        || !replacement.holds_grant(&old)
+        || record.grant_lost(ledger);
     let seen = Seen {
         old,
         successors,
@@ -166,10 +154,12 @@ fn look<'a>(
         lingering: 0,
         drain_limit: None,
         wanted,
+        granted,
         halted: ledger.pause.is_some() || ledger.locked().is_some(),
     };
     let drain = drain(memory, sight, table, limits, record, &seen);
-    let mut looked = Looked { record, replacement, seen, drain, not_all: None };
+    let mut looked =
+        Looked { record, replacement, seen, drain, not_all: None, homes: BTreeSet::new() };
     if looked.before_cordon() {
         let (node, fleet) = (&looked.replacement.old.node, table.readings.fleet());
         looked.seen.people = held_by_people(fleet, limits, node, now);
@@ -232,8 +222,13 @@ pub(crate) fn look_at_successor(
                 let lags = sight.now < after(*at, UNSEEN_FOR);
                 (uid, if lags { SuccessorSeen::Unknown } else { SuccessorSeen::Gone })
             }
-            // Recorded as made, so it was seen: it is gone.
-            (Some(uid), None) => (Some(uid.clone()), SuccessorSeen::Gone),
+            // Recorded as made; but whoever made it may have led until a moment ago, and our watch may lag.
+            (Some(uid), None) => {
+                let began = memory.began_at;
+                let lags = began.is_none_or(|it| sight.now < after(it, UNSEEN_FOR));
+                let seen = if lags { SuccessorSeen::Unknown } else { SuccessorSeen::Gone };
+                (Some(uid.clone()), seen)
+            }
             (None, None) => (None, SuccessorSeen::Unasked),
         },
     }
@@ -267,14 +262,17 @@ fn still_wanted(table: &Table<'_>, replacement: &Replacement) -> Option<bool> {
     }
 }
 
-/// Of successors that are recorded and not made it is known what they will be, whoever decided them: they
-/// are room for pods.
+/// Of successors that are recorded and not seen it is known what they will be, whoever decided them: they
+/// are room for pods, and count towards the limits of their pools.
 fn recall(memory: &mut Memory, sight: &Sight<'_>, table: &mut Table<'_>, looked: &Looked<'_>) {
     if looked.replacement.phase == Phase::Retreating {
         return;
     }
     for (claim, seen) in &looked.seen.successors {
-        if *seen == SuccessorSeen::Unasked && !memory.drafts.contains_key(claim) {
+        // One that an earlier leader has made, and that our watch has not told of yet, comes all the same.
+        let unseen = *seen == SuccessorSeen::Unknown && !unreadable(sight, claim);
+        let to_come = *seen == SuccessorSeen::Unasked || unseen;
+        if to_come && !memory.drafts.contains_key(claim) {
             draft(memory, sight, table, looked.record, claim);
         }
     }
@@ -326,10 +324,11 @@ fn decide_places(
     for it in looked {
         let place = places.get(&it.replacement.old.node);
         if it.replacement.deletes_first() {
-            if place != Some(&PlacementSeen::Holds) {
+            if place.map(|it| &it.0) != Some(&PlacementSeen::Holds) {
                 it.seen.people = it.seen.people.take().or(it.not_all.take());
             }
-        } else if let Some(place) = place {
+        } else if let Some((place, homes)) = place {
+            it.homes.clone_from(homes);
             it.seen.placement = match place {
                 PlacementSeen::Lost { pod, .. } => {
                     cordoned_successor(sight, &it.replacement, pod).unwrap_or_else(|| place.clone())
@@ -405,7 +404,7 @@ fn record(
     wake: &mut Wake,
 ) -> Going {
     let now = sight.now;
-    let Looked { record, replacement, seen, drain, .. } = looked;
+    let Looked { record, replacement, seen, drain, homes, not_all: _ } = looked;
     let mut after_step = replacement.after(step.clone(), now);
     if (replacement.phase, step.phase) == (Phase::Settling, Phase::Launching) {
         let more = seen.more.iter().map(|it| Successor { claim: it.clone(), uid: None });
@@ -437,8 +436,8 @@ fn record(
     let changed = recorded != **record;
     let leaves_anyway = recorded.replacement.leaves_anyway(&seen.old);
     let (drain, errands) = (drain.clone(), Vec::new());
-    let lingering = seen.lingering;
-    Going { recorded, changed, step, drain, errands, lingering, leaves_anyway }
+    let (lingering, homes) = (seen.lingering, homes.clone());
+    Going { recorded, changed, step, drain, errands, homes, lingering, leaves_anyway }
 }
 
 /// When time alone may move it on.
@@ -497,7 +496,8 @@ fn command(
             }
             Command::Cordon { node } => {
                 if let Some(object) = object.clone().filter(|_| may_disturb && !cordoned) {
-                    let errand = Errand::Cordon { replacement: name.clone(), node: object };
+                    let (replacement, homes) = (name.clone(), going.homes.clone());
+                    let errand = Errand::Cordon { replacement, node: object, homes };
                     going.errands.push((Intent::Node(node), errand));
                 }
             }

@@ -14,13 +14,14 @@ use nodemolt_core::place::{Launchable, Placement, Placements, Turn, daemons, pla
 use nodemolt_core::plan::{Fleet, Plan, Planner, Reach, WaitFor};
 use nodemolt_core::replace::{Phase, PlacementSeen, Successor};
 use nodemolt_core::seen;
+use nodemolt_fit::pack::Home;
 use nodemolt_fit::pod::Pod;
 use nodemolt_fit::pool::Machine;
 
 use super::Sight;
 use super::coming::{Anew, coming, counts};
 use super::fleet::{Readings, claimed};
-use super::pools::{self, Launching};
+use super::pools::{self, FIRST_ANSWERS_WITHIN, Launching};
 use crate::memory::{Memory, after};
 use crate::port::NewClaim;
 
@@ -30,9 +31,6 @@ const ROUNDS_MAX: usize = 6;
 /// When the next turn goes on: at once, where a pool has not had its chance yet; else before long.
 const NEXT_POOL_AFTER: SignedDuration = SignedDuration::from_secs(1);
 const NEXT_NODE_AFTER: SignedDuration = SignedDuration::from_secs(10);
-
-/// Whoever has just begun asks EC2 first. After this a person who deletes a node has waited long enough.
-const FIRST_ANSWERS_WITHIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// A pod that has no place gets none within seconds, unless a node comes; then it is looked at again.
 const BELIEVED_FOR: SignedDuration = SignedDuration::from_mins(1);
@@ -177,14 +175,14 @@ impl<'r> Table<'r> {
 
     /// Whether the pods of these nodes have a place on nodes that are ready: decided again right before
     /// their cordon. By node. Those that follow them have their places first where they have successors;
-    /// and what is ready of the successors of all others is for nobody else.
+    /// and what is ready of the successors of all others is for nobody else. With the nodes that take the pods.
     pub(crate) fn place_again(
         &mut self,
         memory: &mut Memory,
         sight: &Sight<'_>,
         nodes: &BTreeMap<String, bool>,
         follow: &BTreeSet<String>,
-    ) -> BTreeMap<String, PlacementSeen> {
+    ) -> BTreeMap<String, (PlacementSeen, BTreeSet<String>)> {
         if nodes.is_empty() {
             return BTreeMap::new();
         }
@@ -228,7 +226,12 @@ impl<'r> Table<'r> {
                     PlacementSeen::Lost { pod: pod.to_string(), because: why.to_string() }
                 }
             };
-            (node.clone(), seen)
+            let pods = sight.view.pods.on(node);
+            let homes = pods.filter_map(|it| match placements.homes.get(&it.fit.id())? {
+                Home::Node(name) => Some(name.clone()),
+                Home::New(_) => None,
+            });
+            (node.clone(), (seen, homes.collect()))
         };
         nodes.iter().map(answer).collect()
     }
@@ -350,7 +353,7 @@ pub(crate) fn plan_all(
         // Who cannot go stays, and takes nobody's place in the next round.
         considered.retain(|it| !verdicts.of.contains_key(it));
         for it in &considered {
-            if placements.of.get(it).is_some_and(no_way) && too_early(memory, sight, it) {
+            if placements.of.contains_key(it) && too_early(memory, sight, it) {
                 placements.of.remove(it);
                 early.insert(it.clone());
             }

@@ -27,6 +27,9 @@ use crate::port::{Network, NewClaim, Offered};
 const BACK_OFF_FIRST: SignedDuration = SignedDuration::from_mins(5);
 const BACK_OFF_MAX: SignedDuration = SignedDuration::from_hours(1);
 
+/// Whoever has just begun asks EC2 first. After this somebody who waits for one of the answers has waited long enough.
+pub(crate) const FIRST_ANSWERS_WITHIN: SignedDuration = SignedDuration::from_secs(30);
+
 const ON_DEMAND: &str = "on-demand";
 const SPOT: &str = "spot";
 const RESERVED: &str = "reserved";
@@ -90,6 +93,16 @@ pub(crate) fn could_launch(
 ) -> Option<Arc<Vec<Machine>>> {
     let class = sight.view.classes.get(&pool.class).filter(|it| !it.deleting)?;
     shelf(memory, sight, pool, class)
+}
+
+/// Whether EC2 has said what could be launched in the place of a node of this pool: by the pool itself; and, while
+/// answers to the first questions may be on their way, by any other.
+pub(crate) fn known(memory: &mut Memory, sight: &Sight<'_>, pool: Option<&str>) -> bool {
+    let young = memory.began_at.is_none_or(|it| sight.now < after(it, FIRST_ANSWERS_WITHIN));
+    let pools = sight.view.pools.values().filter(|it| {
+        !it.deleting && sight.ours(&it.class) && (young || pool == Some(it.name.as_str()))
+    });
+    pools.into_iter().all(|it| could_launch(memory, sight, it).is_some())
 }
 
 /// Whether a machine can be what is asked for, by what its type decides and by some way to buy it. What
@@ -222,10 +235,10 @@ fn offerings(from: &From, sight: &Sight<'_>, offered: &Offered, kind: &str) -> V
 
 impl Launching {
     /// Whether a claim that was decided before is still within the limits of its pool, beside those that are
-    /// seen and these. Of a pool of which nothing is known nothing is said.
+    /// seen and these. Not before it is known what the pool launches, and so how large the claim may become.
     pub(crate) fn affords(&self, claim: &NewClaim, beside: &[NewClaim]) -> bool {
         let mut pools = self.for_pods.iter().chain(&self.kept);
-        let Some(pool) = pools.find(|it| it.name == claim.pool) else { return true };
+        let Some(pool) = pools.find(|it| it.name == claim.pool) else { return false };
         let mut used = self.used.get(&pool.name).cloned().unwrap_or_default();
         for it in beside.iter().filter(|it| it.pool == pool.name).chain([claim]) {
             add_one(&mut used, &most(&pool.limits, &pool.machines, &it.requirements, &it.requests));

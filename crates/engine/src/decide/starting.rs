@@ -15,6 +15,7 @@ use nodemolt_core::replace::{Cause, Old, Order, Phase, Replacement};
 use super::Sight;
 use super::going::Draft;
 use super::placing::{Planned, Table};
+use super::pools;
 use super::successors::{self, named, of_placement};
 use crate::memory::{Memory, after};
 use crate::port::NewClaim;
@@ -43,7 +44,10 @@ pub(crate) fn begin(
     let begun: Vec<Begun> =
         starts.filter_map(|it| begin_one(memory, sight, table, planned, it, &mut taken)).collect();
     for it in begun.iter().flat_map(|it| &it.claims) {
-        memory.drafts.insert(it.name.clone(), Draft::of(sight, it.clone()));
+        // What was decided blindly is decided again when EC2 has answered.
+        if pools::known(memory, sight, Some(&it.pool)) {
+            memory.drafts.insert(it.name.clone(), Draft::of(sight, it.clone()));
+        }
     }
     begun
 }

@@ -97,6 +97,12 @@ impl<T> Answer<T> {
         self.before.as_ref().map(|(value, at)| (value, *at))
     }
 
+    /// The same, if it was so much earlier.
+    pub(crate) fn before_by(&self, apart: SignedDuration) -> Option<&Arc<T>> {
+        let (_, last) = self.last()?;
+        self.before().filter(|(_, at)| after(*at, apart) <= last).map(|(value, _)| value)
+    }
+
     /// Why the last try has failed, if it has.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failed.as_ref().map(|(why, _)| why.as_str())

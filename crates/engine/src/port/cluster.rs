@@ -10,7 +10,7 @@ use nodemolt_core::drain::{self, PodId};
 use nodemolt_core::image::{AccountId, ImageId};
 use nodemolt_core::node::Stamp;
 use nodemolt_core::seen::{
-    Attempt, ClassKey, MachineId, Node, Remembered, Revision, Stage, Subject, View,
+    Attempt, ClassKey, Looks, MachineId, Node, Remembered, Revision, Stage, Subject, View,
 };
 use nodemolt_fit::Written;
 use nodemolt_fit::capacity::Amounts;
@@ -227,7 +227,11 @@ pub struct NewMemory {
     pub first_seen: Option<Timestamp>,
     pub appeared: Option<Appeared>,
     pub first_owner: Option<AccountId>,
+    pub looks: Option<Looks>,
     pub withdrawn: Option<Withdrawn>,
+    /// The withdrawal that stands there was taken back, as was noticed then.
+    pub returned: Option<Timestamp>,
+    pub not_listed_since: Option<Timestamp>,
 }
 
 /// What people read.

@@ -233,13 +233,17 @@ impl Cluster for Fake {
         if *self.forgets.borrow() {
             return Err(ClusterError::Exists(image.image.to_string()));
         }
+        let known = self.view.borrow().images.get(&image.image).cloned();
         let remembered = Remembered {
             image: image.image.clone(),
             revision: self.revision(),
             first_seen: image.first_seen,
             appeared: image.appeared,
             first_owner: image.first_owner.clone(),
+            looks: image.looks.clone(),
             withdrawn: image.withdrawn.clone(),
+            returned: image.returned.or(known.and_then(|it| it.returned)),
+            not_listed_since: image.not_listed_since,
         };
         self.view.borrow_mut().images.insert(image.image.clone(), remembered);
         Ok(())

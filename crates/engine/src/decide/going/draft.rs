@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::decide::placing::Table;
-use crate::decide::{Sight, successors};
+use crate::decide::{Sight, pools, successors};
 use crate::memory::Memory;
 use crate::port::NewClaim;
 use crate::record::Recorded;
@@ -59,6 +59,10 @@ pub(super) fn draft(
     let replacement = &recorded.replacement;
     let at = replacement.successors.iter().position(|it| it.claim == name)?;
     let old = &replacement.old;
+    // What is decided before EC2 has answered is decided blindly, and would stand.
+    if !pools::known(memory, sight, recorded.pool.as_deref()) {
+        return None;
+    }
     let placements = table.place_one(memory, sight, &old.node, &recorded.name);
     let claim = sight.claim(&old.claim, &old.claim_uid);
     let pool = recorded.pool.as_ref().and_then(|it| sight.view.pools.get(it));
