@@ -103,6 +103,7 @@ pub(crate) fn drain(node: &str, pods: Vec<Pod>) -> Drain {
         machine_goes: false,
         ending: false,
         bare_pods: BarePods::Wait,
+        hindered: None,
     }
 }
 

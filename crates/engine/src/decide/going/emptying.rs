@@ -81,6 +81,7 @@ pub(super) fn drain(
         machine_goes: interrupted || deleted_at.is_some(),
         ending: ends && deleted_at.is_some(),
         bare_pods: rule.map_or(BarePods::Wait, |it| it.bare_pods),
+        hindered: memory.hindered_by(&record.name),
     })
 }
 
