@@ -38,8 +38,7 @@ pub(crate) fn status(verb: &cli::Status, look: Look) -> Result<Answer, Failure> 
             }
             text.push('\n');
             text.push_str(&pool_table(&pools, look).print(!verb.no_headers));
-            let shown: Vec<&Row<'_>> =
-                rows.iter().filter(|it| wide || it.state != State::Fine).collect();
+            let shown: Vec<&Row<'_>> = rows.iter().filter(|it| wide || !it.state.quiet()).collect();
             if !shown.is_empty() {
                 text.push('\n');
                 text.push_str(&node_table(&shown, look).print(!verb.no_headers));
@@ -314,6 +313,7 @@ pub(crate) fn node_table(rows: &[&Row<'_>], look: Look) -> Table {
 fn state(row: &Row<'_>, look: Look) -> String {
     match &row.state {
         State::Fine => look.mark(Mark::Good, "current"),
+        State::NotOurs => look.mark(Mark::Passed, "no NodeClaim of ours"),
         State::Unknown(missing) => look.mark(Mark::Careful, &format!("unknown: we miss {missing}")),
         State::Drifted => look.mark(Mark::Waiting, "drifted"),
         State::Starts(cause) => look.mark(Mark::Waiting, &format!("starts now: {cause}")),

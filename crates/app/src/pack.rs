@@ -100,8 +100,9 @@ fn asked<T>(
             None => pending.push(pod.clone()),
         }
     }
-    let followed = BTreeMap::new();
-    let launchable = Launchable { pools: &pools.able, kept: &pools.kept, followed: &followed };
+    let (followed, heirs) = (BTreeMap::new(), BTreeSet::new());
+    let launchable =
+        Launchable { pools: &pools.able, kept: &pools.kept, followed: &followed, heirs: &heirs };
     place_asking(&mut nodes, launchable, &pending, ask)
 }
 

@@ -317,7 +317,10 @@ impl fmt::Display for BudgetId {
     }
 }
 
-/// What a pool's budgets allow for a reason, and until when that is so. `None`: anything.
+/// Schedules that follow each other are looked through so far; after that they count as never over.
+const FOLLOWED_MAX: usize = 32;
+
+/// What a pool's budgets allow for a reason, and until when they allow no more. `None`: anything.
 fn pool_allows(
     budgets: &[Result<PoolBudget, Unreadable>],
     act: Act,
@@ -327,6 +330,25 @@ fn pool_allows(
     if let Some(Err(unreadable)) = budgets.iter().find(|it| it.is_err()) {
         return Some((0, None, Some(unreadable.clone())));
     }
+    let (allowed, mut until) = pool_allows_at(budgets, act, total, now)?;
+    // Where one ends another may have begun, and allow as little.
+    for _ in 0..FOLLOWED_MAX {
+        let Some(at) = until else { break };
+        match pool_allows_at(budgets, act, total, at) {
+            Some((then, later)) if then <= allowed => until = later.filter(|it| *it > at),
+            Some(_) | None => return Some((allowed, until, None)),
+        }
+    }
+    Some((allowed, None, None))
+}
+
+/// The same at one moment, until the schedule ends that says so.
+fn pool_allows_at(
+    budgets: &[Result<PoolBudget, Unreadable>],
+    act: Act,
+    total: u64,
+    now: Timestamp,
+) -> Option<(u64, Option<Timestamp>)> {
     let mut least: Option<(u64, Option<Timestamp>)> = None;
     for budget in budgets.iter().flatten() {
         if budget.reasons.as_ref().is_some_and(|it| !it.contains(&act.reason())) {
@@ -349,5 +371,5 @@ fn pool_allows(
             Some(_) | None => Some((allowed, until)),
         };
     }
-    least.map(|(allowed, until)| (allowed, until, None))
+    least
 }

@@ -114,6 +114,8 @@ pub struct Drain {
     /// anybody else.
     pub ending: bool,
     pub bare_pods: BarePods,
+    /// Since when its pods cannot be asked to leave, and what was answered instead.
+    pub hindered: Option<(Timestamp, String)>,
 }
 
 /// What happens when no pod has left for as long as the drain limit says.
@@ -287,7 +289,7 @@ fn leave(
         None => {}
     }
     // Force deletes later what is held now; so time alone changes it.
-    let forced_at = drain.deadline.and_then(|it| it.saturating_sub(pod.grace.max(ZERO)).ok());
+    let forced_at = forced_at(pod, drain);
     let hold = |why, again_at: Option<Timestamp>| {
         let first = match (again_at, forced_at) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -325,6 +327,11 @@ fn leave(
             hold(Hold::Refused(refused), again_at)
         }
     }
+}
+
+/// When a pod that is still there is deleted, whatever holds it: its grace period ends with the deadline.
+pub fn forced_at(pod: &Pod, drain: &Drain) -> Option<Timestamp> {
+    drain.deadline.and_then(|it| it.saturating_sub(pod.grace.max(ZERO)).ok())
 }
 
 const ZERO: SignedDuration = SignedDuration::ZERO;
@@ -395,6 +402,7 @@ pub fn lingers(pod: &Pod, why: &Hold, now: Timestamp) -> bool {
 pub struct Moved {
     /// Of the node that the old one ran on.
     pub pool: String,
+    pub node: String,
     pub pod: PodId,
     /// `None` once it runs.
     pub pending_since: Option<Timestamp>,

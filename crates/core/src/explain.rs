@@ -26,7 +26,7 @@ pub use pod::explain_pod;
 pub use story::{Cause, Fact, Named, Story, User, relative};
 
 use crate::budget::{Limits, Measured, Unit, UsedBy};
-use crate::drain::{AtLimit, Drain, Held, Hold, evictions, limit_ends_at};
+use crate::drain::{AtLimit, Drain, Held, Hold, evictions, forced_at, limit_ends_at};
 use crate::drift::{Divergence, Drift};
 use crate::node::{ImageRef, Running};
 use crate::plan::{Fleet, Node, Plan, WaitFor, Waiting};
@@ -88,13 +88,14 @@ pub fn explain(world: &World<'_>, name: &str, now: Timestamp) -> Option<Story> {
     if let Some(drift) = world.drifts.get(name) {
         tell_drift(&mut story, drift);
     }
+    tell_wish(&mut story, node, now);
     let told = node.member.class.as_ref().and_then(|it| world.classes.get(it));
     let replacement = world.replacements.get(name);
     if let Some(replacement) = replacement.filter(|it| !it.phase.ended()) {
         tell_replacement(&mut story, world, replacement, now);
     } else if let Some(waiting) = world.plan.waiting.get(name) {
         tell_last(&mut story, replacement, now);
-        tell_waiting(&mut story, node, waiting, now);
+        tell_waiting(&mut story, world, node, waiting, now);
     } else if let Some(start) = world.plan.start.iter().find(|it| it.node == name) {
         story.fact("plan", format!("starts now ({})", start.cause.as_str()));
         story.then("a successor is launched, if its pods need one");
@@ -173,12 +174,38 @@ fn tell_drift(story: &mut Story, drift: &Drift) {
     }
 }
 
-fn tell_waiting(story: &mut Story, node: &Node, waiting: &Waiting, now: Timestamp) {
+/// Why it is to go, where that is not what it differs in.
+fn tell_wish(story: &mut Story, node: &Node, now: Timestamp) {
+    let Some(wish) = &node.wish else { return };
+    let since = both(wish.since, now);
+    match wish.cause {
+        ReplacedFor::Expiry => story.fact("expired", since),
+        ReplacedFor::Asked if wish.by_name => {
+            story.fact("asked", format!("for by a person, by its name: {since}"));
+        }
+        ReplacedFor::Asked => {
+            story.fact("asked", format!("for by a person, with its pool: {since}"));
+        }
+        ReplacedFor::Interrupted => story.fact("machine", format!("ended, as EC2 says: {since}")),
+        ReplacedFor::Drift | ReplacedFor::Deleted => {}
+    }
+}
+
+fn tell_waiting(
+    story: &mut Story,
+    world: &World<'_>,
+    node: &Node,
+    waiting: &Waiting,
+    now: Timestamp,
+) {
     for (place, reason) in waiting.all().enumerate() {
         let causes = causes(reason, node.member.class.as_deref(), now);
         let text = causes.first().map_or("", |it| it.text.as_str());
         story.fact(if place == 0 { "plan" } else { "" }, format!("waiting for {text}"));
         story.causes.extend(causes);
+        if let WaitFor::HomelessPod { pod, .. } = reason {
+            pod::tell_lacks(story, world, pod, now);
+        }
     }
     story.next = after_all(waiting, now);
 }
@@ -186,41 +213,44 @@ fn tell_waiting(story: &mut Story, node: &Node, waiting: &Waiting, now: Timestam
 /// All of it has to end: what others use, what ends last by itself, and the rest.
 fn after_all(waiting: &Waiting, now: Timestamp) -> String {
     // By name: what is waited for of each.
-    let mut nodes: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut others: BTreeMap<String, &str> = BTreeMap::new();
     let mut not_before: Option<Timestamp> = None;
     let mut rest = 0;
     for reason in waiting.all() {
         match (reason, reason.ends_at()) {
             (_, Some(at)) => not_before = not_before.max(Some(at)),
             (WaitFor::Budget(shortage), None) if !shortage.used_by.is_empty() => {
-                nodes.extend(shortage.used_by.iter().map(|(node, by)| match by {
-                    UsedBy::Grant { .. } => (node.as_str(), "is done"),
-                    UsedBy::Unavailable(_) => (node.as_str(), "is available again"),
+                others.extend(shortage.used_by.iter().map(|(node, by)| match by {
+                    UsedBy::Grant { .. } => (node.clone(), "is done"),
+                    UsedBy::Unavailable(_) => (node.clone(), "is available again"),
                 }));
+            }
+            (WaitFor::SharedWorkload { pod: Some(pod), .. }, None) => {
+                others.insert(format!("pod {pod}"), "is ready");
             }
             (
                 WaitFor::Succession { node }
                 | WaitFor::SharedBudget { node, .. }
-                | WaitFor::SharedWorkload { node, .. },
+                | WaitFor::SharedWorkload { node, pod: None, .. },
                 None,
             ) => {
-                nodes.insert(node, "is done");
+                others.insert(node.clone(), "is done");
             }
             (_, None) => rest += 1,
         }
     }
-    let nodes: Vec<(&str, &str)> = nodes.into_iter().collect();
-    match (nodes.as_slice(), not_before, rest) {
+    let others: Vec<(String, &str)> = others.into_iter().collect();
+    match (others.as_slice(), not_before, rest) {
         ([], Some(at), 0) => format!("looked at again {}", story::when(at, now)),
         ([], None, 1) => "starts when that is lifted".to_owned(),
         ([], None, _) => "starts when all of that is lifted".to_owned(),
-        (nodes, not_before, rest) => {
+        (others, not_before, rest) => {
             let mut parts = Vec::new();
-            match nodes {
+            match others {
                 [] => {}
-                [(node, so)] => parts.push(format!("when {node} {so}")),
+                [(name, so)] => parts.push(format!("when {name} {so}")),
                 several => {
-                    let names: Vec<&str> = several.iter().map(|it| it.0).collect();
+                    let names: Vec<&str> = several.iter().map(|it| it.0.as_str()).collect();
                     parts.push(format!("when enough of {} are done", names.join(", ")));
                 }
             }
@@ -255,15 +285,21 @@ fn tell_replacement(
     }
     let node = &replacement.old.node;
     let (_, held) = evictions(world.drains, &world.fleet.pdbs, now);
-    tell_held(story, world, node, &held);
+    tell_held(story, world, node, &held, now);
     let drain = world.drains.iter().find(|it| it.node == *node);
     let limit = drain.and_then(|it| limit_ends_at(it, now));
+    let deadline = drain.and_then(|it| it.deadline);
     let step = world.steps.get(node);
     let held = !story.causes.is_empty();
+    tell_hindered(story, drain, now);
     let wish = world.fleet.nodes.get(node).and_then(|it| it.wish.as_ref());
     let goes_anyway = [Some(*why), wish.map(|it| it.cause)].contains(&Some(ReplacedFor::Deleted));
     story.causes.extend(step_cause(world, node));
     tell_order(story, world, replacement);
+    if let Some(at) = deadline.filter(|_| held) {
+        story.next = at_deadline(at, *why, now);
+        return;
+    }
     story.next = match (limit, step) {
         (limit, _) if held && (limit.is_some() || goes_anyway) => {
             at_limit(limit.filter(|_| !goes_anyway), replacement.at_limit, now)
@@ -272,6 +308,38 @@ fn tell_replacement(
         (_, Some(step)) => format!("{}: {}", step.phase.as_str(), step.because),
         (_, None) => format!("goes on from {}", phase.as_str()),
     };
+}
+
+/// Its pods are deleted in time, whatever holds them.
+fn at_deadline(at: Timestamp, why: ReplacedFor, now: Timestamp) -> String {
+    let when = story::when(at, now);
+    match why {
+        ReplacedFor::Interrupted => {
+            format!("its machine is taken away {when}, with whoever is left")
+        }
+        ReplacedFor::Drift | ReplacedFor::Expiry | ReplacedFor::Asked | ReplacedFor::Deleted => {
+            format!(
+                "whoever is left is deleted, to be gone {when}: its terminationGracePeriod ends"
+            )
+        }
+    }
+}
+
+/// That nobody answers whether pods may leave.
+fn tell_hindered(story: &mut Story, drain: Option<&Drain>, now: Timestamp) {
+    let Some((drain, (since, why))) = drain.and_then(|it| Some((it, it.hindered.as_ref()?))) else {
+        return;
+    };
+    let since = both(*since, now);
+    let text = format!("its pods cannot be asked to leave since {since}: {why}");
+    story.fact("", text.clone());
+    story.causes.push(Cause {
+        reason: "CouldNotAsk",
+        named: Named::cluster("Node", &drain.node),
+        text,
+        ends_at: None,
+        used_by: Vec::new(),
+    });
 }
 
 /// What becomes of a drain that is held, and when. Whoever deleted the node waits for no limit.
@@ -334,13 +402,21 @@ fn tell_last(story: &mut Story, replacement: Option<&Replacement>, now: Timestam
 }
 
 /// The pods that hold its drain.
-fn tell_held(story: &mut Story, world: &World<'_>, node: &str, held: &[Held]) {
+fn tell_held(story: &mut Story, world: &World<'_>, node: &str, held: &[Held], now: Timestamp) {
     for held in held.iter().filter(|it| it.node == *node && blocks(&it.why)) {
         let causes = held_causes(held, &world.fleet.pdbs);
         let text = causes.first().map_or("", |it| it.text.as_str());
-        story.fact("", format!("pod {}: {text}", held.pod));
+        let at = killed_at(world, held);
+        let at = at.map_or(String::new(), |it| format!("; deleted {}", story::when(it, now)));
+        story.fact("", format!("pod {}: {text}{at}", held.pod));
         story.causes.extend(causes);
     }
+}
+
+/// When a pod is deleted that is held until then.
+fn killed_at(world: &World<'_>, held: &Held) -> Option<Timestamp> {
+    let drain = world.drains.iter().find(|it| it.node == held.node)?;
+    forced_at(drain.pods.iter().find(|it| it.id == held.pod)?, drain)
 }
 
 /// What an open replacement waits for now, for a table.
@@ -356,7 +432,7 @@ pub fn going(world: &World<'_>, node: &str, now: Timestamp) -> Option<Going> {
     let replacement = world.replacements.get(node).filter(|it| !it.phase.ended())?;
     let (_, held) = evictions(world.drains, &world.fleet.pdbs, now);
     let mut story = Story::about("node", node);
-    tell_held(&mut story, world, node, &held);
+    tell_held(&mut story, world, node, &held, now);
     let step = world.steps.get(node).filter(|it| it.phase == replacement.phase);
     let because = match (story.facts.as_slice(), step) {
         ([first], _) => format!("waits for {}", first.text),
@@ -469,7 +545,7 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
         if let Some(it) = world.replacements.get(name) {
             let since = story::ago(it.since, now);
             story.fact("going", format!("{name}   {} since {since}", it.phase.as_str()));
-            tell_held(story, world, name, &held);
+            tell_held(story, world, name, &held, now);
             story.causes.extend(step_cause(world, name));
         }
     }
@@ -479,20 +555,29 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
     let waiting: Vec<_> =
         world.plan.waiting.iter().filter(|(name, _)| nodes.contains_key(name)).collect();
     // One line for each thing that holds, not for each kind: whoever reads it goes there.
-    let mut held: BTreeMap<(&'static str, Named), (usize, &String, Cause)> = BTreeMap::new();
+    // What names several, as two budgets of one pod, is one thing.
+    let mut held: BTreeMap<(&'static str, Vec<Named>), (usize, &String, Vec<Cause>)> =
+        BTreeMap::new();
     for (name, it) in &waiting {
         let class = nodes.get(name).and_then(|it| it.member.class.as_deref());
-        for cause in it.all().flat_map(|it| causes(it, class, now)) {
-            let entry = held.entry((cause.reason, cause.named.clone()));
-            entry.or_insert((0, *name, cause)).0 += 1;
+        // A node counts once for each.
+        let mut counted = BTreeSet::new();
+        for causes in it.all().map(|it| causes(it, class, now)) {
+            let Some(first) = causes.first() else { continue };
+            let named: Vec<Named> = causes.iter().map(|it| it.named.clone()).collect();
+            let key = (first.reason, named);
+            if counted.insert(key.clone()) {
+                held.entry(key).or_insert((0, *name, causes)).0 += 1;
+            }
         }
     }
     let mut held: Vec<_> = held.into_values().collect();
     held.sort_by_key(|it| std::cmp::Reverse(it.0));
     let more = held.len().saturating_sub(CAUSES_TOLD_MAX);
-    for (count, name, cause) in held.into_iter().take(CAUSES_TOLD_MAX) {
-        story.fact("waiting", format!("{count}, for example {name}: for {}", cause.text));
-        story.causes.push(cause);
+    for (count, name, causes) in held.into_iter().take(CAUSES_TOLD_MAX) {
+        let text = causes.first().map_or("", |it| it.text.as_str());
+        story.fact("waiting", format!("{count}, for example {name}: for {text}"));
+        story.causes.extend(causes);
     }
     if more > 0 {
         story

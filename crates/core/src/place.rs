@@ -59,6 +59,8 @@ pub struct Placements {
     pub new_nodes: Vec<NewNode>,
     /// Of every pod that has to move or is pending, and has a home.
     pub homes: BTreeMap<PodId, Home>,
+    /// Of those that have none: why.
+    pub homeless: BTreeMap<PodId, Why>,
     /// Pools of which a node was looked at and cannot go: the others come first now.
     pub passed: BTreeSet<String>,
 }
@@ -73,6 +75,9 @@ pub struct Launchable<'a> {
     /// Nodes that leave and whose successors were asked for already, and whose turn comes when. All others
     /// come after them, and pods that are pending before: the scheduler does not wait for us.
     pub followed: &'a BTreeMap<String, Turn>,
+    /// Nodes that leave and are followed by one of their kind, whatever their pods need: a budget counts on
+    /// as many as there are.
+    pub heirs: &'a BTreeSet<String>,
 }
 
 /// In which order the pods of nodes that leave get their places.
@@ -106,8 +111,9 @@ pub fn place(leaving: &BTreeSet<String>, fleet: &Fleet) -> Placements {
     let leaves =
         |it: &Node| Node { leaving: it.leaving || leaving.contains(&it.name), ..it.clone() };
     let mut nodes: Vec<Node> = fleet.nodes.iter().map(leaves).collect();
-    let followed = BTreeMap::new();
-    let launchable = Launchable { pools: &fleet.pools, kept: &[], followed: &followed };
+    let (followed, heirs) = (BTreeMap::new(), BTreeSet::new());
+    let launchable =
+        Launchable { pools: &fleet.pools, kept: &[], followed: &followed, heirs: &heirs };
     place_leaving(&mut nodes, launchable, &fleet.pending)
 }
 
@@ -121,7 +127,9 @@ pub fn place_leaving(
     let ask = |pods: &[Pod], nodes: &[Node], pools: &[Pool]| (pack(pods, nodes, pools), ());
     let Asked { of, packing, told: () } = place_asking(nodes, launchable, pending, ask);
     let homes = packing.placed.into_iter().map(|it| (it.pod, it.home)).collect();
-    Placements { of, new_nodes: packing.new_nodes, homes, passed: BTreeSet::new() }
+    let homeless = packing.unplaced.into_iter().map(|it| (it.pod, it.why)).collect();
+    let new_nodes = packing.new_nodes;
+    Placements { of, new_nodes, homes, homeless, passed: BTreeSet::new() }
 }
 
 /// What packing said, and what that means for each node that leaves.

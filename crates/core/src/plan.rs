@@ -20,7 +20,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 pub use fleet::{Fleet, Hand, NextTry, Node, Pending, PoolState, UnderWay, Wish};
-pub use waiting::{WaitFor, Waiting};
+pub use waiting::{WaitFor, Waiting, lacks};
 use waiting::{no_kin, no_place};
 
 use crate::budget::{
@@ -135,6 +135,10 @@ impl<'a> Planner<'a> {
     }
 
     /// What every budget says, before anybody starts.
+    pub fn rooms(&self) -> &Measured {
+        &self.rooms
+    }
+
     pub fn into_rooms(self) -> Measured {
         self.rooms
     }
@@ -375,6 +379,12 @@ impl<'a> Desk<'a, '_> {
             && let Some((pool, _)) = state.filter(|(_, it)| it.launches_nothing)
         {
             out.push(no_kin(pool, None));
+        }
+        if rule.order == Order::DeleteFirst
+            && let Some((pool, resource)) =
+                state.and_then(|(pool, it)| Some((pool, it.over_limit.as_ref()?)))
+        {
+            out.push(no_kin(pool, Some(resource)));
         }
         let old_at = node.created_at.saturating_add(rule.minimum_lifetime);
         let old_at = old_at.unwrap_or(Timestamp::MAX);

@@ -277,6 +277,8 @@ pub struct Seen {
     pub granted: bool,
     /// A pause or a lock: nothing is cordoned, evicted or terminated.
     pub halted: bool,
+    /// It is a lock, whether there is a pause as well or not.
+    pub locked: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -125,6 +125,33 @@ fn the_figures_of_the_seed() {
     }
 }
 
+/// Issue 7: whoever goes without a successor makes the fleet smaller, and what has to stay may be all of it.
+#[test]
+fn a_budget_counts_on_successors_before_it_would_let_nobody_go() {
+    for (keep, of, counts, spares_one) in [
+        ("min 70%", 10, false, true),
+        ("min 70%", 5, false, true),
+        ("min 70%", 4, true, false),
+        ("min 7", 10, true, true),
+        ("min 7", 8, true, false),
+        ("min 7", 100, true, true),
+        ("min 1", 2, true, false),
+        ("min 0", 2, false, true),
+        ("min 10%", 100, false, true),
+        ("max 1", 2, false, true),
+        ("max 0", 2, false, true),
+        ("max 50%", 2, false, true),
+        ("min ten", 10, false, true),
+    ] {
+        let selector = "karpenter.sh/nodepool=web";
+        let limits = only(vec![disruption("a", &[selector], keep)]);
+        let rooms = measured(&nodes(of, "web"), &limits, &Grants::default(), Act::Replace);
+        let [room] = rooms.rooms() else { panic!("{:?}", rooms.rooms()) };
+        let said = (room.counts_heirs(), room.spares_one());
+        assert_eq!(said, (counts, spares_one), "{keep} of {of}");
+    }
+}
+
 /// Seed 3's unequal nodes, m5.large to m5.16xlarge, with one processor of overhead each: a budget by
 /// count may move 94 % of the work at once, one by processors may not.
 #[test]
@@ -425,13 +452,22 @@ fn after_a_batch_comes_a_cooldown() {
 #[test]
 fn a_room_says_when_it_opens() {
     let members = nodes(20, "web");
-    let budgets =
-        vec![pool_budget("0", "0 9 * * *|8h", &[]), pool_budget("0", "0 10 * * *|9h", &[])];
-    let limits =
-        Limits { pools: BTreeMap::from([("web".to_owned(), budgets)]), ..Limits::default() };
-    let rooms = measured(&members, &limits, &Grants::default(), Act::Replace);
-    let shortages = rooms.shortages("web-0000", &members["web-0000"], false);
-    assert_eq!(shortages[0].opens_at, Some(at("2026-08-03T19:00:00Z")));
+    // It is noon. Issue 7: where one that has not begun yet goes on, the end of the first was told.
+    for (schedules, expected) in [
+        (&["0 9 * * *|8h", "0 10 * * *|9h"][..], Some("2026-08-03T19:00:00Z")),
+        (&["0 9 * * *|8h", "0 16 * * *|4h"], Some("2026-08-03T20:00:00Z")),
+        (&["0 9 * * *|8h", "0 17 * * *|4h"], Some("2026-08-03T21:00:00Z")),
+        (&["0 9 * * *|8h", "1 17 * * *|4h"], Some("2026-08-03T17:00:00Z")),
+        (&["0 9 * * *|8h", "0 16 * * *|4h", "0 19 * * *|3h"], Some("2026-08-03T22:00:00Z")),
+        (&["0 9 * * *|12h", "0 21 * * *|12h"], None),
+    ] {
+        let budgets = schedules.iter().map(|it| pool_budget("0", it, &[])).collect();
+        let limits =
+            Limits { pools: BTreeMap::from([("web".to_owned(), budgets)]), ..Limits::default() };
+        let rooms = measured(&members, &limits, &Grants::default(), Act::Replace);
+        let shortages = rooms.shortages("web-0000", &members["web-0000"], false);
+        assert_eq!(shortages[0].opens_at, expected.map(at), "{schedules:?}");
+    }
     let unreadable = ClassRule {
         windows: Some(Err(Unreadable("no such zone".to_owned()))),
         ..ClassRule::of("all")

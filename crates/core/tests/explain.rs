@@ -480,6 +480,8 @@ fn a_pod_without_a_node_says_whether_it_was_moved() {
         pod: web(name).id,
         since: ago(minutes(2)),
         moved_from: moved_from.map(str::to_owned),
+        from_node: moved_from.map(|_| "n0".to_owned()),
+        lacks: None,
     };
     told.fleet.pending = vec![pending("q", Some("web")), pending("r", None)];
     let of = |told: &Told, name: &str| told.tell(|world| explain_pod(world, "shop", name, now()));
@@ -582,4 +584,152 @@ fn what_is_left_for_a_person_is_told_with_what_to_do() {
         assert!(story.next.ends_with("terminate-instances --instance-ids i-00`"), "{text}");
     }
     assert_eq!(doubted(&Doubted::default()), []);
+}
+
+/// Issue 7: it was not said why a node goes that matches, nor that its machine had ended.
+#[test]
+fn who_goes_for_another_reason_than_drift_says_so() {
+    for (cause, by_name, expected) in [
+        (Cause::Expiry, false, "expired  2026-08-03T11:51:00Z (9m ago)"),
+        (
+            Cause::Asked,
+            true,
+            "asked    for by a person, by its name: 2026-08-03T11:51:00Z (9m ago)",
+        ),
+        (
+            Cause::Asked,
+            false,
+            "asked    for by a person, with its pool: 2026-08-03T11:51:00Z (9m ago)",
+        ),
+        (Cause::Interrupted, false, "machine  ended, as EC2 says: 2026-08-03T11:51:00Z (9m ago)"),
+    ] {
+        let mut it = node("web", "a", vec![]);
+        let wish = it.wish.as_mut().unwrap();
+        (wish.cause, wish.since, wish.by_name) = (cause, ago(minutes(9)), by_name);
+        let story = Told::default().with("n0", it).node("n0").to_string();
+        assert!(story.contains(expected), "{story}");
+    }
+    // We delete what stands for a machine that has ended.
+    let mut told = Told::default().draining("n0", vec![]);
+    let wish = told.fleet.nodes.get_mut("n0").unwrap().wish.as_mut().unwrap();
+    (wish.cause, wish.since) = (Cause::Deleted, ago(minutes(9)));
+    told.replacements.get_mut("n0").unwrap().cause = Cause::Interrupted;
+    let story = told.node("n0").to_string();
+    assert!(!story.contains("deleted  "), "{story}");
+}
+
+/// Issue 7: two budgets of one pod were two lines that said the same.
+#[test]
+fn what_holds_is_told_once_however_much_it_names() {
+    let mut told = Told::default()
+        .with("n1", node("web", "a", vec![web("p")]))
+        .with("n2", node("web", "a", vec![web("q")]));
+    told.fleet.pdbs = vec![pdb("shop", "one", "web", 1), pdb("shop", "two", "web", 1)];
+    let story = told.tell(|world| explain_pool(world, "web", now())).unwrap();
+    let text = story.to_string();
+    assert_eq!(text.matches("waiting  2, for example n1").count(), 1, "{text}");
+    let named: Vec<&str> = story.causes.iter().map(|it| it.named.name.as_str()).collect();
+    assert_eq!(named, ["one", "two"], "{text}");
+}
+
+/// Issue 7: with a `terminationGracePeriod` nobody said when a pod that is held is deleted.
+#[test]
+fn a_deadline_is_told_of_whoever_is_held_until_then() {
+    let mut told = Told::default().draining("n0", vec![web("p")]);
+    told.fleet.pdbs = vec![pdb("shop", "web", "web", 0)];
+    told.drains[0].deadline = Some(now() + minutes(10));
+    let grace = told.drains[0].pods[0].grace;
+    let killed = (now() + minutes(10) - grace).to_string();
+    let node = told.node("n0");
+    let held = node.facts.iter().find(|it| it.text.starts_with("pod shop/p")).unwrap();
+    assert!(held.text.contains(&format!("; deleted at {killed}")), "{node}");
+    assert!(node.next.contains("to be gone at 2026-08-03T12:10:00Z (in 10m)"), "{node}");
+    let pod = told.tell(|world| explain_pod(world, "shop", "p", now())).unwrap();
+    assert!(pod.next.starts_with(&format!("deleted at {killed}")), "{pod}");
+    // Nor which error it is that no pod can be asked.
+    let why = "the API server did not answer: timeout".to_owned();
+    told.drains[0].hindered = Some((ago(minutes(4)), why.clone()));
+    let node = told.node("n0");
+    let said =
+        format!("its pods cannot be asked to leave since 2026-08-03T11:56:00Z (4m ago): {why}");
+    assert!(node.to_string().contains(&said), "{node}");
+    assert!(node.causes.iter().any(|it| it.reason == "CouldNotAsk" && it.text == said));
+}
+
+/// Issue 7: of a node that a person had deleted it was said that its pods had room elsewhere, and nowhere what
+/// they lacked.
+#[test]
+fn pods_that_a_node_has_left_behind_say_what_they_lack() {
+    let mut told = Told::default().draining("n0", vec![]).with("n1", node("web", "a", vec![]));
+    told.fleet.nodes.remove("n0");
+    let replacement = told.replacements.get_mut("n0").unwrap();
+    (replacement.cause, replacement.phase) = (Cause::Deleted, Phase::Done);
+    replacement.successors.clear();
+    let gone = |told: &Told| told.tell(|world| explain_gone(world, "n0", now())).unwrap();
+    let said = "by none, because somebody deleted it";
+    assert!(gone(&told).to_string().contains(said), "{}", gone(&told));
+    let lacks = WaitFor::Limit {
+        pod: Some(web("q").id),
+        pool: "web".to_owned(),
+        resource: "cpu".to_owned(),
+    };
+    let homeless = Homeless { pod: web("q").id, since: ago(minutes(7)) };
+    told.fleet.homeless.insert("web".to_owned(), homeless);
+    told.fleet.pending = vec![Pending {
+        pod: web("q").id,
+        since: ago(minutes(7)),
+        moved_from: Some("web".to_owned()),
+        from_node: Some("n0".to_owned()),
+        lacks: Some(lacks),
+    }];
+    let pod = told.tell(|world| explain_pod(world, "shop", "q", now())).unwrap();
+    let pool = told.tell(|world| explain_pool(world, "web", now())).unwrap();
+    for story in [gone(&told), told.node("n1"), pod, pool] {
+        let text = story.to_string();
+        let line = "waits for room in the limits of NodePool `web` (cpu) for pod shop/q";
+        assert_eq!(text.matches(line).count(), 1, "{text}");
+        let limit = |it: &&nodemolt_core::explain::Cause| it.reason == "Limit";
+        let limit = story.causes.iter().find(limit).unwrap();
+        assert_eq!((limit.named.kind, limit.named.name.as_str()), ("NodePool", "web"));
+    }
+}
+
+/// Issue 7: that it went by no replacement of ours was said of nodes that we had ended ourselves.
+#[test]
+fn how_a_node_went_is_said_only_where_it_is_known() {
+    let claim = || "web-x7k2p".to_owned();
+    for (cause, order, because, expected) in [
+        (
+            Cause::Drift,
+            Order::SuccessorFirst,
+            Because::DrainLimit { pod: "shop/p".to_owned() },
+            "and it went later, by no replacement of ours",
+        ),
+        (
+            Cause::Drift,
+            Order::SuccessorFirst,
+            Because::SuccessorGone { claim: claim() },
+            "the node itself is gone by now",
+        ),
+        (
+            Cause::Drift,
+            Order::DeleteFirst,
+            Because::NeverRegistered { claim: claim() },
+            "the node itself had gone, as it goes before its successor comes",
+        ),
+        (
+            Cause::Deleted,
+            Order::SuccessorFirst,
+            Because::NeverRegistered { claim: claim() },
+            "the node itself had gone\n",
+        ),
+    ] {
+        let mut told = Told::default().draining("n0", vec![]);
+        told.fleet.nodes.remove("n0");
+        let replacement = told.replacements.get_mut("n0").unwrap();
+        (replacement.cause, replacement.order) = (cause, order);
+        (replacement.phase, replacement.because) = (Phase::Failed, because);
+        let text = told.tell(|world| explain_gone(world, "n0", now())).unwrap().to_string();
+        assert!(text.contains(expected), "{text}");
+    }
 }

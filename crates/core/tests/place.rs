@@ -298,7 +298,8 @@ fn a_pool_that_is_kept_at_a_number_launches_one_in_the_place_of_each() {
         }
         let followed = followed.iter().map(|it| ((*it).to_owned(), Turn::Succeeded)).collect();
         let kept = [pool(Some(nodes_max), 2)];
-        let launchable = Launchable { pools: &[], kept: &kept, followed: &followed };
+        let launchable =
+            Launchable { pools: &[], kept: &kept, followed: &followed, heirs: &BTreeSet::new() };
         let placements = place_leaving(&mut nodes, launchable, &[]);
         assert!(nodes.iter().all(|it| it.leaving && !it.unschedulable), "as they were");
         placements
@@ -423,7 +424,8 @@ fn whoever_is_under_way_keeps_its_place_when_others_come() {
             vec![full("first", pods[0]), full("newcomer", pods[1]), node("new", 4, Vec::new())];
         let pools = [pool(None, 3)];
         let followed = BTreeMap::from([("first".to_owned(), turn)]);
-        let launchable = Launchable { pools: &pools, kept: &[], followed: &followed };
+        let launchable =
+            Launchable { pools: &pools, kept: &[], followed: &followed, heirs: &BTreeSet::new() };
         let placements = place_leaving(&mut nodes, launchable, &[]);
         let spare = Placement::Spare { on: BTreeSet::from(["new".to_owned()]) };
         assert_eq!(placements.of["first"], spare);
@@ -433,7 +435,8 @@ fn whoever_is_under_way_keeps_its_place_when_others_come() {
     // Whoever has successors comes before one that counts on what is left.
     let mut nodes = vec![full("a", "a"), full("b", "b"), node("new", 4, Vec::new())];
     let followed = [("a".to_owned(), Turn::Spare), ("b".to_owned(), Turn::Succeeded)].into();
-    let launchable = Launchable { pools: &[], kept: &[], followed: &followed };
+    let launchable =
+        Launchable { pools: &[], kept: &[], followed: &followed, heirs: &BTreeSet::new() };
     let placements = place_leaving(&mut nodes, launchable, &[]);
     assert!(matches!(placements.of["a"], Placement::Unplaced { .. }), "{:?}", placements.of);
     assert!(matches!(placements.of["b"], Placement::Spare { .. }), "{:?}", placements.of);

@@ -273,7 +273,7 @@ fn a_node_waits_for_something_with_a_name() {
                     gates_people: false,
                 }];
             }),
-            "NodeDisruptionBudget `all`, which allows none",
+            "NodeDisruptionBudget `all`, which allows none: it keeps at least 1 available, of 1",
         ),
         (
             unplaced(Some(Obstacle::PoolLimit {
@@ -558,6 +558,17 @@ fn two_replacements_of_one_workload_wait_for_each_other() {
     three.fleet.pdbs = vec![pdb("shop", "web", "web", 1)];
     assert!(three.starts().is_empty());
     assert_eq!(three.plan().under_way, BTreeSet::from(["n1".to_owned()]));
+    // Issue 7: a node was named that had gone long since. What is waited for is the pod that came.
+    let mut after = World::of([("n2", on(&["b"]))]).at_once(5);
+    after.fleet.unsettled = vec![(Arc::new(web("a2")), "n1".to_owned())];
+    let waits = &after.plan().waiting["n2"].first;
+    let came = "pod shop/a2 to be ready: it came in the place of one on node n1, and ReplicaSet shop/web has no \
+                other that is ready elsewhere";
+    assert_eq!((waits.to_string().as_str(), waits.pod()), (came, Some(&web("a2").id)));
+    // While the node is still being emptied it is that.
+    after.fleet.nodes.insert("n1".to_owned(), on(&["a"]));
+    after.node("n1").under_way = Some(UnderWay { phase: Phase::Draining, since: ago(minutes(3)) });
+    assert_eq!(after.plan().waiting["n2"].first.pod(), None);
 }
 
 #[test]

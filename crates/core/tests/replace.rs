@@ -13,7 +13,7 @@ use nodemolt_core::drain::{AtLimit, DO_NOT_DISRUPT, Protection};
 use nodemolt_core::plan::WaitFor;
 use nodemolt_core::replace::{
     Because, Cause, Command, Old, OldSeen, Order, Phase, PlacementSeen, Replacement, Seen, Step,
-    Successor, SuccessorSeen, asks, evicts, next, next_try_at,
+    Successor, SuccessorSeen, Wait, asks, evicts, next, next_try_at,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -49,6 +49,7 @@ fn seen(successor: SuccessorSeen) -> Seen {
         wanted: Some(true),
         granted: true,
         halted: false,
+        locked: false,
     }
 }
 
@@ -465,6 +466,22 @@ fn each_phase_knows_its_arrows() {
         let step = next(&at_phase(from, since), &seen, now());
         assert_eq!(step.phase, to, "{} {what}: {}", from.as_str(), step.because);
     }
+    // Issue 7: whoever was about to end waited for the machine, and a lock was told as a pause.
+    let halted = |locked| Seen {
+        halted: true,
+        locked,
+        old: present(false, true, 0),
+        ..emptied(ready(9, 3))
+    };
+    for from in [Settling, Draining, Terminating] {
+        for (seen, expected) in [(halted(false), Wait::Pause), (halted(true), Wait::Unlock)] {
+            let step = next(&at_phase(from, 1), &seen, now());
+            assert_eq!(step, Step { phase: from, because: Because::WaitsFor(expected) });
+        }
+    }
+    let deleted = Seen { old: present(true, true, 0), ..halted(true) };
+    let step = next(&at_phase(Terminating, 1), &deleted, now());
+    assert_eq!(step.because, Because::WaitsFor(Wait::Termination), "somebody deleted it");
     let ends = |because, expected| {
         let retreating = Replacement { because, ..at_phase(Retreating, 1) };
         assert_eq!(next(&retreating, &seen(SuccessorSeen::Gone), now()).phase, expected);
@@ -641,7 +658,7 @@ prop_compose! {
         placement in 0..4_usize,
         limit in prop::option::of(-10..10_i64),
         wanted in prop::option::of(any::<bool>()),
-        halted in any::<bool>(),
+        (halted, granted) in any::<(bool, bool)>(),
         held in any::<bool>(),
         more in any::<bool>(),
         lingering in 0..2_usize,
@@ -660,7 +677,9 @@ prop_compose! {
             lingering,
             drain_limit: limit.map(|it| (ago(minutes(it)), "a/b".to_owned())),
             wanted,
+            granted,
             halted,
+            locked: false,
         }
     }
 }

@@ -186,12 +186,13 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
         }
     }
     wake.at(planned.look_on_at);
-    let starts = starting::begin(memory, sight, &table, &planned);
-    let rooms = homes::make_room(memory, sight, &mut table, &moved, &mut wake);
+    let starts = starting::begin(memory, sight, &table, &planned, &limits);
+    let mut rooms = homes::make_room(memory, sight, &mut table, &moved, &mut wake);
     // Here join, each as a wish about a node and through the same rooms and the same plan:
     // room for pods that are pending for other reasons (in `homes`), nodes that are empty
     // (`budget::Act::RemoveEmpty`), and nodes whose work fewer could do (`budget::Act::Consolidate`).
     drop(table);
+    rooms.tell(&mut readings.fleet_mut().pending);
 
     // And the life of each claim, whoever made it.
     let lives = lives(memory, sight, &going);
@@ -216,7 +217,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
         going,
         starts,
         abandoned: [going::abandoned(sight), going::stray_cordons(sight)].concat(),
-        rooms,
+        rooms: rooms.made,
         claims: lives.acts,
         forget: starting::to_forget(sight),
         statuses,

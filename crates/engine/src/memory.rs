@@ -94,11 +94,13 @@ pub struct Memory {
 }
 
 /// What became of asking the pods of one node to leave.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     answered_at: Option<Timestamp>,
     hindered_since: Option<Timestamp>,
     hindered_at: Option<Timestamp>,
+    /// Since when nobody was answered, and what was said last, for people.
+    failing: Option<(Timestamp, String)>,
 }
 
 /// A list of machines. What has not changed since the list before is the same value.
@@ -180,6 +182,11 @@ impl Memory {
     pub(crate) fn hindered_at(&self, replacement: &str) -> Option<Timestamp> {
         let asked = self.asked.get(replacement).and_then(|it| it.hindered_at);
         asked.max(self.back_at)
+    }
+
+    /// Since when the pods of a Replacement cannot be asked to leave, and why.
+    pub(crate) fn hindered_by(&self, replacement: &str) -> Option<(Timestamp, String)> {
+        self.asked.get(replacement)?.failing.clone()
     }
 
     /// Whether the lease is ours and has not run out.
@@ -300,6 +307,21 @@ impl Memory {
             | Done::Claim(_)
             | Done::Written(_) => false,
         };
+        let failed = match done {
+            Done::Evicted(Ok(_)) => None,
+            Done::Evicted(Err(error)) => Some(error.to_string()),
+            Done::Withheld(why) => Some(why.clone()),
+            Done::Late => Some("no answer came in time".to_owned()),
+            Done::Observed(_)
+            | Done::Offered(_)
+            | Done::Network(_)
+            | Done::Machines(_)
+            | Done::Made(_)
+            | Done::Claim(_)
+            | Done::Written(_) => Some("it was not asked".to_owned()),
+        };
+        let since = asked.failing.as_ref().map_or(now, |it| it.0);
+        asked.failing = failed.map(|it| (since, it));
         if answered {
             asked.answered_at = Some(now);
             asked.hindered_since = None;

@@ -210,6 +210,37 @@ fn who_would_go_first_and_be_followed_by_none_stays() {
     }
 }
 
+/// Issue 7: the old node went, and nothing that followed it was within the limits any more.
+#[test]
+fn who_would_go_first_stays_where_the_limits_have_no_room_for_one_in_its_place() {
+    for (cpu, goes) in [(4, true), (3, false)] {
+        let mut world = one(OLD_IMAGE);
+        {
+            let mut view = world.cluster.view.borrow_mut();
+            let rollout = ClassRule { order: Order::DeleteFirst, ..ClassRule::of("first") };
+            let policy = PolicySeen { rule: Rule::named("first"), rollout: Some(rollout) };
+            view.policies.insert("first".to_owned(), policy);
+            for claim in view.claims.values_mut() {
+                claim.capacity.insert("cpu".to_owned(), Quantity::from_units(4));
+            }
+        }
+        change_pool(&world, |it| {
+            it.fit.limits.insert("cpu".to_owned(), Quantity::from_units(cpu));
+        });
+        let mut first = None;
+        for _ in 0..6 {
+            let turn = world.turn();
+            first = turn.picture.plan.waiting.get("node-00000").map(|it| it.first.clone());
+            world.pass(1);
+        }
+        let begun = world.cluster.records.borrow().replacements.len();
+        assert_eq!(begun == 1, goes, "{cpu}");
+        let (pool, resource) = (POOL.to_owned(), "cpu".to_owned());
+        let limit = WaitFor::Limit { pod: None, pool, resource };
+        assert_eq!(first == Some(limit), !goes, "{first:?}");
+    }
+}
+
 #[test]
 fn of_two_protections_the_longer_one_holds() {
     let at = support::start();

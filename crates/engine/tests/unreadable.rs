@@ -316,3 +316,30 @@ fn a_record_that_cannot_be_read_keeps_its_own_node_and_nobody_elses() {
     let named = story.causes.iter().any(|it| it.text.contains("uid-node-00000"));
     assert!(named, "{:?}", story.causes);
 }
+
+/// Issue 7: as long as a node stayed as it was, what had once kept us from knowing was told for ever.
+#[test]
+fn why_nothing_is_known_of_a_node_is_what_is_so_now() {
+    let mut world = World::new(1, 1, &[NEW_IMAGE]);
+    world.settle();
+    let because = |world: &mut World| {
+        world.pass(1);
+        world.turn();
+        let turn = world.turn();
+        turn.picture.drifts["node-00000"].clone()
+    };
+    let says = |drift: &Drift, what: &str| {
+        let Drift::Unknown(missing) = drift else { panic!("{drift:?}") };
+        assert!(missing.to_string().contains(what), "{missing}");
+    };
+    let pool = world.cluster.view.borrow_mut().pools.remove(POOL).unwrap();
+    says(&because(&mut world), &format!("NodePool `{POOL}`"));
+    let class = world.cluster.view.borrow_mut().classes.remove(&ClassKey::own(POOL)).unwrap();
+    says(&because(&mut world), &format!("there is no class `{POOL}`"));
+    world.cluster.view.borrow_mut().classes.insert(class.key.clone(), class);
+    world.cluster.view.borrow_mut().pools.insert(POOL.to_owned(), pool);
+    for _ in 0..5 {
+        because(&mut world);
+    }
+    assert_eq!(because(&mut world), Drift::InSync);
+}

@@ -166,3 +166,84 @@ fn the_last_pod_that_serves_stays_until_the_others_are_back() {
     }
     assert_eq!(images(&world), [NEW, NEW, NEW], "{}", last_lines(&world, 60));
 }
+
+/// A fleet larger than its pods need, a budget that keeps some of it available, and pools beside.
+fn kept_available(nodes: usize, keeps: &str, selects: &str, cpu: &str, pools: &str) -> World {
+    kept_within(nodes, keeps, selects, cpu, pools, "")
+}
+
+fn kept_within(
+    nodes: usize,
+    keeps: &str,
+    selects: &str,
+    cpu: &str,
+    pools: &str,
+    limits: &str,
+) -> World {
+    let names: Vec<String> = (0..nodes).map(|it| format!("node-{it}")).collect();
+    let all = text()
+        .replace("nodes: 2\n", &format!("nodes: {nodes}\n"))
+        .replace("[node-0, node-1]", &format!("[{}]", names.join(", ")))
+        .replace("- nodes: \"1\"", "- nodes: \"100%\"")
+        .replace("  disruption:\n", &format!("  {limits}\n  disruption:\n"))
+        .replace("cpu: 500m", &format!("cpu: {cpu}"));
+    let all = format!(
+        "{all}---\napiVersion: karpenter.sh/v1alpha1\nkind: NodeDisruptionBudget\nmetadata: {{name: keep}}\n\
+         spec: {{labelSelectors: [{{{selects}}}], minAvailable: {keeps}}}\n{pools}"
+    );
+    let mut world = World::new(&scenario(&all), 1).unwrap_or_else(|it| panic!("{it}\n{all}"));
+    world.run(mins(1));
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(120));
+    world
+}
+
+/// Issue 7: nodes went without successors until there were as few as the budget keeps, and then nobody went
+/// any more.
+#[test]
+fn a_budget_that_keeps_nodes_available_goes_on_letting_nodes_go() {
+    let pool = "karpenter.sh/nodepool: web";
+    for (nodes, keeps, left) in [(10, "70%", 4), (10, "7", 10), (2, "1", 2), (2, "50%", 2)] {
+        let world = kept_available(nodes, keeps, pool, "500m", "");
+        let told = last_lines(&world, 60);
+        assert_eq!(images(&world), vec![NEW; left], "{keeps} of {nodes}\n{told}");
+        assert_eq!(pods_with_a_home(&world), 4, "{keeps} of {nodes}\n{told}");
+        no_law_is_broken(&world, Law::Budget);
+    }
+    // One that would select no successor of any kind is not helped by one.
+    let these = "kubernetes.io/hostname: node-0}, {kubernetes.io/hostname: node-1";
+    let world = kept_available(2, "1", these, "300m", "");
+    assert_eq!(images(&world), [OLD], "{}", last_lines(&world, 60));
+}
+
+/// A fleet that is as large as it may be has no room for a successor before one has gone without.
+#[test]
+fn a_budget_that_keeps_nodes_available_waits_for_no_limit_that_it_can_make_room_in() {
+    for (nodes, keeps, runs, spoken_of) in
+        [(4, "2", vec![NEW; 3], Law::Budget), (2, "1", vec![OLD; 2], Law::Partition)]
+    {
+        let limits = format!("limits: {{cpu: \"{}\"}}", nodes * 2);
+        let pool = "karpenter.sh/nodepool: web";
+        let world = kept_within(nodes, keeps, pool, "300m", "", &limits);
+        let told = last_lines(&world, 60);
+        assert_eq!(images(&world), runs, "{keeps} of {nodes}\n{told}");
+        assert_eq!(pods_with_a_home(&world), 4, "{told}");
+        no_law_is_broken(&world, spoken_of);
+    }
+}
+
+/// Issue 7: the same where pods need successors, and those come from a pool that the budget does not select.
+#[test]
+fn a_budget_that_keeps_nodes_available_gets_successors_that_it_selects() {
+    let other = text();
+    let (_, other) = other.split_once("---\napiVersion: karpenter.sh/v1\n").unwrap();
+    let (other, _) = other.split_once("---\n").unwrap();
+    let other = other.replace("name: web", "name: other");
+    let other = other.replace("spec:\n  template:", "spec:\n  weight: 50\n  template:");
+    let other = format!("---\napiVersion: karpenter.sh/v1\n{other}");
+    let world = kept_available(4, "3", "karpenter.sh/nodepool: web", "1500m", &other);
+    let told = last_lines(&world, 60);
+    assert_eq!(images(&world), vec![NEW; 4], "{told}");
+    assert_eq!(pods_with_a_home(&world), 4, "{told}");
+    no_law_is_broken(&world, Law::Budget);
+}

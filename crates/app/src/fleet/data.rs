@@ -225,6 +225,7 @@ fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
     };
     let (state, phase, because, successors) = match &row.state {
         State::Fine => ("Current", None, None, Vec::new()),
+        State::NotOurs => ("NotOurs", None, None, Vec::new()),
         State::Unknown(_) => ("Unknown", None, None, Vec::new()),
         State::Drifted => ("Drifted", None, None, Vec::new()),
         State::Starts(_) => ("Starts", None, None, Vec::new()),
@@ -236,7 +237,9 @@ fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
     let waits_for = match &row.state {
         State::Waits(reasons) => reasons.iter().flatten().cloned().collect(),
         State::Going { causes, .. } => causes.clone(),
-        State::Fine | State::Unknown(_) | State::Drifted | State::Starts(_) => Vec::new(),
+        State::Fine | State::NotOurs | State::Unknown(_) | State::Drifted | State::Starts(_) => {
+            Vec::new()
+        }
     };
     Node {
         rank: None,

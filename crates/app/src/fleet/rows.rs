@@ -26,6 +26,8 @@ pub(crate) struct Row<'p> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum State<'p> {
     Fine,
+    /// It has no claim, or one that others look after: nothing is compared.
+    NotOurs,
     Unknown(String),
     /// And nobody has decided about it yet.
     Drifted,
@@ -39,6 +41,13 @@ pub(crate) enum State<'p> {
     },
     /// For all of these: one reason may name several objects.
     Waits(Vec<Vec<Cause>>),
+}
+
+impl State<'_> {
+    /// Nothing is to be told of it, unless somebody asks.
+    pub(crate) fn quiet(&self) -> bool {
+        matches!(self, Self::Fine | Self::NotOurs)
+    }
 }
 
 /// The nodes of a pool in numbers.
@@ -118,7 +127,8 @@ fn row<'p>(picture: &'p Picture, name: &str) -> Option<Row<'p>> {
         match drift {
             Some(Drift::Unknown(missing)) => State::Unknown(missing.to_string()),
             Some(Drift::Drifted { .. }) => State::Drifted,
-            Some(Drift::InSync) | None => State::Fine,
+            Some(Drift::InSync) => State::Fine,
+            None => State::NotOurs,
         }
     };
     let cause = replacement
@@ -162,7 +172,7 @@ pub(crate) fn pools<'p>(
         match row.state {
             State::Going { .. } | State::Starts(_) => pool.going += 1,
             State::Waits(_) => pool.waiting += 1,
-            State::Fine | State::Unknown(_) | State::Drifted => {}
+            State::Fine | State::NotOurs | State::Unknown(_) | State::Drifted => {}
         }
     }
     pools.into_values().collect()

@@ -40,6 +40,8 @@ pub struct Room {
     pub condition: Option<Condition>,
     pub gates_controller: bool,
     pub gates_people: bool,
+    /// What has to stay available, of one that says so.
+    pub keeps: Option<Amount>,
     /// So many may still begin in the batch that goes on, if batches are counted: whoever is away already
     /// begins all the same.
     batch_left: Option<u64>,
@@ -77,6 +79,8 @@ pub struct Shortage {
     pub id: BudgetId,
     pub unit: Unit,
     pub allowed: u64,
+    /// So many have to stay available, and so many there are, where that is why it allows none.
+    pub keeps: Option<(u64, u64)>,
     pub used: u64,
     /// Who uses it, in the order of their names.
     pub used_by: Vec<(String, UsedBy)>,
@@ -259,6 +263,7 @@ fn furnish(
         condition: None,
         gates_controller: true,
         gates_people: false,
+        keeps: None,
         batch_left: None,
         used_sum: 0,
         broken_sum: 0,
@@ -280,7 +285,11 @@ fn furnish(
                 condition = Some(Condition::SelectsNothing);
             }
             let DisruptionBudget { gates_controller, gates_people, .. } = *budget;
-            Some(Room { condition, gates_controller, gates_people, ..empty(id, allowed) })
+            let keeps = match &budget.keep {
+                Ok(Keep::MinAvailable(amount)) => Some(*amount),
+                Ok(Keep::MaxUnavailable(_)) | Err(_) => None,
+            };
+            Some(Room { condition, gates_controller, gates_people, keeps, ..empty(id, allowed) })
         }
         Key::Class(class) => {
             let rule = limits.classes.get(class)?;
@@ -391,6 +400,20 @@ impl Room {
         self.batch_left.map_or(free, |it| free.min(it))
     }
 
+    /// Whether it would let nobody go any more, if all whom it lets go now went without one that follows:
+    /// as many have to stay as there are then. Whoever goes is followed before it comes to that.
+    pub fn counts_heirs(&self) -> bool {
+        let left = self.total.saturating_sub(self.allowed);
+        let keeps = self.keeps.filter(|_| self.gates_controller);
+        left > 0 && keeps.is_some_and(|it| it.at_least(left) >= left)
+    }
+
+    /// Whether one may go without one that follows, while nobody else goes: it lets others go afterwards.
+    pub fn spares_one(&self) -> bool {
+        let left = self.total.saturating_sub(1);
+        self.used_sum == 0 && self.keeps.is_none_or(|it| it.at_least(left) < left)
+    }
+
     pub fn used_sum(&self) -> u64 {
         self.used_sum
     }
@@ -442,6 +465,10 @@ impl Room {
             id: self.id.clone(),
             unit: self.unit,
             allowed: if batch_full { self.allowed.min(used) } else { self.allowed },
+            keeps: self
+                .keeps
+                .filter(|_| self.allowed == 0)
+                .map(|it| (it.at_least(self.total), self.total)),
             used,
             used_by: others.take(NAMED_MAX).map(|(it, used)| (it.clone(), used.by)).collect(),
             opens_at: self.rests_until.or(self.opens_at),

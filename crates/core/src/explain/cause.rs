@@ -83,10 +83,11 @@ fn named(reason: &WaitFor, class: Option<&str>) -> Named {
         WaitFor::ProtectedNode { claim: Some(claim), .. } => Named::cluster("NodeClaim", claim),
         WaitFor::ProtectedNode { node, claim: None, .. }
         | WaitFor::Succession { node }
-        | WaitFor::SharedWorkload { node, .. } => Named::cluster("Node", node),
+        | WaitFor::SharedWorkload { node, pod: None, .. } => Named::cluster("Node", node),
         WaitFor::ProtectedPod { pod, .. }
         | WaitFor::BarePod { pod }
         | WaitFor::HomelessPod { pod, .. }
+        | WaitFor::SharedWorkload { pod: Some(pod), .. }
         | WaitFor::Place { pod, .. } => Named::of("Pod", pod),
         WaitFor::Pdb { pod, .. } => Named::cluster("Namespace", &pod.namespace),
         WaitFor::SharedBudget { pdb, .. } => {
@@ -192,7 +193,9 @@ fn of_wait(wait: &Wait) -> Option<(&'static str, Named)> {
         Wait::Registration { claim } => Some(("Registration", Named::cluster("NodeClaim", claim))),
         Wait::Readiness { claim } => Some(("Readiness", Named::cluster("NodeClaim", claim))),
         Wait::Steadiness { claim } => Some(("Steadiness", Named::cluster("NodeClaim", claim))),
-        Wait::Pause => Some(("Halted", Named::cluster("DisruptionLedger", "cluster"))),
+        Wait::Pause | Wait::Unlock => {
+            Some(("Halted", Named::cluster("DisruptionLedger", "cluster")))
+        }
         Wait::Place { pod, .. } => Some(("NoPlace", of_pod(pod))),
         Wait::SuccessorUncordoned { node, .. } => {
             Some(("SuccessorCordoned", Named::cluster("Node", node)))

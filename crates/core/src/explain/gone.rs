@@ -8,9 +8,9 @@
 use jiff::Timestamp;
 
 use super::story::{self, Cause as Holds, Named, Story, both};
-use super::{World, tell_replacement};
+use super::{World, pod, tell_replacement};
 use crate::image::ImageId;
-use crate::replace::{Cause, Phase, Replacement};
+use crate::replace::{Because, Cause, Phase, Replacement};
 
 /// What stands in a record for people, beside what is decided by.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub fn explain_gone(world: &World<'_>, name: &str, now: Timestamp) -> Option<Sto
     } else {
         let Replacement { phase, because, .. } = replacement;
         story.fact("last", format!("{} {at}: {because}", phase.as_str()));
-        story.fact("", "and it went later, by no replacement of ours");
+        story.fact("", how_it_went(replacement));
     }
     if let Some((from, to)) =
         told.and_then(|it| it.running_image.as_ref().zip(it.wanted_image.as_ref()))
@@ -59,7 +59,51 @@ pub fn explain_gone(world: &World<'_>, name: &str, now: Timestamp) -> Option<Sto
     } else {
         tell_finalizers(&mut story, &old.claim, finalizers);
     }
+    pod::tell_left_behind(&mut story, world, &old.node, now);
     Some(story)
+}
+
+/// Of one whose replacement came to no good end: whether the node had gone by then.
+fn how_it_went(replacement: &Replacement) -> &'static str {
+    if !replacement.cause.voluntary() {
+        return "the node itself had gone";
+    }
+    match &replacement.because {
+        // These hold what is there, and it was left alone.
+        Because::NoPlaceAnyMore { .. }
+        | Because::SuccessorCordoned { .. }
+        | Because::HeldBack { .. }
+        | Because::DrainLimit { .. }
+        | Because::NoLongerWanted
+        | Because::NotGranted => "and it went later, by no replacement of ours",
+        // The successor is asked for once the old node has gone.
+        Because::LaunchGaveUp { .. }
+        | Because::LaunchTooSlow { .. }
+        | Because::NeverRegistered { .. }
+        | Because::NeverReady { .. }
+            if replacement.deletes_first() =>
+        {
+            "the node itself had gone, as it goes before its successor comes"
+        }
+        Because::Begun
+        | Because::WaitsFor(_)
+        | Because::SuccessorsLaunched
+        | Because::SuccessorsReady
+        | Because::PlacementHolds
+        | Because::DecideAgain
+        | Because::Drained
+        | Because::OldGone
+        | Because::OldDeleted
+        | Because::PodsCameBack { .. }
+        | Because::LaunchGaveUp { .. }
+        | Because::LaunchTooSlow { .. }
+        | Because::NeverRegistered { .. }
+        | Because::NeverReady { .. }
+        | Because::Flapping { .. }
+        | Because::SuccessorGone { .. }
+        | Because::SuccessorLost { .. }
+        | Because::SuccessorDied { .. } => "the node itself is gone by now",
+    }
 }
 
 /// The claim of a node that has gone, and whose finalizers keep it. It holds nobody.
@@ -125,8 +169,11 @@ fn successors(world: &World<'_>, replacement: &Replacement) -> String {
         None => format!("`{}`", it.claim),
     });
     let all: Vec<String> = all.collect();
-    if all.is_empty() {
+    if all.is_empty() && replacement.cause.voluntary() {
         "by none: its pods had room elsewhere".to_owned()
+    } else if all.is_empty() {
+        // It went, whether they had room or not.
+        "by none".to_owned()
     } else {
         format!("by {}", all.join(", "))
     }
@@ -146,10 +193,11 @@ fn why(cause: Cause) -> &'static str {
 pub(super) fn tell_deleted(story: &mut Story, world: &World<'_>, name: &str, now: Timestamp) {
     let wish = world.fleet.nodes.get(name).and_then(|it| it.wish.as_ref());
     let Some(wish) = wish.filter(|it| it.cause == Cause::Deleted) else { return };
-    let ours = world
-        .replacements
-        .get(name)
-        .is_some_and(|it| it.phase == Phase::Terminating && it.cause != Cause::Deleted);
+    // By us, who end what we have emptied, and what stands for a machine that has ended.
+    let ours = world.replacements.get(name).is_some_and(|it| {
+        (it.phase == Phase::Terminating && it.cause != Cause::Deleted)
+            || (!it.phase.ended() && it.cause == Cause::Interrupted)
+    });
     let claim = world.running.get(name).map(|it| it.claim.as_str());
     let given_up = world.replacements.values().any(|it| {
         it.phase == Phase::Retreating && it.successors.iter().any(|it| Some(&*it.claim) == claim)

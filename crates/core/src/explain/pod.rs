@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::cause::held_causes;
 use super::story::{self, Cause, Named, Story, both};
-use super::{World, blocks, causes};
+use super::{World, blocks, causes, killed_at};
 use crate::drain::{Homeless, How, PodId, evictions};
 use crate::plan::{Pending, Waiting};
 
@@ -45,10 +45,13 @@ pub fn explain_pod(
     if let Some(held) = held.iter().find(|it| it.pod == pod.id) {
         let causes = held_causes(held, &world.fleet.pdbs);
         story.fact("drain", causes.first().map_or(String::new(), |it| it.text.clone()));
-        story.next = match held.again_at {
-            Some(at) => format!("looked at again {}", story::when(at, now)),
-            None if blocks(&held.why) => "leaves when that is lifted".to_owned(),
-            None => "nothing to do".to_owned(),
+        story.next = match (killed_at(world, held), held.again_at) {
+            (Some(at), _) if blocks(&held.why) => {
+                format!("deleted {}, unless that is lifted before", story::when(at, now))
+            }
+            (_, Some(at)) => format!("looked at again {}", story::when(at, now)),
+            (_, None) if blocks(&held.why) => "leaves when that is lifted".to_owned(),
+            (_, None) => "nothing to do".to_owned(),
         };
         story.causes.extend(causes);
     } else if let Some(it) = evict.iter().find(|it| it.pod == pod.id) {
@@ -91,6 +94,7 @@ fn explain_homeless(world: &World<'_>, pool: &str, homeless: &Homeless, now: Tim
     story.fact("node", "none");
     story.fact("pending", format!("since {}: it was moved and has no place", both(*since, now)));
     story.fact("holds", holds_pool(pool));
+    tell_lacks(&mut story, world, pod, now);
     tell_room(&mut story, world, &|it| it == pool, now);
     story.then("when it has a place the pool goes on");
     story
@@ -102,13 +106,14 @@ fn holds_pool(pool: &str) -> String {
 
 /// One that holds nobody, or not yet.
 fn explain_pending(world: &World<'_>, pending: &Pending, now: Timestamp) -> Story {
-    let Pending { pod, since, moved_from } = pending;
+    let Pending { pod, since, moved_from, from_node: _, lacks: _ } = pending;
     let mut story = Story::about("pod", &pod.to_string());
     story.fact("pod", pod.to_string());
     story.fact("node", "none");
     let since = both(*since, now);
     if let Some(pool) = moved_from {
         story.fact("pending", format!("since {since}: it was moved from NodePool `{pool}`"));
+        tell_lacks(&mut story, world, pod, now);
         tell_room(&mut story, world, &|it| it == pool, now);
         story.then("the scheduler finds it a place, or it gets a node where none has room");
     } else {
@@ -135,6 +140,7 @@ pub(super) fn tell_moved(
     for (pod, since, pool) in all.iter().take(MOVED_TOLD_MAX) {
         let since = both(*since, now);
         story.fact("pending", format!("pod {pod} since {since}: moved from NodePool `{pool}`"));
+        tell_lacks(story, world, pod, now);
     }
     let more = all.len().saturating_sub(MOVED_TOLD_MAX);
     if more > 0 {
@@ -142,6 +148,39 @@ pub(super) fn tell_moved(
     }
     let pools: BTreeSet<&str> = all.iter().map(|(_, _, pool)| pool.as_str()).collect();
     tell_room(story, world, &|it| pools.contains(it), now);
+}
+
+/// Why a pod that was moved gets no node.
+pub(super) fn tell_lacks(story: &mut Story, world: &World<'_>, pod: &PodId, now: Timestamp) {
+    let pending = world.fleet.pending.iter().find(|it| it.pod.uid == pod.uid);
+    let Some(lacks) = pending.and_then(|it| it.lacks.as_ref()) else { return };
+    let causes = causes(lacks, None, now);
+    let text = causes.first().map_or("", |it| it.text.as_str());
+    story.fact("", format!("waits for {text}"));
+    for cause in causes {
+        if !story.causes.contains(&cause) {
+            story.causes.push(cause);
+        }
+    }
+}
+
+/// Pods of a node that has gone which are still without another.
+pub(super) fn tell_left_behind(story: &mut Story, world: &World<'_>, node: &str, now: Timestamp) {
+    let of_node = |it: &&Pending| it.from_node.as_deref() == Some(node);
+    let mut all: Vec<&Pending> = world.fleet.pending.iter().filter(of_node).collect();
+    all.sort_by_key(|it| (it.since, &it.pod));
+    for it in all.iter().take(MOVED_TOLD_MAX) {
+        let since = both(it.since, now);
+        story.fact("pending", format!("pod {} since {since}: it was moved from there", it.pod));
+        tell_lacks(story, world, &it.pod, now);
+    }
+    let more = all.len().saturating_sub(MOVED_TOLD_MAX);
+    if more > 0 {
+        story.fact("", format!("and {more} others"));
+    }
+    if let Some(first) = all.first() {
+        story.next = format!("`nodemolt explain {}` tells what is done about it", first.pod);
+    }
 }
 
 /// What is on its way in the pools that pods were moved from, and why it has not come.

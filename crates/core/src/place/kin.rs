@@ -2,8 +2,8 @@
 //!
 //! `node that leaves × pools → one more of its kind, counted before any other new node`
 //!
-//! One with a pod that nobody can foresee, as that will do for whatever ran there; and every node of a pool that is kept
-//! at a number.
+//! One with a pod that nobody can foresee, as that will do for whatever ran there; every node of a pool that is kept
+//! at a number; and one without which a budget would let nobody else go.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,28 +46,40 @@ impl<'a> Kin<'a> {
                 Ok(machine) => &machine.capacity,
                 Err(limit) => return Some(Placement::NoKin { pool: pool.name.clone(), limit }),
             };
-            let mut limits = pool.limits.clone();
-            let one = Quantity::from_units(1);
-            let nodes = used.get(NODES).copied().unwrap_or_default();
-            limits.insert(NODES.to_owned(), nodes.saturating_add(one));
-            let machines = Arc::new(machines.into_iter().cloned().collect());
-            // It comes in any case, so that pods go there before another one is launched for them.
-            let open =
-                Pool { limits, used: used.clone(), machines, weight: u32::MAX, ..pool.clone() };
             if !strange {
-                self.pools.push(open);
+                self.pools.push(one_more(pool, used, &machines));
             }
             add_one(used, takes);
             return None;
         }
-        let pool = self.pools.iter_mut().find(|it| own(it)).filter(|_| strange)?;
-        let takes = match affordable(pool, &pool.used, &of_kind(pool, node)) {
+        let heir = self.launchable.heirs.contains(&node.name);
+        if !strange && !heir {
+            return None;
+        }
+        let Some(pool) = self.pools.iter_mut().find(|it| own(it)) else {
+            // Of a pod that nobody can foresee it is told as such.
+            let pool = node.pool.clone().filter(|_| !strange)?;
+            return Some(Placement::NoKin { pool, limit: None });
+        };
+        let machines = of_kind(pool, node);
+        let takes = match affordable(pool, &pool.used, &machines) {
             Ok(machine) => machine.capacity.clone(),
             Err(limit) => return Some(Placement::NoKin { pool: pool.name.clone(), limit }),
         };
+        let open = (!strange).then(|| one_more(pool, &pool.used, &machines));
         add_one(&mut pool.used, &takes);
+        self.pools.extend(open);
         None
     }
+}
+
+/// It comes in any case, so that pods go there before another one is launched for them.
+fn one_more(pool: &Pool, used: &Amounts, machines: &[&Machine]) -> Pool {
+    let mut limits = pool.limits.clone();
+    let nodes = used.get(NODES).copied().unwrap_or_default();
+    limits.insert(NODES.to_owned(), nodes.saturating_add(Quantity::from_units(1)));
+    let machines = Arc::new(machines.iter().map(|it| Machine::clone(it)).collect());
+    Pool { limits, used: used.clone(), machines, weight: u32::MAX, ..pool.clone() }
 }
 
 /// Machines of its own type, or whatever its pool asks for where that cannot be had any more.

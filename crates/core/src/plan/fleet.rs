@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Spread;
+use super::{Spread, WaitFor};
 use crate::budget::Member;
 use crate::drain::{Homeless, Pdb, Pod, PodId, Protection};
 use crate::replace::{Because, Cause, Phase};
@@ -48,6 +48,10 @@ pub struct Pending {
     pub since: Timestamp,
     /// The pool that we moved its like from, if we did.
     pub moved_from: Option<String>,
+    /// The node that its like were moved from.
+    pub from_node: Option<String>,
+    /// Why it gets no node, if that is known.
+    pub lacks: Option<WaitFor>,
 }
 
 /// A node, as far as it decides whether it goes.
@@ -116,6 +120,9 @@ pub struct PoolState {
     /// Nothing that it asks for can be launched, as far as anybody knows: an old node that goes first would
     /// be followed by none.
     pub launches_nothing: bool,
+    /// Where an old node goes first: the resource of which the pool's limits have no room for one in its
+    /// place, though it has gone. They were lowered, then.
+    pub over_limit: Option<String>,
 }
 
 /// Who moves the nodes of a pool.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::waiting::WaitFor;
 use super::{Fleet, Node};
-use crate::drain::{Owner, Pdb, Pdbs, Pod, moving};
+use crate::drain::{Owner, Pdb, Pdbs, Pod, PodId, moving};
 
 /// Namespace, kind and name.
 pub(super) type Workload<'a> = (&'a str, &'a str, &'a str);
@@ -21,16 +21,27 @@ pub(super) struct Together<'a> {
     now: Timestamp,
     /// For each budget that selects pods that are about to move, on how many nodes and the first.
     spoken_for: BTreeMap<(&'a str, &'a str), (usize, &'a str)>,
-    /// For each workload that has pods there, or that has not got over it yet: which node.
-    shared: BTreeMap<Workload<'a>, &'a str>,
+    /// For each workload that has pods on a node that is emptied, or that has not got over it yet.
+    shared: BTreeMap<Workload<'a>, Moved<'a>>,
     /// Nodes that are emptied, or will be.
     leaving: BTreeSet<&'a str>,
 }
 
+/// From where pods are moved, or were.
+#[derive(Debug, Clone, Copy)]
+struct Moved<'a> {
+    node: &'a str,
+    /// The one that came in the place of another and is not ready, where nothing else is left to wait for:
+    /// the node may be gone long since.
+    pod: Option<&'a PodId>,
+}
+
 impl<'a> Together<'a> {
     pub(super) fn new(fleet: &'a Fleet, pdbs: &Pdbs<'a>, now: Timestamp) -> Self {
-        let shared =
-            fleet.unsettled.iter().filter_map(|(pod, node)| Some((workload(pod)?, node.as_str())));
+        let shared = fleet
+            .unsettled
+            .iter()
+            .filter_map(|(pod, node)| Some((workload(pod)?, Moved { node, pod: Some(&pod.id) })));
         let mut all = Self {
             fleet,
             now,
@@ -51,9 +62,10 @@ impl<'a> Together<'a> {
             budgets.extend(pdbs.matching(pod).map(|(it, _)| key(it)));
             if let Some(workload) = workload(pod) {
                 // Whoever is under way holds more than who was, and is tried again.
-                let on = self.shared.entry(workload).or_insert(name);
-                if !self.leaving.contains(on) {
-                    *on = name;
+                let moved = Moved { node: name, pod: None };
+                let known = self.shared.entry(workload).or_insert(moved);
+                if known.node == name || !self.leaving.contains(known.node) {
+                    *known = moved;
                 }
             }
         }
@@ -91,11 +103,12 @@ impl<'a> Together<'a> {
         let here = moving(&node.pods, self.now).filter_map(workload);
         let here: BTreeSet<Workload<'_>> = here.collect();
         here.into_iter().find_map(|of| {
-            let on = self.shared.get(&of).copied()?;
+            let Moved { node, pod } = self.shared.get(&of).copied()?;
             let (namespace, kind, called) = of;
-            (on != name && !self.serves_elsewhere(name, of)).then(|| WaitFor::SharedWorkload {
+            (node != name && !self.serves_elsewhere(name, of)).then(|| WaitFor::SharedWorkload {
                 workload: format!("{kind} {namespace}/{called}"),
-                node: on.to_owned(),
+                node: node.to_owned(),
+                pod: pod.cloned(),
             })
         })
     }

@@ -125,6 +125,9 @@ pub enum WaitFor {
     SharedWorkload {
         workload: String,
         node: String,
+        /// The one that came in the place of another of that node and is not ready yet. `None`: the node is
+        /// still being replaced.
+        pod: Option<PodId>,
     },
     Budget(Box<Shortage>),
     // Room lifts these.
@@ -181,7 +184,7 @@ impl WaitFor {
             | Self::HomelessPod { pod, .. }
             | Self::SharedBudget { pod, .. }
             | Self::Place { pod, .. } => Some(pod),
-            Self::Limit { pod, .. } => pod.as_ref(),
+            Self::Limit { pod, .. } | Self::SharedWorkload { pod, .. } => pod.as_ref(),
             Self::Record { .. }
             | Self::News { .. }
             | Self::Unlock { .. }
@@ -195,7 +198,6 @@ impl WaitFor {
             | Self::Window { .. }
             | Self::Reach { .. }
             | Self::Succession { .. }
-            | Self::SharedWorkload { .. }
             | Self::Budget(_)
             | Self::Consideration => None,
         }
@@ -355,9 +357,13 @@ impl WaitFor {
             Self::SharedBudget { pdb, pod, node } => {
                 format!("node {node}: PodDisruptionBudget `{pdb}` of pod {pod} is spoken for there")
             }
-            Self::SharedWorkload { workload, node } => {
+            Self::SharedWorkload { workload, node, pod: None } => {
                 format!("node {node}: the other pods of {workload} are moved from there")
             }
+            Self::SharedWorkload { workload, node, pod: Some(pod) } => format!(
+                "pod {pod} to be ready: it came in the place of one on node {node}, and {workload} has no \
+                 other that is ready elsewhere"
+            ),
             Self::Budget(shortage) => budget(shortage, time),
             Self::Limit { pod, pool, resource } => {
                 let whom =
@@ -386,13 +392,17 @@ fn protected(protection: &Protection, time: &dyn Fn(Timestamp) -> String) -> Str
 }
 
 fn budget(shortage: &Shortage, time: &dyn Fn(Timestamp) -> String) -> String {
-    let Shortage { id, unit, allowed, used, used_by, opens_at, resting, unreadable } = shortage;
+    let Shortage { id, unit, allowed, keeps, used, used_by, opens_at, resting, unreadable } =
+        shortage;
     if let Some(unreadable) = unreadable {
         return format!("{id}, which cannot be read and counts as zero: {}", unreadable.0);
     }
     // Who else is away does not matter then.
     if *allowed == 0 && !*resting {
-        return format!("{id}, which allows none{}", until(*opens_at, time));
+        let keeps = keeps.map_or(String::new(), |(keeps, there)| {
+            format!(": it keeps at least {keeps} available, of {there}")
+        });
+        return format!("{id}, which allows none{keeps}{}", until(*opens_at, time));
     }
     let mut text = if *resting {
         format!("the cooldown of {id}")
@@ -417,7 +427,6 @@ fn budget(shortage: &Shortage, time: &dyn Fn(Timestamp) -> String) -> String {
     text
 }
 
-/// The limit of a pool and missing capacity have names of their own; the rest is a place.
 pub(super) fn no_place(node: &Node, pod: &Packed, why: &Why) -> WaitFor {
     let known = node.pods.iter().map(|it| &it.id);
     let pod = known
@@ -429,6 +438,12 @@ pub(super) fn no_place(node: &Node, pod: &Packed, why: &Why) -> WaitFor {
             name: pod.name.to_string(),
             uid: String::new(),
         });
+    lacks(pod, why)
+}
+
+/// What a pod lacks that has no place. The limit of a pool and missing capacity have names of their own; the
+/// rest is a place.
+pub fn lacks(pod: PodId, why: &Why) -> WaitFor {
     let because = why.to_string();
     if let Why::NoPlace { nearest: Some(Miss { place, obstacles }) } = why {
         for obstacle in obstacles {

@@ -116,6 +116,7 @@ pub enum Wait {
         claim: String,
     },
     Pause,
+    Unlock,
     /// What we could not find out.
     Answer {
         about: String,
@@ -198,7 +199,8 @@ impl fmt::Display for Wait {
             Self::Termination => write!(out, "the old machine to go"),
             Self::Uncordon { node } => write!(out, "our taint on node {node} to go"),
             Self::Removal { claim } => write!(out, "`{claim}`, which nobody needs, to go"),
-            Self::Pause => write!(out, "the pause to end"),
+            Self::Pause => write!(out, "the pause to end (`nodemolt resume`)"),
+            Self::Unlock => write!(out, "the lock to be released (`nodemolt unlock`)"),
             Self::Answer { about } => write!(out, "an answer about {about}"),
             Self::Nothing => write!(out, "nothing"),
         }

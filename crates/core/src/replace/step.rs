@@ -208,7 +208,7 @@ impl<'a> View<'a> {
             return self.after_gone();
         }
         if self.seen.halted {
-            return self.stay(Wait::Pause);
+            return self.stay(self.halt());
         }
         match self.lacking() {
             None if self.replacement.deletes_first() => go(Phase::Draining, Because::Begun),
@@ -313,7 +313,7 @@ impl<'a> View<'a> {
     /// Why a node that could stay is not emptied now, if it is not.
     fn not_now(self, cordoned: bool) -> Option<Step> {
         if self.seen.halted {
-            return Some(self.stay(Wait::Pause));
+            return Some(self.stay(self.halt()));
         }
         let successor_first = !self.replacement.deletes_first();
         if successor_first && let Some(lost) = self.lost_successor() {
@@ -371,8 +371,17 @@ impl<'a> View<'a> {
             OldSeen::Present { cordoned: false, .. } if successor_first => {
                 go(Phase::Draining, Because::DecideAgain)
             }
+            // Nobody has deleted it, and nobody does now.
+            OldSeen::Present { deleting: false, .. } if self.seen.halted && !self.leaving() => {
+                self.stay(self.halt())
+            }
             OldSeen::Unknown | OldSeen::Present { .. } => self.stay(Wait::Termination),
         }
+    }
+
+    /// What holds everything.
+    fn halt(self) -> Wait {
+        if self.seen.locked { Wait::Unlock } else { Wait::Pause }
     }
 
     /// The old machine is gone: it is over once the successors are there.

@@ -104,6 +104,7 @@ pub(crate) fn drain(node: &str, pods: Vec<Pod>) -> Drain {
         decided: false,
         ending: false,
         bare_pods: BarePods::Wait,
+        hindered: None,
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use nodemolt_core::budget::{Member, Standing, Unavailable};
 use nodemolt_core::drain::{Owner, PodPhase, Protection, Stays, stays};
-use nodemolt_core::drift::{Drift, drift};
+use nodemolt_core::drift::{Drift, Missing, drift};
 use nodemolt_core::image::ImageId;
 use nodemolt_core::node::{ImageRef, Instance, Running};
 use nodemolt_core::place::daemons;
@@ -181,6 +181,14 @@ impl Readings {
             if from.as_ref().is_some_and(|it| it.still(node, &parts))
                 && let Some(room) = room
             {
+                // Why nothing is known changes without the node.
+                if wanted.is_none()
+                    && let Some(claim) = claim
+                    && let Some(Drift::Unknown(Missing::ReplacementImage { because, .. })) =
+                        drifts.get_mut(name)
+                {
+                    *because = not_wanted(memory, claim);
+                }
                 rooms.push(room);
                 froms.push(from);
                 continue;
@@ -221,7 +229,6 @@ impl Readings {
 
     /// Where a class or a pool cannot be read, that is why nothing is known of its nodes.
     fn tell_hidden(&mut self, sight: &Sight<'_>) {
-        use nodemolt_core::drift::Missing;
         let hiding = |it: &seen::ObjectName| matches!(it.kind, Kind::Class | Kind::Pool);
         if !sight.view.unreadable.keys().any(hiding) {
             return;
@@ -369,7 +376,6 @@ fn compare(
     claim: &Claim,
     wanted: Option<&Arc<Wanted>>,
 ) -> Drift {
-    use nodemolt_core::drift::Missing;
     match wanted {
         Some(wanted) => drift(running, wanted),
         None => Drift::Unknown(Missing::ReplacementImage {

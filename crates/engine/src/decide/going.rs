@@ -156,6 +156,7 @@ fn look<'a>(
         wanted,
         granted,
         halted: ledger.pause.is_some() || ledger.locked().is_some(),
+        locked: ledger.locked().is_some(),
     };
     let drain = drain(memory, sight, table, limits, record, &seen);
     let mut looked =
@@ -234,12 +235,15 @@ pub(crate) fn look_at_successor(
     }
 }
 
-/// Told apart from a deletion as long as nobody has deleted it: afterwards its machine ends by that.
+/// Told apart from a deletion as long as nobody has deleted it: afterwards its machine ends by that. What was
+/// deleted after EC2 had said so was deleted because of it.
 fn died(memory: &Memory, claim: &Claim) -> Option<SuccessorSeen> {
-    let machine = memory.machines.value()?.get(claim.machine.as_ref()?)?;
+    let (listed, at) = memory.machines.last()?;
+    let machine = listed.get(claim.machine.as_ref()?)?;
     let ended = matches!(machine.state, MachineState::ShuttingDown | MachineState::Terminated);
     let node = claim.node.clone().unwrap_or_else(|| claim.name.clone());
-    (ended && claim.deleting_since.is_none()).then_some(SuccessorSeen::Died { node })
+    let before = claim.deleting_since.is_none_or(|it| at < it);
+    (ended && before).then_some(SuccessorSeen::Died { node })
 }
 
 fn unreadable(sight: &Sight<'_>, claim: &str) -> bool {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::drain::{self, Moved, PodPhase};
-use nodemolt_core::plan::Pending;
+use nodemolt_core::plan::{Pending, WaitFor, lacks};
 use nodemolt_core::replace::Replacement;
 use nodemolt_core::seen::{Pod, PodKey};
 use nodemolt_fit::pack::Home;
@@ -41,6 +41,7 @@ pub(crate) fn moved(sight: &Sight<'_>) -> Vec<Moved> {
     let told = came_instead(sight, waits).into_iter().filter_map(|(pod, record)| {
         Some(Moved {
             pool: record.pool.clone()?,
+            node: record.replacement.old.node.clone(),
             pod: pod.drain.id.clone(),
             pending_since: Some(pod.created_at),
         })
@@ -91,15 +92,36 @@ fn came_instead<'a>(
 
 /// Every pod that no node has, for whoever asks about it.
 pub(crate) fn pending(sight: &Sight<'_>, moved: &[Moved]) -> Vec<Pending> {
-    let from: BTreeMap<&str, &str> =
-        moved.iter().map(|it| (it.pod.uid.as_str(), it.pool.as_str())).collect();
+    let from: BTreeMap<&str, &Moved> = moved.iter().map(|it| (it.pod.uid.as_str(), it)).collect();
     let nowhere = sight.view.pods.nowhere().filter(|it| it.drain.phase == PodPhase::Pending);
-    let told = nowhere.map(|it| Pending {
-        pod: it.drain.id.clone(),
-        since: it.created_at,
-        moved_from: from.get(it.drain.id.uid.as_str()).map(|it| (*it).to_owned()),
+    let told = nowhere.map(|it| {
+        let moved = from.get(it.drain.id.uid.as_str());
+        Pending {
+            pod: it.drain.id.clone(),
+            since: it.created_at,
+            moved_from: moved.map(|it| it.pool.clone()),
+            from_node: moved.map(|it| it.node.clone()),
+            lacks: None,
+        }
     });
     told.collect()
+}
+
+/// Nodes for those who have waited long enough, and why there is none for the others.
+#[derive(Default)]
+pub(crate) struct Rooms {
+    pub(crate) made: Vec<(Intent, Errand)>,
+    /// By the pod's UID.
+    lacks: BTreeMap<String, WaitFor>,
+}
+
+impl Rooms {
+    /// Whoever asks about a pod that has no place is told what it lacks.
+    pub(crate) fn tell(&mut self, pending: &mut [Pending]) {
+        for it in pending {
+            it.lacks = self.lacks.remove(&it.pod.uid);
+        }
+    }
 }
 
 /// Claims for those who have waited long enough, where no node that is there or on its way has room.
@@ -109,7 +131,7 @@ pub(crate) fn make_room(
     table: &mut Table<'_>,
     moved: &[Moved],
     wake: &mut Wake,
-) -> Vec<(Intent, Errand)> {
+) -> Rooms {
     let mut waiting: BTreeMap<(&str, &str), &Moved> = BTreeMap::new();
     // Whoever has a node already needs no other.
     let nowhere = |it: &&Moved| {
@@ -127,7 +149,7 @@ pub(crate) fn make_room(
         }
     }
     if waiting.is_empty() || unseen(memory, sight, wake) {
-        return Vec::new();
+        return Rooms::default();
     }
     let placements = table.place_pending(memory, sight);
     // By the place of the new node: the first of the pods that are to run there.
@@ -138,6 +160,11 @@ pub(crate) fn make_room(
             rooms.entry(*at).or_insert(it);
         }
     }
+    let lacks = placements.homeless.iter().filter_map(|(pod, why)| {
+        let moved = waiting.get(&(&*pod.namespace, &*pod.name))?;
+        Some((moved.pod.uid.clone(), lacks(moved.pod.clone(), why)))
+    });
+    let lacks = lacks.collect();
     let mut made = Vec::new();
     for (at, first) in rooms {
         let new = placements.new_nodes.get(at).and_then(|it| of_new_node(sight, it));
@@ -147,7 +174,7 @@ pub(crate) fn make_room(
         let intent = Intent::Claim(claim.name.clone());
         made.push((intent, Errand::MakeRoom { claim: Box::new(claim) }));
     }
-    made
+    Rooms { made, lacks }
 }
 
 /// Whether one that we made is not in sight yet: a second one would be for the same pods.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use nodemolt_core::budget::{Grants, Limits, Measured};
+use nodemolt_core::budget::{DisruptionBudget, Grants, Limits, Measured};
 use nodemolt_core::drain::{PodPhase, moves};
 use nodemolt_core::place::{Launchable, Placement, Placements, Turn, daemons, place_leaving};
 use nodemolt_core::plan::{Fleet, Plan, Planner, Reach, WaitFor};
@@ -22,6 +22,7 @@ use super::Sight;
 use super::coming::{Anew, coming, counts};
 use super::fleet::{Readings, claimed};
 use super::pools::{self, FIRST_ANSWERS_WITHIN, Launching};
+use super::successors::Old;
 use crate::memory::{Memory, after};
 use crate::port::NewClaim;
 
@@ -52,6 +53,8 @@ pub(crate) struct Table<'r> {
     /// Made when first needed.
     pools: Option<Launching>,
     pending: Vec<Pod>,
+    /// Those looked at that are followed by one of their kind, as a budget counts on it.
+    heirs: BTreeSet<String>,
 }
 
 /// Which places count.
@@ -71,7 +74,7 @@ impl<'r> Table<'r> {
         let pending = pending.chain(to_come_again(sight));
         let daemons = &readings.daemons.0;
         let pending = pending.map(|it| daemons::judged(&it.fit, daemons)).collect();
-        Self { readings, pools: None, pending }
+        Self { readings, pools: None, pending, heirs: BTreeSet::new() }
     }
 
     fn place(
@@ -118,8 +121,12 @@ impl<'r> Table<'r> {
             Places::Ready => &nothing,
         };
         let followed = followed(sight);
-        let launchable =
-            Launchable { pools: &launching.for_pods, kept: &launching.kept, followed: &followed };
+        let launchable = Launchable {
+            pools: &launching.for_pods,
+            kept: &launching.kept,
+            followed: &followed,
+            heirs: &self.heirs,
+        };
         let placements = place_leaving(rooms, launchable, &self.pending);
         for room in rooms.iter_mut() {
             room.leaving = false;
@@ -305,6 +312,8 @@ pub(crate) struct Planned {
     pub(crate) plan: Plan,
     pub(crate) rooms: Measured,
     pub(crate) placements: Placements,
+    /// One that goes without one of its kind, though a budget counts on those.
+    pub(crate) unfollowed: Option<String>,
     /// When to go on looking, if not everybody was looked at.
     pub(crate) look_on_at: Option<Timestamp>,
 }
@@ -332,6 +341,7 @@ pub(crate) fn plan_all(
     let mut decided = decide(&placements);
     let mut all_had_a_chance = false;
     let mut early: BTreeSet<String> = BTreeSet::new();
+    let mut unfollowed = None;
     for _ in 0..ROUNDS_MAX {
         if decided.consider.is_empty() && !verdicts.passed.is_empty() {
             // Every pool had its chance: now the others of those whose first ones had no place.
@@ -346,9 +356,27 @@ pub(crate) fn plan_all(
         if decided.consider.iter().all(|it| early.contains(it)) {
             break;
         }
-        considered.extend(decided.consider.iter().cloned());
+        for it in &decided.consider {
+            if considered.insert(it.clone())
+                && heir(memory, sight, &fleet, planner.rooms(), limits, it, &[]).is_some()
+            {
+                table.heirs.insert(it.clone());
+            }
+        }
         let all: BTreeSet<String> = gone.union(&considered).cloned().collect();
         placements = table.place(memory, sight, &all, Places::All);
+        // A fleet that is as large as its limits allow gets room for successors by one that goes without.
+        let stuck = |it: &&String| {
+            let no_kin = matches!(placements.of.get(*it), Some(Placement::NoKin { .. }));
+            no_kin && table.heirs.contains(*it) && spared(&fleet, planner.rooms(), it)
+        };
+        if unfollowed.is_none()
+            && let Some(first) = considered.iter().find(stuck)
+        {
+            table.heirs.remove(first);
+            unfollowed = Some(first.clone());
+            placements = table.place(memory, sight, &all, Places::All);
+        }
         verdicts.learn(&considered, &placements, &fleet, now);
         // Who cannot go stays, and takes nobody's place in the next round.
         considered.retain(|it| !verdicts.of.contains_key(it));
@@ -361,6 +389,7 @@ pub(crate) fn plan_all(
         verdicts.tell(&mut placements);
         decided = decide(&placements);
     }
+    table.heirs.clear();
     let look_on_at = if all_had_a_chance || decided.consider.is_empty() {
         verdicts.passed.clear();
         NEXT_NODE_AFTER
@@ -370,7 +399,41 @@ pub(crate) fn plan_all(
     let unseen = verdicts.look_back(&decided, &fleet, now);
     let look_on_at = unseen.then(|| after(now, look_on_at));
     memory.verdicts = verdicts;
-    Planned { plan: decided, rooms: planner.into_rooms(), placements, look_on_at }
+    Planned { plan: decided, rooms: planner.into_rooms(), placements, unfollowed, look_on_at }
+}
+
+/// Whether every budget of a node lets others go after it, followed or not.
+fn spared(fleet: &Fleet, rooms: &Measured, name: &str) -> bool {
+    let node = fleet.nodes.get(name);
+    node.is_some_and(|it| rooms.rooms_of(&it.member).all(|it| it.spares_one()))
+}
+
+/// One of a node's kind to follow it beside these: where a budget keeps so many available that it would let
+/// nobody else go before long, and none of these is one that it selects. A budget that would not select one
+/// of its kind either is not helped.
+pub(crate) fn heir(
+    memory: &mut Memory,
+    sight: &Sight<'_>,
+    fleet: &Fleet,
+    rooms: &Measured,
+    limits: &Limits,
+    name: &str,
+    beside: &[NewClaim],
+) -> Option<NewClaim> {
+    let node = fleet.nodes.get(name).filter(|it| voluntary(it))?;
+    let counting = rooms.rooms_of(&node.member).filter(|it| it.counts_heirs());
+    let counting: BTreeSet<&str> = counting.filter_map(|it| it.id.disruption()).collect();
+    let budgets = limits.disruption_budgets.iter();
+    let mut budgets = budgets.filter(|it| counting.contains(it.name.as_str())).peekable();
+    budgets.peek()?;
+    let claim = *sight.claims.get(name)?;
+    let pool = claim.pool.as_ref().and_then(|it| sight.view.pools.get(it));
+    let old = Old::new(memory, sight, pool, claim, sight.view.nodes.get(name), false);
+    let heir = old.same_kind(sight)?;
+    let lacks = |it: &DisruptionBudget| {
+        it.selects(&heir.labels) && !beside.iter().any(|beside| it.selects(&beside.labels))
+    };
+    budgets.any(lacks).then_some(heir)
 }
 
 /// Whether nobody could know yet what might be launched in a node's place: EC2 was not asked before a moment

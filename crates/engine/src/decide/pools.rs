@@ -144,8 +144,37 @@ pub(crate) fn tell_unable(
         let asked = Requirements::read(&pool.requirements, &vocabulary);
         let some = |it: &Vec<Machine>| it.iter().any(|it| can_be(it, &asked, &vocabulary));
         // What is not known is no reason to let one go.
-        state.launches_nothing = !machines.is_some_and(|it| some(&it));
+        state.launches_nothing = !machines.as_ref().is_some_and(|it| some(it));
+        let machines = machines.iter().flat_map(|it| it.iter());
+        let launchable: Vec<&Machine> =
+            machines.filter(|it| can_be(it, &asked, &vocabulary)).collect();
+        state.over_limit = over_limit(sight, pool, &launchable);
     }
+}
+
+/// The resource of which a pool's limits have no room for the smallest that it could launch, though the
+/// largest that it has would go for it.
+fn over_limit(sight: &Sight<'_>, pool: &Pool, launchable: &[&Machine]) -> Option<String> {
+    if pool.fit.limits.is_empty() || launchable.is_empty() {
+        return None;
+    }
+    let claims = sight.view.claims.values().filter(|it| it.pool.as_ref() == Some(&pool.name));
+    let claims: Vec<&Claim> = claims.collect();
+    let mut used = Amounts::new();
+    for it in &claims {
+        add_one(&mut used, if it.capacity.is_empty() { &it.requests } else { &it.capacity });
+    }
+    let of = |amounts: &Amounts, name: &str| match name {
+        NODES => Quantity::from_units(1),
+        _ => amounts.get(name).copied().unwrap_or_default(),
+    };
+    let over = |name: &str, limit: Quantity| {
+        let goes = claims.iter().map(|it| of(&it.capacity, name)).max().unwrap_or_default();
+        let comes = launchable.iter().map(|it| of(&it.capacity, name)).min().unwrap_or_default();
+        let used = used.get(name).copied().unwrap_or_default();
+        used.saturating_sub(goes).saturating_add(comes) > limit
+    };
+    pool.fit.limits.iter().find(|(name, limit)| over(name, **limit)).map(|it| it.0.clone())
 }
 
 /// One pod of every `DaemonSet`, as each node gets it.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use nodemolt_core::budget::{BudgetId, GrantKind};
+use nodemolt_core::budget::{BudgetId, GrantKind, Limits};
 use nodemolt_core::drain::{AtLimit, moving};
 use nodemolt_core::drift::{Divergence, Drift};
 use nodemolt_core::plan::Start;
@@ -14,7 +14,7 @@ use nodemolt_core::replace::{Cause, Old, Order, Phase, Replacement};
 
 use super::Sight;
 use super::going::Draft;
-use super::placing::{Planned, Table};
+use super::placing::{Planned, Table, heir};
 use super::pools;
 use super::successors::{self, named, of_placement};
 use crate::memory::{Memory, after};
@@ -38,11 +38,13 @@ pub(crate) fn begin(
     sight: &Sight<'_>,
     table: &Table<'_>,
     planned: &Planned,
+    limits: &Limits,
 ) -> Vec<Begun> {
     let mut taken = BTreeSet::new();
-    let starts = planned.plan.start.iter();
-    let begun: Vec<Begun> =
-        starts.filter_map(|it| begin_one(memory, sight, table, planned, it, &mut taken)).collect();
+    let mut begun: Vec<Begun> = Vec::new();
+    for it in &planned.plan.start {
+        begun.extend(begin_one(memory, sight, table, (planned, limits), it, &mut taken));
+    }
     for it in begun.iter().flat_map(|it| &it.claims) {
         // What was decided blindly is decided again when EC2 has answered.
         if pools::known(memory, sight, Some(&it.pool)) {
@@ -56,7 +58,7 @@ fn begin_one(
     memory: &mut Memory,
     sight: &Sight<'_>,
     table: &Table<'_>,
-    planned: &Planned,
+    (planned, limits): (&Planned, &Limits),
     start: &Start,
     taken: &mut BTreeSet<usize>,
 ) -> Option<Begun> {
@@ -71,7 +73,12 @@ fn begin_one(
     let has_pods = moving(&node.pods, now).next().is_some();
     let seen = sight.view.nodes.get(&start.node);
     let old = successors::Old::new(memory, sight, pool, claim, seen, has_pods);
-    let claims = of_placement(sight, start.placement.as_ref(), &planned.placements, taken, &old);
+    let mut claims =
+        of_placement(sight, start.placement.as_ref(), &planned.placements, taken, &old);
+    let (fleet, rooms) = (table.readings.fleet(), &planned.rooms);
+    if planned.unfollowed.as_ref() != Some(&start.node) {
+        claims.extend(heir(memory, sight, fleet, rooms, limits, &start.node, &claims));
+    }
     let known = sight.records.replacements.get(&claim.uid);
     let try_number = known.map_or(1, |it| it.replacement.tries.saturating_add(1));
     let claims = named(claims, &claim.uid, try_number, 0);

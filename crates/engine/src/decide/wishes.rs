@@ -147,19 +147,22 @@ fn of_node(
         unread: None,
         to_candidate: false,
     };
-    // Whoever is deleted has to be emptied, a successor that nobody needs any more included.
-    if let Some(since) = claim.deleting_since.or(node.deleting_since) {
+    let set_up = claim.stages.contains_key(&Stage::Initialized);
+    let deleted_at = claim.deleting_since.or(node.deleting_since);
+    // What a dead successor means its own replacement decides, until that has ended.
+    let ended_at = machine
+        .filter(|it| matches!(it.state, MachineState::ShuttingDown | MachineState::Terminated))
+        .filter(|_| set_up && succeeds(sight, claim).is_none())
+        .map(|_| memory.machines.last().map_or(sight.now, |(_, at)| at));
+    // Whoever is deleted has to be emptied, a successor that nobody needs any more included. What was
+    // deleted after EC2 had said that its machine has ended was deleted because of it.
+    if let Some(since) = deleted_at.filter(|it| ended_at.is_none_or(|ended| *it <= ended)) {
         return Some(plain(Cause::Deleted, since));
     }
-    if !claim.stages.contains_key(&Stage::Initialized) {
+    if !set_up {
         return None;
     }
-    // What a dead successor means its own replacement decides, until that has ended.
-    if let Some(machine) = machine
-        && succeeds(sight, claim).is_none()
-        && matches!(machine.state, MachineState::ShuttingDown | MachineState::Terminated)
-    {
-        let since = memory.machines.last().map_or(sight.now, |(_, at)| at);
+    if let Some(since) = ended_at {
         return Some(plain(Cause::Interrupted, since));
     }
     let pool = claim.pool.as_ref().and_then(|it| sight.view.pools.get(it));

@@ -125,6 +125,19 @@ fn real(world: &World, node: &str, cause: &Cause) -> bool {
         ("Node", "Succession" | "SharedWorkload") => {
             named.name != node && granted(world).contains(&named.name)
         }
+        // One that came in the place of another, and is not ready yet.
+        ("Pod", "SharedWorkload") => {
+            let pod = |it: &Value| {
+                it["metadata"]["namespace"] == named.namespace.as_str()
+                    && it["metadata"]["name"] == named.name.as_str()
+            };
+            let ready = |it: &Value| {
+                let all = it["status"]["conditions"].as_array();
+                let ready = |it: &Value| it["type"] == "Ready" && it["status"] == "True";
+                all.into_iter().flatten().any(ready)
+            };
+            world.objects(kinds::POD).iter().any(|it| pod(it) && !ready(it))
+        }
         ("PodDisruptionBudget", "SharedBudget") => {
             let on = |it: &str| selects(world, &named.namespace, &named.name, it);
             on(node) && granted(world).iter().any(|it| it != node)

@@ -89,6 +89,7 @@ pub(super) fn drain(
         decided: ends,
         ending: ends && deleted_at.is_some(),
         bare_pods: rule.map_or(BarePods::Wait, |it| it.bare_pods),
+        hindered: memory.hindered_by(&record.name),
     })
 }
 
