@@ -42,13 +42,11 @@ fn serve(view: &View, pdb: &Pdb, now: Timestamp) -> usize {
 /// read is there.
 pub(crate) fn ended(view: &View, pod: &Pod) -> bool {
     let Some(name) = &pod.node else { return false };
-    match view.nodes.get(name) {
-        Some(node) => node.deleting_since.is_some() && !claimed(view, node),
-        None => {
-            let (namespace, name) = (String::new(), name.clone());
-            !view.unreadable.contains_key(&ObjectName { kind: Kind::Node, namespace, name })
-        }
+    if let Some(node) = view.nodes.get(name) {
+        return node.deleting_since.is_some() && !claimed(view, node);
     }
+    let (namespace, name) = (String::new(), name.clone());
+    !view.unreadable.contains_key(&ObjectName { kind: Kind::Node, namespace, name })
 }
 
 /// Whether a claim holds this node's machine: it goes last, but for what others hold.
