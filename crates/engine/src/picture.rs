@@ -122,11 +122,14 @@ impl Picture {
 
     /// What people wrote and what does not work as they meant it, a sentence each.
     pub fn warnings(&self) -> Vec<String> {
-        let rooms = self.rooms.rooms().iter().filter_map(|room| match room.condition.as_ref()? {
-            Condition::SelectsNothing => Some(format!("{} selects no node", room.id)),
-            Condition::Unreadable(why) => {
+        let rooms = self.rooms.rooms().iter().filter_map(|room| match &room.condition {
+            Some(Condition::SelectsNothing) => Some(format!("{} selects no node", room.id)),
+            Some(Condition::Unreadable(why)) => {
                 Some(format!("{}: nothing may go until it can be read: {}", room.id, why.0))
             }
+            None => room.kept().map(|(keeps, of)| {
+                format!("{} allows none: it keeps at least {keeps} available, of {of}", room.id)
+            }),
         });
         self.unreadable.iter().chain(&self.idle).cloned().chain(rooms).collect()
     }

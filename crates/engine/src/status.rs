@@ -308,7 +308,13 @@ fn readiness(memory: &Memory, class: &Class) -> Result<(), (Option<&'static str>
 
 fn of_room(room: &budget::Room, now: Timestamp) -> Condition {
     match &room.condition {
-        None => condition(READY, Some(true), READY, "", now),
+        // That it lets nobody go may be meant.
+        None => {
+            let kept = room.kept().map(|(keeps, of)| {
+                format!("it allows none: it keeps at least {keeps} available, of {of}")
+            });
+            condition(READY, Some(true), READY, &kept.unwrap_or_default(), now)
+        }
         Some(budget::Condition::SelectsNothing) => {
             condition(READY, Some(false), SELECTS_NOTHING, "its selectors match no node", now)
         }

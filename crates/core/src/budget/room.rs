@@ -408,6 +408,12 @@ impl Room {
         left > 0 && keeps.is_some_and(|it| it.at_least(left) >= left)
     }
 
+    /// How many have to stay available, and of how many, where that is why it allows none.
+    pub fn kept(&self) -> Option<(u64, u64)> {
+        let keeps = self.keeps.filter(|_| self.allowed == 0 && self.total > 0);
+        keeps.map(|it| (it.at_least(self.total), self.total))
+    }
+
     /// Whether one may go without one that follows, while nobody else goes: it lets others go afterwards.
     pub fn spares_one(&self) -> bool {
         let left = self.total.saturating_sub(1);
@@ -465,10 +471,7 @@ impl Room {
             id: self.id.clone(),
             unit: self.unit,
             allowed: if batch_full { self.allowed.min(used) } else { self.allowed },
-            keeps: self
-                .keeps
-                .filter(|_| self.allowed == 0)
-                .map(|it| (it.at_least(self.total), self.total)),
+            keeps: self.kept(),
             used,
             used_by: others.take(NAMED_MAX).map(|(it, used)| (it.clone(), used.by)).collect(),
             opens_at: self.rests_until.or(self.opens_at),

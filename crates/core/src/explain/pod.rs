@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::cause::held_causes;
 use super::story::{self, Cause, Named, Story, both};
-use super::{World, blocks, causes, killed_at};
+use super::{NOTHING_TO_DO, World, blocks, causes, killed_at};
 use crate::drain::{Homeless, How, PodId, evictions};
 use crate::plan::{Pending, Waiting};
 
@@ -93,8 +93,8 @@ fn explain_homeless(world: &World<'_>, pool: &str, homeless: &Homeless, now: Tim
     story.fact("pod", pod.to_string());
     story.fact("node", "none");
     story.fact("pending", format!("since {}: it was moved and has no place", both(*since, now)));
-    story.fact("holds", holds_pool(pool));
     tell_lacks(&mut story, world, pod, now);
+    story.fact("holds", holds_pool(pool));
     tell_room(&mut story, world, &|it| it == pool, now);
     story.then("when it has a place the pool goes on");
     story
@@ -145,6 +145,9 @@ pub(super) fn tell_moved(
     let more = all.len().saturating_sub(MOVED_TOLD_MAX);
     if more > 0 {
         story.fact("", format!("and {more} others"));
+    }
+    if !all.is_empty() && story.next == NOTHING_TO_DO {
+        story.then("nothing more to do, once those pods have a place");
     }
     let pools: BTreeSet<&str> = all.iter().map(|(_, _, pool)| pool.as_str()).collect();
     tell_room(story, world, &|it| pools.contains(it), now);

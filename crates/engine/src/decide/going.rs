@@ -208,7 +208,9 @@ pub(crate) fn look_at_successor(
     };
     match claim {
         Some(claim) if ours(claim) => {
-            let died = died(memory, claim);
+            let record = sight.records.replacements.get(replacement);
+            let given_up = record.is_some_and(|it| it.replacement.phase == Phase::Retreating);
+            let died = died(memory, claim, given_up);
             let seen = died.unwrap_or_else(|| successor_seen(sight.view, claim, sight.now));
             (Some(claim.uid.clone()), seen)
         }
@@ -236,13 +238,13 @@ pub(crate) fn look_at_successor(
 }
 
 /// Told apart from a deletion as long as nobody has deleted it: afterwards its machine ends by that. What was
-/// deleted after EC2 had said so was deleted because of it.
-fn died(memory: &Memory, claim: &Claim) -> Option<SuccessorSeen> {
+/// deleted after EC2 had said so was deleted because of it; but whoever has given up waits only for it to go.
+fn died(memory: &Memory, claim: &Claim, given_up: bool) -> Option<SuccessorSeen> {
     let (listed, at) = memory.machines.last()?;
     let machine = listed.get(claim.machine.as_ref()?)?;
     let ended = matches!(machine.state, MachineState::ShuttingDown | MachineState::Terminated);
     let node = claim.node.clone().unwrap_or_else(|| claim.name.clone());
-    let before = claim.deleting_since.is_none_or(|it| at < it);
+    let before = claim.deleting_since.is_none_or(|it| at < it && !given_up);
     (ended && before).then_some(SuccessorSeen::Died { node })
 }
 

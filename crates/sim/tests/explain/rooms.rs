@@ -18,8 +18,10 @@ pub(crate) fn full(world: &World, node: &str, kind: &str, name: &str) -> bool {
         // One policy over all classes, and the cluster's slot: all nodes there are.
         _ => members(world, |_| true),
     };
-    let surge = surge(world);
-    let whole = members.iter().filter(|it| !surge.contains(*it)).count();
+    // Who is gone and keeps its grant uses it, and is no part of what a share is of.
+    let (surge, nodes) = (surge(world), world.objects(kinds::NODE));
+    let there = |name: &String| nodes.iter().any(|it| it["metadata"]["name"] == name.as_str());
+    let whole = members.iter().filter(|it| !surge.contains(*it) && there(it)).count();
     let allowed = match kind {
         "DisruptionLedger" => Some(1),
         "NodePool" => of_pool(world, name, whole),
