@@ -21,6 +21,7 @@ mod narrow;
 mod search;
 mod finish;
 mod miss;
+mod prospect;
 
 use std::{cmp::Reverse, collections::BTreeMap};
 

@@ -311,7 +311,7 @@ impl State<'_, '_> {
         if self.room_for(sought, Some(site)).iter().any(|(place, need)| free[*place] < *need) {
             return Err(No::Full);
         }
-        if self.port_taken(sought.kind, site).is_some() {
+        if self.port_taken(sought.kind, site) {
             return Err(No::Never);
         }
         let allowed = |key: usize| self.suits(sought, key, self.keys[key].of[site]);

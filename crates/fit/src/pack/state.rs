@@ -293,11 +293,18 @@ impl<'w, 'a> State<'w, 'a> {
         needs
     }
 
-    /// The first of the pod's ports that somebody has here.
-    pub(super) fn port_taken(&self, kind: usize, place: usize) -> Option<&'a HostPort> {
-        let ports = &self.world.kinds[kind].ports;
-        let taken = |port: &&HostPort| self.ports[place].iter().any(|it| it.conflicts(port));
-        ports.iter().map(|it| self.world.ports[*it]).find(taken)
+    /// Those of the pod's ports that somebody has here.
+    pub(super) fn ports_taken(
+        &self,
+        kind: usize,
+        place: usize,
+    ) -> impl Iterator<Item = &'a HostPort> {
+        let ports = self.world.kinds[kind].ports.iter().map(|it| self.world.ports[*it]);
+        ports.filter(move |port| self.ports[place].iter().any(|it| it.conflicts(port)))
+    }
+
+    pub(super) fn port_taken(&self, kind: usize, place: usize) -> bool {
+        self.ports_taken(kind, place).next().is_some()
     }
 
     /// The least count over the domains that are looked at.
