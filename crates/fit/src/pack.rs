@@ -50,6 +50,8 @@ const ATTEMPTS_OF_FEW_MAX: usize = 96;
 const FEW_PODS: usize = 16;
 /// From this attempt on, what was learnt is varied: to do more of the same did not help.
 const VARIED_FROM: u64 = 4;
+/// And from this one on, every other one lets who was left over come before who is more important.
+const DARING_FROM: u64 = 2;
 
 pub fn pack(pods: &[Pod], nodes: &[Node], pools: &[Pool]) -> Packing {
     let world = World::new(pods, nodes, pools);
@@ -131,6 +133,12 @@ impl Plan {
         blame + self.noise(kind) % (self.before + 1)
     }
 
+    /// Whether those of this turn who were left over come before others who are more important. It is only a try: where one
+    /// of those loses its place, the packing is worse than the one before.
+    fn daring(&self, order: u8) -> bool {
+        self.before >= DARING_FROM && self.before % 2 == 1 && order >= self.turn
+    }
+
     /// Where groups are not to be started this time.
     fn shut(&self) -> InVain {
         let kept = |it: &&(usize, usize)| {
@@ -171,7 +179,10 @@ fn attempt<'w, 'a>(
         (0..kinds.len()).filter(|at| kinds[*at].demand.placeable()).collect();
     order.sort_by_cached_key(|at| {
         let it = &kinds[*at];
-        (it.order, Reverse(it.demand.priority), urgency(it, plan.blame(*at, it.order)), *at)
+        let priority = Reverse(it.demand.priority);
+        let first = (!plan.daring(it.order)).then_some(priority);
+        let (blame, cpu, memory) = urgency(it, plan.blame(*at, it.order));
+        (it.order, first, blame, priority, cpu, memory, *at)
     });
     let mut left: Vec<Vec<usize>> = kinds.iter().map(|it| it.pods.clone()).collect();
     for kind in &mut left {
@@ -235,7 +246,8 @@ fn waiting(state: &State<'_, '_>, kind: usize, plan: &Plan) -> Vec<usize> {
     let important = |it: &usize| {
         // Whose turn is later takes nothing from those before.
         world.kinds[*it].order <= leader.order
-            && world.kinds[*it].demand.priority >= leader.demand.priority
+            && (world.kinds[*it].demand.priority >= leader.demand.priority
+                || plan.daring(leader.order))
             && plan.blame[*it] > 0
             && *it != kind
     };

@@ -165,6 +165,45 @@ fn hardly_a_pod_that_must_be_near_others_is_left_that_could_have_been_placed() {
     }
 }
 
+/// The same where some are more important than others: none of those is left for the sake of one that is not, and none of
+/// the others for the way in which they were placed.
+#[test]
+fn hardly_a_pod_is_left_that_its_priority_leaves_room_for() {
+    for crowd in crowds::ALL {
+        let (mut pods, mut needless, mut seeds) = (0, 0, Vec::new());
+        for seed in 0..1_500 {
+            let world = crowds::ranked(seed, crowd);
+            let packing = packed(&world);
+            let faults = check::faults(&world.pods, &world.nodes, &world.pools, &packing, &[0]);
+            assert_eq!(faults, Vec::<String>::new(), "{crowd:?}, world {seed}");
+            pods += world.pods.len();
+            if packing.unplaced.is_empty() {
+                continue;
+            }
+            let most = exhaust::most_by_priority(&world);
+            let most = most.unwrap_or_else(|| panic!("{crowd:?}, world {seed} is too large"));
+            let mut placed: BTreeMap<_, usize> = BTreeMap::new();
+            for pod in &world.pods {
+                let has = packing.placed.iter().any(|it| it.pod == pod.id());
+                *placed.entry(std::cmp::Reverse(pod.demand.priority)).or_default() +=
+                    usize::from(has);
+            }
+            let lacking =
+                most.iter().zip(placed.values()).map(|(most, has)| most.saturating_sub(*has));
+            let lacking: usize = lacking.sum();
+            if lacking > 0 {
+                needless += lacking;
+                seeds.push(seed);
+            }
+        }
+        println!("{crowd:?}: {pods} pods, {needless} needlessly unplaced, in {seeds:?}");
+        assert!(
+            needless * 100 <= pods,
+            "{crowd:?}: {needless} of {pods} pods, in worlds {seeds:?}"
+        );
+    }
+}
+
 /// Greedy packing promises less than one would think: a node more can lead a pod to a place where it
 /// is in the way of two others. That must stay rare.
 #[test]
