@@ -98,6 +98,9 @@ impl State<'_, '_> {
         company: Company,
     ) -> bool {
         let Some((found, relaxed)) = self.look_around(kind, stage, company) else { return false };
+        if stage == Stage::Real || matches!(found, Found::Site(_)) {
+            self.venture(kind);
+        }
         match found {
             Found::Site(place) => self.put(kind, pod, place, relaxed),
             Found::Open(place, became) => self.put_new(kind, pod, Some(place), became, relaxed),
