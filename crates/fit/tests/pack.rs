@@ -74,7 +74,9 @@ fn hardly_anybody_who_moves_is_stuck_once_all_new_nodes_are_there() {
     let (mut all, mut stuck) = (0, Vec::new());
     for seed in 0..3_000 {
         let mut world = world(seed, USUAL);
-        world.pods.iter_mut().for_each(|it| it.order = 1);
+        for it in &mut world.pods {
+            it.order = 1;
+        }
         let packing = packed(&world);
         let (pods, nodes, pools) = (&world.pods, &world.nodes, &world.pools);
         let told = check::stuck(pods, nodes, pools, &packing, (1, true));

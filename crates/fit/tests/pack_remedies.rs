@@ -64,8 +64,8 @@ fn each_machine(pool: &mut Pool, change: impl Fn(&mut Machine)) {
 fn follow(world: &mut World, pod: &PodId, place: &Place, obstacle: &Obstacle) -> bool {
     let named = |it: &&mut Node| *place == Place::Node(it.name.clone());
     let drawn = |it: &&mut Pool| *place == Place::Pool(it.name.clone());
-    let mut node = world.nodes.iter_mut().find(named);
-    let mut pool = world.pools.iter_mut().find(drawn);
+    let node = world.nodes.iter_mut().find(named);
+    let pool = world.pools.iter_mut().find(drawn);
     let own = world.pods.iter_mut().find(|it| it.id() == *pod).unwrap();
     let demand: &mut Demand = Arc::make_mut(&mut own.demand);
     match obstacle {
@@ -90,13 +90,20 @@ fn follow(world: &mut World, pod: &PodId, place: &Place, obstacle: &Obstacle) ->
         Obstacle::VolumesFull { driver, over } => {
             let over = u32::try_from(*over).unwrap();
             let raise = |it: &mut BTreeMap<String, u32>| *it.get_mut(driver).unwrap() += over;
-            node.iter_mut().for_each(|it| raise(&mut it.volume_limits));
-            pool.iter_mut().for_each(|it| each_machine(it, |it| raise(&mut it.volume_limits)));
+            if let Some(node) = node {
+                raise(&mut node.volume_limits);
+            }
+            if let Some(pool) = pool {
+                each_machine(pool, |it| raise(&mut it.volume_limits));
+            }
         }
         Obstacle::Short { resource, by } | Obstacle::TooSmall { resource, by } => {
-            node.iter_mut().for_each(|it| more(&mut it.allocatable, resource, *by));
-            pool.iter_mut()
-                .for_each(|it| each_machine(it, |it| more(&mut it.allocatable, resource, *by)));
+            if let Some(node) = node {
+                more(&mut node.allocatable, resource, *by);
+            }
+            if let Some(pool) = pool {
+                each_machine(pool, |it| more(&mut it.allocatable, resource, *by));
+            }
         }
         Obstacle::HostPortTaken(port) => demand.host_ports.retain(|it| it != port),
         Obstacle::LacksTopology { key } => {

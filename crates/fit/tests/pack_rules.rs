@@ -309,7 +309,9 @@ fn a_new_node_is_a_domain_before_anybody_moves() {
     all.extend(pods(needy, 1).into_iter().map(|it| Pod { name: "needy".into(), ..it }));
     let nodes = [node("n", "a", "cpu=8 pods=9")];
     for (order, unplaced) in [(0, 0), (1, 1)] {
-        all.iter_mut().for_each(|it| it.order = order);
+        for it in &mut all {
+            it.order = order;
+        }
         let packing = pack(&all, &nodes, std::slice::from_ref(&pool));
         assert_eq!(packing.new_nodes.len(), 1);
         assert_eq!(packing.unplaced.len(), unplaced, "{:?}", packing.unplaced);
