@@ -23,7 +23,7 @@ use nodemolt_core::place::{Asked, Launchable, place_asking};
 use nodemolt_fit::Types;
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::node::Node;
-use nodemolt_fit::pack::{Home, Packing, Why, explain, pack};
+use nodemolt_fit::pack::{Account, Home, Packing, Place, Why, explain, pack};
 use nodemolt_fit::pod::{Pod, PodId};
 use nodemolt_fit::pool::Pool;
 
@@ -65,7 +65,7 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     if let Some(named) = &verb.explain {
         return explained(verb, look, &world, &pools, (named, &types), market, &talk);
     }
-    let Asked { of, packing, told: () } = asked(&world, &pools, |pods, nodes, able| {
+    let Asked { of, packing, told: _ } = asked(&world, &pools, |pods, nodes, able| {
         (pack(pods, nodes, &pools.with_unable(able)), ())
     });
     talk.notes.extend(attach_limits(&packing, &world, &files, &pools));
@@ -87,7 +87,7 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
 fn asked<T>(
     world: &World,
     pools: &Pools,
-    ask: impl FnOnce(&[Pod], &[Node], &[Pool]) -> (Packing, T),
+    ask: impl FnMut(&[Pod], &[Node], &[Pool]) -> (Packing, T),
 ) -> Asked<T> {
     let mut nodes = world.nodes.clone();
     let mut by_name: BTreeMap<String, &mut Node> =
@@ -117,9 +117,10 @@ fn explained(
     talk: &Talk,
 ) -> Result<Answer, Failure> {
     let found = account::find(world, named)?;
-    let Asked { of, packing, told: account } = asked(world, pools, |pods, nodes, able| {
+    let Asked { of, packing, mut told } = asked(world, pools, |pods, nodes, able| {
         explain(pods, nodes, &pools.with_unable(able), &found.id())
     });
+    let account = told.pop().flatten().or_else(|| Some(bound_now(told.pop().flatten()?, world)));
     let story = Story::new(world, pools, Answered { packing, of }, types, market);
     let said = story.said(&found.id());
     let places = said.map(|it| account::places(account, it, world, pools, &story));
@@ -137,6 +138,18 @@ fn explained(
         PackFormat::Yaml => serialize(Format::Yaml, &whole())?,
     };
     Ok(Answer { data, talk: look.plain(&talk.print()), exit })
+}
+
+/// How places stood to one that is bound before anybody leaves: those that leave are told of apart, and what would be
+/// launched was not decided yet.
+fn bound_now(account: Account, world: &World) -> Account {
+    let leaves = |it: &Place| match it {
+        Place::Node(name) => world.nodes.iter().any(|it| it.leaving && it.name == *name),
+        Place::Pool(_) => false,
+    };
+    let mut places = account.places;
+    places.retain(|it| !leaves(&it.place));
+    Account { places, opened: Vec::new() }
 }
 
 /// Pods of other schedulers and the like will take room somewhere, and nobody knows where.

@@ -6,10 +6,11 @@
 //! can then not count on the same room, and a pod of one cannot take the place that a pod of the
 //! other needs. Nodes to be launched may serve several of those that leave. Whoever is under way has its
 //! place before a newcomer is looked at, and keeps it whoever comes: what was launched for the one is not
-//! given to the other.
+//! given to the other. Pending pods that fit now are bound before anybody leaves.
 
 pub mod daemons;
 mod kin;
+mod now;
 mod stay;
 pub mod terms;
 
@@ -19,7 +20,7 @@ use nodemolt_fit::{
     Quantity,
     capacity::Amounts,
     node::Node,
-    pack::{Home, NewNode, Packing, Why, pack},
+    pack::{Home, NewNode, Packing, Placed, Why, pack},
     pod::{Pod, PodId},
     pool::Pool,
 };
@@ -125,7 +126,7 @@ pub fn place_leaving(
     pending: &[Pod],
 ) -> Placements {
     let ask = |pods: &[Pod], nodes: &[Node], pools: &[Pool]| (pack(pods, nodes, pools), ());
-    let Asked { of, packing, told: () } = place_asking(nodes, launchable, pending, ask);
+    let Asked { of, packing, told: _ } = place_asking(nodes, launchable, pending, ask);
     let homes = packing.placed.into_iter().map(|it| (it.pod, it.home)).collect();
     let homeless = packing.unplaced.into_iter().map(|it| (it.pod, it.why)).collect();
     let new_nodes = packing.new_nodes;
@@ -138,8 +139,9 @@ pub struct Asked<T> {
     pub of: BTreeMap<String, Placement>,
     /// Of all pods but those of nodes that are followed by one of their own kind.
     pub packing: Packing,
-    /// Whatever else was asked.
-    pub told: T,
+    /// Whatever else was asked: of pods that are bound before anybody leaves, where somebody is asked for such, and
+    /// then of the others.
+    pub told: Vec<T>,
 }
 
 /// The same for whoever wants to know more than where pods go: how packing is asked is theirs to say, what it is asked
@@ -148,8 +150,16 @@ pub fn place_asking<T>(
     nodes: &mut [Node],
     launchable: Launchable<'_>,
     pending: &[Pod],
-    ask: impl FnOnce(&[Pod], &[Node], &[Pool]) -> (Packing, T),
+    mut ask: impl FnMut(&[Pod], &[Node], &[Pool]) -> (Packing, T),
 ) -> Asked<T> {
+    let mut pods: Vec<Pod> =
+        pending.iter().map(|it| Pod { order: PENDING, terminating: false, ..it.clone() }).collect();
+    let (mut bound, mut told) = (Vec::new(), Vec::new());
+    if let Some((now, of_now)) = now::bound(&pods, nodes, launchable.pools, &mut ask) {
+        bound = now;
+        told.push(of_now);
+    }
+    let guests = welcome(&bound, &mut pods, nodes);
     let mut of = BTreeMap::new();
     let mut kin = Kin::new(launchable);
     let mut leave_now = Vec::new();
@@ -169,12 +179,8 @@ pub fn place_asking<T>(
         let order = launchable.followed.get(&node.name).map_or(NEWCOMER, |it| it.order());
         leave_now.extend(leave.into_iter().map(|it| Pod { order, ..it.clone() }));
     }
-    let mut pods: Vec<Pod> =
-        pending.iter().map(|it| Pod { order: PENDING, ..it.clone() }).collect();
-    pods.extend(stay::together(leave_now, nodes));
-    for it in &mut pods {
-        it.terminating = false;
-    }
+    let leave_now = stay::together(leave_now, nodes);
+    pods.extend(leave_now.into_iter().map(|it| Pod { terminating: false, ..it }));
     // Nobody knows when such a pod goes, so it keeps away whom it keeps away; and the node is no place.
     let closed: Vec<(usize, Node)> = strange
         .into_iter()
@@ -188,14 +194,39 @@ pub fn place_asking<T>(
             (at, std::mem::replace(&mut nodes[at], closed))
         })
         .collect();
-    let (packing, told) = ask(&pods, nodes, &kin.pools);
+    let (mut packing, of_others) = ask(&pods, nodes, &kin.pools);
+    told.push(of_others);
     for (at, node) in closed {
         nodes[at] = node;
     }
+    for (at, count) in guests {
+        let there = nodes[at].pods.len().saturating_sub(count);
+        nodes[at].pods.truncate(there);
+    }
+    packing.placed.splice(0..0, bound);
     for (name, pods) in moving {
         of.insert(name, placement(&pods, &packing));
     }
     Asked { of, packing, told }
+}
+
+/// Let those who are bound run where they are bound, instead of looking for a place for them. How many more each node has.
+fn welcome(bound: &[Placed], pods: &mut Vec<Pod>, nodes: &mut [Node]) -> BTreeMap<usize, usize> {
+    let mut guests: BTreeMap<usize, usize> = BTreeMap::new();
+    if bound.is_empty() {
+        return guests;
+    }
+    let by_name: BTreeMap<String, usize> =
+        nodes.iter().enumerate().map(|(at, it)| (it.name.clone(), at)).collect();
+    let homes: BTreeMap<&PodId, &Home> = bound.iter().map(|it| (&it.pod, &it.home)).collect();
+    pods.retain(|pod| {
+        let Some(Home::Node(name)) = homes.get(&pod.id()) else { return true };
+        let Some(at) = by_name.get(name) else { return true };
+        nodes[*at].pods.push(pod.clone());
+        *guests.entry(*at).or_default() += 1;
+        false
+    });
+    guests
 }
 
 fn unmodelled(pods: &[&Pod]) -> Option<Placement> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nodemolt_core::place::{Fleet, Launchable, Placement, Placements, Turn, place, place_leaving};
 use nodemolt_fit::node::Node;
 use nodemolt_fit::pack::{Home, Why};
-use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm};
+use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm, Spread};
 use nodemolt_fit::pool::{Machine, NODES, Offering, Pool};
 use nodemolt_fit::selector::{Labels, Selector};
 use nodemolt_fit::{Quantity, label};
@@ -172,6 +172,59 @@ fn room_that_pending_pods_need_is_not_spare() {
     let with_pending = leave(&["A"], &fleet);
     assert_eq!(*home(&with_pending, &fleet.pending[0]), on_c);
     assert!(matches!(&with_pending.of["A"], Placement::Successors { new } if new.len() == 1));
+}
+
+/// The scheduler binds who is pending now, while those that are to leave still run: it does not put them where there is a
+/// place only once those have gone, and so takes the room that they were to have.
+#[test]
+fn who_is_pending_is_bound_before_anybody_leaves() {
+    let zoned = |it: Node, zone: &str| {
+        let mut labels = it.labels.clone();
+        labels.insert(label::ZONE.to_owned(), zone.to_owned());
+        Node { labels, ..it }
+    };
+    let term = |other: &str| PodTerm {
+        topology_key: label::ZONE.to_owned(),
+        selector: Selector::labels([("app", other)]),
+        ..PodTerm::default()
+    };
+    let away = |other: &str, it: Demand| Demand { anti_affinity: vec![term(other)], ..it };
+    let near = |other: &str, it: Demand| Demand { affinity: vec![term(other)], ..it };
+    let spread = |it: Demand| {
+        let selector = Selector::labels([("app", "web")]);
+        let topology_key = label::ZONE.to_owned();
+        let over_zones = Spread { topology_key, selector, ..Spread::default() };
+        Demand { spread: vec![over_zones], ..it }
+    };
+    let cases = [
+        // Who leaves is alone in its zone until it is gone, or wants to be.
+        (away("new", demand("old", 3)), demand("new", 2), "C"),
+        (demand("old", 3), away("old", demand("new", 2)), "C"),
+        (spread(demand("web", 3)), spread(demand("web", 1)), "C"),
+        // And who has to be near it finds it where it is.
+        (away("other", demand("old", 2)), near("old", demand("new", 1)), "B"),
+    ];
+    for (leaves, pends, on) in cases {
+        let mut fleet = Fleet {
+            nodes: vec![
+                zoned(node("A", 8, pods(&leaves, 1)), "a"),
+                zoned(node("B", 2, Vec::new()), "a"),
+                zoned(node("C", 3, Vec::new()), "b"),
+            ],
+            pools: Vec::new(),
+            pending: Vec::new(),
+        };
+        if on == "B" {
+            fleet.nodes[2].pods = pods(&demand("other", 1), 1);
+        }
+        assert!(matches!(leave(&["A"], &fleet).of["A"], Placement::Spare { .. }), "{on}");
+        fleet.pending = pods(&pends, 1);
+        fleet.pending[0].name = "pends".into();
+        let placements = leave(&["A"], &fleet);
+        assert_eq!(*home(&placements, &fleet.pending[0]), Home::Node(on.to_owned()));
+        let of = &placements.of["A"];
+        assert!(matches!(of, Placement::Unplaced { .. }), "{on}: {of:?}");
+    }
 }
 
 #[test]

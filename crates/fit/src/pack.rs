@@ -19,8 +19,10 @@ mod state;
 mod company;
 mod narrow;
 mod search;
+mod settle;
 mod finish;
 mod miss;
+mod prospect;
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -31,6 +33,7 @@ pub use self::answer::{
 use self::{
     company::InVain,
     measure::{CPU_AT, MEMORY_AT},
+    settle::Foreseen,
     state::{Stage, State},
     world::{Kind, World},
 };
@@ -49,6 +52,8 @@ const ATTEMPTS_OF_FEW_MAX: usize = 96;
 const FEW_PODS: usize = 16;
 /// From this attempt on, what was learnt is varied: to do more of the same did not help.
 const VARIED_FROM: u64 = 4;
+/// And from this one on, every other one lets who was left over come before who is more important.
+const DARING_FROM: u64 = 2;
 
 pub fn pack(pods: &[Pod], nodes: &[Node], pools: &[Pool]) -> Packing {
     let world = World::new(pods, nodes, pools);
@@ -118,6 +123,8 @@ struct Plan {
     vain: InVain,
     /// The first turn of which somebody was left over: before it nothing is varied.
     turn: u8,
+    /// Domains that new nodes came to be in, too late for somebody.
+    foreseen: Foreseen,
 }
 
 impl Plan {
@@ -128,6 +135,12 @@ impl Plan {
             return blame;
         }
         blame + self.noise(kind) % (self.before + 1)
+    }
+
+    /// Whether those of this turn who were left over come before others who are more important. It is only a try: where one
+    /// of those loses its place, the packing is worse than the one before.
+    fn daring(&self, order: u8) -> bool {
+        self.before >= DARING_FROM && self.before % 2 == 1 && order >= self.turn
     }
 
     /// Where groups are not to be started this time.
@@ -155,6 +168,8 @@ struct Attempt<'w, 'a> {
     state: State<'w, 'a>,
     /// Per kind, the pods without a place.
     left: Vec<Vec<usize>>,
+    /// Per kind, how many have one that they could not come to.
+    unsettled: Vec<usize>,
     plan: Plan,
 }
 
@@ -170,7 +185,10 @@ fn attempt<'w, 'a>(
         (0..kinds.len()).filter(|at| kinds[*at].demand.placeable()).collect();
     order.sort_by_cached_key(|at| {
         let it = &kinds[*at];
-        (it.order, Reverse(it.demand.priority), urgency(it, plan.blame(*at, it.order)), *at)
+        let priority = Reverse(it.demand.priority);
+        let first = (!plan.daring(it.order)).then_some(priority);
+        let (blame, cpu, memory) = urgency(it, plan.blame(*at, it.order));
+        (it.order, first, blame, priority, cpu, memory, *at)
     });
     let mut left: Vec<Vec<usize>> = kinds.iter().map(|it| it.pods.clone()).collect();
     for kind in &mut left {
@@ -181,9 +199,13 @@ fn attempt<'w, 'a>(
     let mut measured_over = Stage::Hopeful;
     let shut = plan.shut();
     let mut tried: Vec<Option<u64>> = vec![None; kinds.len()];
+    let mut foreseen = plan.foreseen.iter().peekable();
     loop {
         let before = state.placed.len();
         for kind in &order {
+            while let Some((_, at, domain)) = foreseen.next_if(|it| it.0 <= kinds[*kind].order) {
+                state.foresee(*at, *domain);
+            }
             while let Some(pod) = left[*kind].last().copied() {
                 watch(&state, pod);
                 let company = state.company(*kind, &left, &shut, begin);
@@ -219,7 +241,8 @@ fn attempt<'w, 'a>(
     for kind in &mut left {
         kind.reverse();
     }
-    Attempt { state, left, plan: plan.clone() }
+    let unsettled = state.unsettled(begin);
+    Attempt { state, left, unsettled, plan: plan.clone() }
 }
 
 /// Kinds that were left over before and may follow this one: they come at once, before others take their room.
@@ -234,7 +257,8 @@ fn waiting(state: &State<'_, '_>, kind: usize, plan: &Plan) -> Vec<usize> {
     let important = |it: &usize| {
         // Whose turn is later takes nothing from those before.
         world.kinds[*it].order <= leader.order
-            && world.kinds[*it].demand.priority >= leader.demand.priority
+            && (world.kinds[*it].demand.priority >= leader.demand.priority
+                || plan.daring(leader.order))
             && plan.blame[*it] > 0
             && *it != kind
     };
@@ -268,15 +292,25 @@ impl<'w, 'a> Attempt<'w, 'a> {
             anybody = true;
             plan.vain.extend(self.state.started_in_vain(at, start));
         }
+        for (at, _) in self.unsettled.iter().enumerate().filter(|(_, many)| **many > 0) {
+            plan.turn = plan.turn.min(self.state.world.kinds[at].order);
+            anybody = true;
+        }
+        if self.unsettled.iter().any(|it| *it > 0) {
+            plan.foreseen.extend(self.state.foreseen());
+        }
         anybody.then_some(plan)
     }
 
-    /// Fewer left of those whose turn is first; of the most important; then fewer new nodes.
-    fn rank(&self) -> (Vec<Left>, usize) {
+    /// Fewer left of those whose turn is first; of the most important; then fewer new nodes. Better left than sent where
+    /// it cannot go.
+    fn rank(&self) -> (Vec<Left>, usize, usize) {
         let mut left: BTreeMap<(u8, Reverse<i32>), usize> = BTreeMap::new();
-        for (kind, pods) in self.state.world.kinds.iter().zip(&self.left) {
-            *left.entry((kind.order, Reverse(kind.demand.priority))).or_default() += pods.len();
+        let lost = self.left.iter().map(Vec::len).zip(&self.unsettled);
+        for (kind, (left_over, unsettled)) in self.state.world.kinds.iter().zip(lost) {
+            let at = (kind.order, Reverse(kind.demand.priority));
+            *left.entry(at).or_default() += left_over + unsettled;
         }
-        (left.into_iter().collect(), self.state.open.len())
+        (left.into_iter().collect(), self.unsettled.iter().sum(), self.state.open.len())
     }
 }

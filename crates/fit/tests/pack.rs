@@ -51,7 +51,8 @@ fn a_right_packing_is_right_in_some_order_and_a_wrong_one_in_none() {
     for seed in 0..500 {
         let world = world(seed, USUAL);
         let mut packing = packed(&world);
-        let stuck = |it: &Packing| check::stuck(&world.pods, &world.nodes, &world.pools, it, 1);
+        let stuck =
+            |it: &Packing| check::stuck(&world.pods, &world.nodes, &world.pools, it, (1, false));
         assert_eq!(stuck(&packing), Vec::<String>::new(), "world {seed}");
         packing.placed.reverse();
         right += usize::from(stuck(&packing).is_empty());
@@ -65,6 +66,25 @@ fn a_right_packing_is_right_in_some_order_and_a_wrong_one_in_none() {
     // Going round from the wrong end does not always find one.
     assert!(right > 400, "an order was found in {right} worlds");
     assert_eq!(wrong, 0, "all pods on one node would be right");
+}
+
+/// A new node is a domain to be spread over as soon as it stands, and successors stand before anybody moves.
+#[test]
+fn hardly_anybody_who_moves_is_stuck_once_all_new_nodes_are_there() {
+    let (mut all, mut stuck) = (0, Vec::new());
+    for seed in 0..3_000 {
+        let mut world = world(seed, USUAL);
+        for it in &mut world.pods {
+            it.order = 1;
+        }
+        let packing = packed(&world);
+        let (pods, nodes, pools) = (&world.pods, &world.nodes, &world.pools);
+        let told = check::stuck(pods, nodes, pools, &packing, (1, true));
+        all += packing.placed.len();
+        stuck.extend(told.into_iter().map(|it| format!("world {seed}: {it}")));
+    }
+    println!("{} of {all} pods are stuck", stuck.len());
+    assert!(stuck.len() * 10_000 <= all, "{} of {all} pods:\n{}", stuck.len(), stuck.join("\n"));
 }
 
 #[test]
@@ -154,6 +174,45 @@ fn hardly_a_pod_that_must_be_near_others_is_left_that_could_have_been_placed() {
             let most = most.unwrap_or_else(|| panic!("{crowd:?}, world {seed} is too large"));
             if most > placed {
                 needless += most - placed;
+                seeds.push(seed);
+            }
+        }
+        println!("{crowd:?}: {pods} pods, {needless} needlessly unplaced, in {seeds:?}");
+        assert!(
+            needless * 100 <= pods,
+            "{crowd:?}: {needless} of {pods} pods, in worlds {seeds:?}"
+        );
+    }
+}
+
+/// The same where some are more important than others: none of those is left for the sake of one that is not, and none of
+/// the others for the way in which they were placed.
+#[test]
+fn hardly_a_pod_is_left_that_its_priority_leaves_room_for() {
+    for crowd in crowds::ALL {
+        let (mut pods, mut needless, mut seeds) = (0, 0, Vec::new());
+        for seed in 0..1_500 {
+            let world = crowds::ranked(seed, crowd);
+            let packing = packed(&world);
+            let faults = check::faults(&world.pods, &world.nodes, &world.pools, &packing, &[0]);
+            assert_eq!(faults, Vec::<String>::new(), "{crowd:?}, world {seed}");
+            pods += world.pods.len();
+            if packing.unplaced.is_empty() {
+                continue;
+            }
+            let most = exhaust::most_by_priority(&world);
+            let most = most.unwrap_or_else(|| panic!("{crowd:?}, world {seed} is too large"));
+            let mut placed: BTreeMap<_, usize> = BTreeMap::new();
+            for pod in &world.pods {
+                let has = packing.placed.iter().any(|it| it.pod == pod.id());
+                *placed.entry(std::cmp::Reverse(pod.demand.priority)).or_default() +=
+                    usize::from(has);
+            }
+            let lacking =
+                most.iter().zip(placed.values()).map(|(most, has)| most.saturating_sub(*has));
+            let lacking: usize = lacking.sum();
+            if lacking > 0 {
+                needless += lacking;
                 seeds.push(seed);
             }
         }

@@ -293,6 +293,34 @@ fn where_a_zone_cannot_be_had_the_others_are_filled_as_the_scheduler_would() {
     assert_eq!(packing.new_nodes.iter().map(|it| it.pods.len()).collect::<Vec<_>>(), [3, 3]);
 }
 
+/// A new node is a domain as soon as it stands, and it stands before anybody moves: who could have been the second in his zone
+/// while there was no other cannot be once there is. Who is pending is bound before.
+#[test]
+fn a_new_node_is_a_domain_before_anybody_moves() {
+    let gpu = Taint::new("gpu", "", Effect::NoSchedule);
+    let tolerations =
+        vec![Toleration { key: Some("gpu".to_owned()), value: Tolerated::Any, effect: None }];
+    let mut pool = pool(vec![machine("large", "cpu=8 pods=9", &["b"], None)]);
+    pool.taints = vec![gpu];
+    let spreading = Demand { spread: vec![spread(label::ZONE)], ..demand("cpu=2") };
+    let needy = Demand { labels: Labels::new(), tolerations, ..demand("cpu=1") };
+    let needy = Demand { node_selector: labels(&[(label::ZONE, "b")]), ..needy };
+    let mut all = pods(spreading, 2);
+    all.extend(pods(needy, 1).into_iter().map(|it| Pod { name: "needy".into(), ..it }));
+    let nodes = [node("n", "a", "cpu=8 pods=9")];
+    for (order, unplaced) in [(0, 0), (1, 1)] {
+        for it in &mut all {
+            it.order = order;
+        }
+        let packing = pack(&all, &nodes, std::slice::from_ref(&pool));
+        assert_eq!(packing.new_nodes.len(), 1);
+        assert_eq!(packing.unplaced.len(), unplaced, "{:?}", packing.unplaced);
+    }
+    // Whoever comes later is nobody's concern before.
+    all[2].order = 2;
+    assert_eq!(pack(&all, &nodes, std::slice::from_ref(&pool)).unplaced, []);
+}
+
 #[test]
 fn a_preference_chooses_between_nodes_and_buys_none_for_each_pod() {
     let apart = |key| Demand {

@@ -8,19 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     answer::{Account, Miss, Obstacle, Opened, Place},
-    bits::Bits,
-    measure::{Room, Scale},
-    narrow::{No, apart_from},
+    measure::Scale,
+    narrow::No,
+    prospect::{at_idle, at_pool},
     search::Sought,
     state::{Domain, Stage, State},
-    template::{Fit, Template},
     topology::{Reach, What},
-    world::{Checks, apart, reaches_node, same_port},
+    world::{Checks, reaches_node},
 };
 use crate::{
     label,
     pod::{Pod, PodId, PodTerm, Volume},
-    quantity::Quantity,
     requirement::{Operator, Written},
     selector::{NodeTerm, Selector, equal, matches},
     taint::{Effect, Taint, UNSCHEDULABLE},
@@ -29,8 +27,6 @@ use crate::{
 /// So many places are looked at in all; the fewer kinds of pods are left over, the more for each.
 const PLACES_MAX: usize = 1_000_000;
 const PLACES_MIN: usize = 200;
-/// More ways than these to reach several volumes are not looked at.
-const WAYS_MAX: usize = 64;
 /// Taints of a node that is cordoned, does not answer or runs out of something.
 const OF_KUBERNETES: &str = "node.kubernetes.io/";
 /// Ends of taints that a node has until it is set up.
@@ -163,7 +159,7 @@ fn misses(state: &State<'_, '_>, kind: usize, sites_max: usize) -> impl Iterator
 
 /// What somebody can change at once is nearer than what takes another node or another pod. What was
 /// put on a node to keep everybody away is not for a pod to tolerate.
-fn weight(obstacles: &[Obstacle]) -> u32 {
+pub(super) fn weight(obstacles: &[Obstacle]) -> u32 {
     let each = |it: &Obstacle| match it {
         Obstacle::PoolLimit { .. } => 1,
         Obstacle::Taint(taint)
@@ -226,11 +222,15 @@ fn at_site(state: &State<'_, '_>, kind: usize, site: usize) -> Vec<Obstacle> {
             let resource = world.scale.name(place).to_owned();
             let by = world.scale.quantity(place, need.saturating_sub(all));
             obstacles.push(Obstacle::TooSmall { resource, by });
+            // A larger one would do, and this one if it were larger and nobody was there.
+            if free[place] < all {
+                obstacles.push(short(&world.scale, place, all.saturating_sub(free[place])));
+            }
         } else if free[place] < need {
             obstacles.push(short(&world.scale, place, need.saturating_sub(free[place])));
         }
     }
-    obstacles.extend(state.port_taken(kind, site).cloned().map(Obstacle::HostPortTaken));
+    obstacles.extend(state.ports_taken(kind, site).cloned().map(Obstacle::HostPortTaken));
     for key in &world.kinds[kind].decides {
         let domain = state.keys[*key].of[site];
         obstacles.extend(by_topology(state, &world.kinds[kind].musts, *key, domain));
@@ -239,7 +239,10 @@ fn at_site(state: &State<'_, '_>, kind: usize, site: usize) -> Vec<Obstacle> {
 }
 
 /// Volumes that cannot be reached. If no node can reach all of the pod's, nothing else helps.
-fn elsewhere<'v>(missed: impl Iterator<Item = &'v Volume>, all: &[Volume]) -> Vec<Obstacle> {
+pub(super) fn elsewhere<'v>(
+    missed: impl Iterator<Item = &'v Volume>,
+    all: &[Volume],
+) -> Vec<Obstacle> {
     let missed: Vec<&Volume> = missed.collect();
     if missed.is_empty() {
         return Vec::new();
@@ -284,7 +287,7 @@ fn apart_for_good(volumes: &[Volume]) -> Option<Vec<String>> {
     None
 }
 
-fn taints(taints: &[Taint], demand: &crate::pod::Demand) -> Vec<Obstacle> {
+pub(super) fn taints(taints: &[Taint], demand: &crate::pod::Demand) -> Vec<Obstacle> {
     let stands = |it: &&Taint| it.effect.binding() && !it.tolerated_by(&demand.tolerations);
     taints.iter().filter(stands).cloned().map(Obstacle::Taint).collect()
 }
@@ -296,7 +299,7 @@ fn of_terms(terms: &[NodeTerm], lacks: impl Fn(&NodeTerm) -> Vec<Written>) -> Ve
     lacking.into_iter().map(Obstacle::Label).collect()
 }
 
-fn short(scale: &Scale, place: usize, by: i64) -> Obstacle {
+pub(super) fn short(scale: &Scale, place: usize, by: i64) -> Obstacle {
     let name = scale.name(place).to_owned();
     if scale.counts_volumes(place) {
         return Obstacle::VolumesFull { driver: name, over: u64::try_from(by).unwrap_or(0) };
@@ -304,7 +307,7 @@ fn short(scale: &Scale, place: usize, by: i64) -> Obstacle {
     Obstacle::Short { resource: name, by: scale.quantity(place, by) }
 }
 
-fn by_topology(
+pub(super) fn by_topology(
     state: &State<'_, '_>,
     checks: &Checks,
     key: usize,
@@ -345,274 +348,4 @@ fn by_topology(
     obstacles.sort_unstable();
     obstacles.dedup();
     obstacles
-}
-
-/// What keeps one more node of the pool from being opened for this pod. Looked for in the order in
-/// which they can be lifted: as soon as there is an answer it is given.
-fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
-    let world = state.world;
-    let (template, what) = (&world.pools[pool], &world.kinds[kind]);
-    let mut obstacles = taints(&template.pool.taints, what.demand);
-    if world.required[what.required].pools[pool].is_empty() {
-        let labels = asked_in_vain(state, kind, template);
-        obstacles.extend(labels);
-    } else if what.reached.as_ref().is_some_and(|(_, pools)| pools[pool].is_empty()) {
-        let reaching = what.demand.volumes.iter().filter(|it| it.reach.is_some());
-        obstacles.extend(elsewhere(reaching, &what.demand.volumes));
-    }
-    for (place, need) in state.needs(kind, None) {
-        let most = template.rooms.most(place);
-        if most < need {
-            obstacles.push(short(&world.scale, place, need.saturating_sub(most)));
-        }
-    }
-    if !obstacles.is_empty() {
-        return if_all_could_be_had(state, kind, pool, obstacles);
-    }
-    let (fits, open) = fits(state, kind, pool);
-    if fits.is_empty() {
-        let obstacle = if open { Obstacle::NoSuchMachine } else { Obstacle::NoCapacity };
-        return if_all_could_be_had(state, kind, pool, vec![obstacle]);
-    }
-    let clear: Vec<Fit> =
-        fits.iter().flat_map(|it| without_daemons(state, kind, pool, it)).collect();
-    if clear.is_empty() {
-        return vec![daemon_in_the_way(state, kind, pool)];
-    }
-    obstacles = limits(state, pool, &clear);
-    if !obstacles.is_empty() {
-        return obstacles;
-    }
-    let sought =
-        Sought { kind, wishes: &[], stage: Stage::Real, beside: false, company: &[], shun: &[] };
-    if state.one_more(pool, &sought).is_ok() {
-        return Vec::new();
-    }
-    let of_fit = |fit: &Fit| {
-        let keys = what.decides.iter();
-        let mut obstacles: Vec<Obstacle> =
-            keys.flat_map(|key| everywhere(state, &what.musts, *key, pool, fit)).collect();
-        obstacles.extend(template.min_values.iter().filter_map(|it| {
-            let have = template.different(it, &fit.machines, &fit.slots);
-            let obstacle = Obstacle::MinValues { key: it.key.clone(), have, need: it.need };
-            (have < it.need).then_some(obstacle)
-        }));
-        obstacles
-    };
-    let told = clear.iter().map(of_fit).filter(|it| !it.is_empty());
-    told.min_by_key(|it| (weight(it), it.len())).unwrap_or_else(|| vec![Obstacle::NoSuchMachine])
-}
-
-/// Where less would be in the way if there were capacity of all that is offered, that is what is lacking.
-fn if_all_could_be_had(
-    state: &State<'_, '_>,
-    kind: usize,
-    pool: usize,
-    now: Vec<Obstacle>,
-) -> Vec<Obstacle> {
-    let Some(hoped) = state.world.hoped(pool) else { return now };
-    let mut then = plainly(state, kind, hoped);
-    if then.len() >= now.len() {
-        return now;
-    }
-    then.push(Obstacle::NoCapacity);
-    then
-}
-
-/// What keeps a pool from launching a node for this pod that launches none at all.
-fn at_idle(state: &State<'_, '_>, kind: usize, template: &Template<'_>) -> Vec<Obstacle> {
-    let why = template.pool.idle.clone().map_or(Obstacle::NoCapacity, Obstacle::Idle);
-    // Nobody knows what it would launch.
-    let mut obstacles = if template.machines.is_empty() {
-        taints(&template.pool.taints, state.world.kinds[kind].demand)
-    } else {
-        plainly(state, kind, template)
-    };
-    obstacles.push(why);
-    obstacles
-}
-
-/// What of a pod's own demands no node of the pool meets.
-fn plainly(state: &State<'_, '_>, kind: usize, template: &Template<'_>) -> Vec<Obstacle> {
-    let world = state.world;
-    let demand = world.kinds[kind].demand;
-    let mut obstacles = taints(&template.pool.taints, demand);
-    let terms = demand.node_terms.as_deref();
-    let mut ways = template.fits(&demand.node_selector, terms, &world.vocabulary);
-    if ways.is_empty() {
-        obstacles.extend(asked_in_vain(state, kind, template));
-        return obstacles;
-    }
-    for reach in demand.volumes.iter().filter_map(|it| it.reach.as_ref()) {
-        let way = |from: &Fit| -> Vec<Fit> {
-            reach.iter().filter_map(|it| template.term(from, it, &world.vocabulary)).collect()
-        };
-        ways = ways.iter().flat_map(way).take(WAYS_MAX).collect();
-    }
-    if ways.is_empty() {
-        let reaching = demand.volumes.iter().filter(|it| it.reach.is_some());
-        obstacles.extend(elsewhere(reaching, &demand.volumes));
-    }
-    let needs = state.needs(kind, None);
-    for (place, need) in &needs {
-        let most = template.rooms.most(*place);
-        if most < *need {
-            obstacles.push(short(&world.scale, *place, need.saturating_sub(most)));
-        }
-    }
-    let roomy = |way: &Fit| {
-        template.rooms.parts(&way.slots).iter().any(|part| {
-            let mut machines = way.machines.clone();
-            for (place, need) in &needs {
-                match part.at_least(*place, *need) {
-                    Some(roomy) => machines.and(roomy),
-                    None => machines.clear(),
-                }
-            }
-            template.tidy_slots(&mut machines, &mut part.slots.as_ref().clone())
-        })
-    };
-    if obstacles.is_empty() && !ways.iter().any(roomy) {
-        obstacles.push(Obstacle::NoSuchMachine);
-    }
-    obstacles
-}
-
-/// What a new node for the pod could be, in each of its ways: machines that have the room, bought where the pod may go.
-/// And whether it could be anything, were there room.
-fn fits(state: &State<'_, '_>, kind: usize, pool: usize) -> (Vec<Fit>, bool) {
-    let world = state.world;
-    let template = &world.pools[pool];
-    let (mut fits, mut open) = (Vec::new(), false);
-    for way in world.ways(kind, pool) {
-        let mut fit = state.fresh(pool);
-        if !state.intersect(&mut fit, way, template) {
-            continue;
-        }
-        open = true;
-        for part in template.rooms.parts(&fit.slots) {
-            let mut fit = Fit { slots: part.slots.as_ref().clone(), ..fit.clone() };
-            for (place, need) in state.needs(kind, None) {
-                match part.at_least(place, need) {
-                    Some(roomy) => fit.machines.and(roomy),
-                    None => fit.machines.clear(),
-                }
-            }
-            if template.tidy_slots(&mut fit.machines, &mut fit.slots) {
-                fits.push(fit);
-            }
-        }
-    }
-    (fits, open)
-}
-
-/// The same without nodes that would get a daemon that does not go together with the pod.
-fn without_daemons(state: &State<'_, '_>, kind: usize, pool: usize, fit: &Fit) -> Vec<Fit> {
-    let Some(barred) = state.world.kinds[kind].barred.get(pool) else { return vec![fit.clone()] };
-    let machines: Bits = fit.machines.iter().filter(|it| !barred.machines.has(*it)).collect();
-    let parts = apart_from(&barred.somewhere, &machines, &fit.slots).into_iter();
-    let fits = parts.map(|(machines, slots)| Fit { machines, slots, custom: fit.custom.clone() });
-    let template = &state.world.pools[pool];
-    fits.filter_map(|mut it| template.tidy_slots(&mut it.machines, &mut it.slots).then_some(it))
-        .collect()
-}
-
-/// What the pod and a daemon cannot share, where every machine that would do otherwise has that daemon.
-fn daemon_in_the_way(state: &State<'_, '_>, kind: usize, pool: usize) -> Obstacle {
-    let world = state.world;
-    let (template, what) = (&world.pools[pool], &world.kinds[kind]);
-    let hosted = |it: &&Pod| !template.ways_to_host(&it.demand, &world.vocabulary).is_empty();
-    let mut daemons = template.pool.daemons.iter().filter(hosted);
-    let port = daemons.clone().find_map(|it| same_port(what.demand, it));
-    let mut near = || daemons.any(|it| apart(what.namespace, what.demand, it));
-    match port {
-        Some(port) => Obstacle::HostPortTaken(port.clone()),
-        None if near() => Obstacle::TooNear { key: label::HOSTNAME.to_owned(), who: None },
-        None => Obstacle::NoSuchMachine,
-    }
-}
-
-/// Every domain that a new node could be in has something in the way: what, in the first.
-fn everywhere(
-    state: &State<'_, '_>,
-    checks: &Checks,
-    key: usize,
-    pool: usize,
-    fit: &Fit,
-) -> Vec<Obstacle> {
-    let place = state.places();
-    let domain = state.domain(key, pool, fit, place);
-    if domain != Domain::Undecided {
-        return by_topology(state, checks, key, domain);
-    }
-    let options = state.options(key, pool, fit);
-    let each = options.iter().map(|it| by_topology(state, checks, key, Domain::In(*it)));
-    each.min_by_key(Vec::len).unwrap_or_default()
-}
-
-fn asked_in_vain(state: &State<'_, '_>, kind: usize, template: &Template<'_>) -> Vec<Obstacle> {
-    let demand = state.world.kinds[kind].demand;
-    let vocabulary = &state.world.vocabulary;
-    let vain = |it: &Written| {
-        let term = NodeTerm::labels(vec![it.clone()]);
-        template.term(&template.base, &term, vocabulary).is_none()
-    };
-    let selector = demand.node_selector.iter().map(|(key, value)| equal(key, value));
-    let mut obstacles: Vec<Obstacle> = selector.filter(vain).map(Obstacle::Label).collect();
-    if let Some(terms) = &demand.node_terms {
-        obstacles.extend(of_terms(terms, |term| {
-            let fields = term.fields.iter();
-            term.labels.iter().filter(|it| vain(it)).chain(fields).cloned().collect()
-        }));
-    }
-    for it in &mut obstacles {
-        if let Obstacle::Label(asked) = it
-            && template.allows(asked, vocabulary)
-        {
-            *it = Obstacle::NotOffered(asked.clone());
-        }
-    }
-    if obstacles.is_empty() {
-        obstacles.push(Obstacle::NoSuchMachine);
-    }
-    obstacles
-}
-
-/// How much higher the pool's limits would have to be, so that one of these could be launched.
-fn limits(state: &State<'_, '_>, pool: usize, fits: &[Fit]) -> Vec<Obstacle> {
-    let template = &state.world.pools[pool];
-    let Some(left) = &state.left[pool] else { return Vec::new() };
-    let mut obstacles = Vec::new();
-    if left.nodes.is_some_and(|it| it < 1) {
-        let by = Quantity::from_units(1 - left.nodes.unwrap_or(0));
-        obstacles.push(Obstacle::PoolLimit { resource: crate::pool::NODES.to_owned(), by });
-    }
-    let over = |takes: &Room| -> Vec<(usize, i64)> {
-        let over = takes.iter().zip(&left.room).map(|(takes, left)| takes - left);
-        over.enumerate().filter(|(_, it)| *it > 0).collect()
-    };
-    let least = fits.iter().filter_map(|it| takes_least(template, it)).map(|it| over(&it));
-    let Some(least) = least.min_by_key(|it| (it.len(), it.clone())) else { return obstacles };
-    for (at, by) in least {
-        let resource = template.limited[at].clone();
-        let place = state.world.scale.place(&resource);
-        let by = state.world.scale.quantity(place.unwrap_or(usize::MAX), by);
-        obstacles.push(Obstacle::PoolLimit { resource, by });
-    }
-    obstacles
-}
-
-/// What a node that can be this takes at least: of its smallest machine, or of as many as the pool demands.
-fn takes_least(template: &Template<'_>, fit: &Fit) -> Option<Room> {
-    let by_size = template.by_size.iter().copied().filter(|it| fit.machines.has(*it));
-    let mut smallest = Bits::default();
-    for machine in by_size {
-        smallest.insert(machine);
-        let enough = |it: &_| template.different(it, &smallest, &fit.slots) >= it.need;
-        if template.min_values.iter().all(enough) {
-            return Some(template.most_taken(&smallest));
-        }
-    }
-    // It is not the limit that keeps it from being launched.
-    None
 }

@@ -69,7 +69,7 @@ impl State<'_, '_> {
     /// What the open node at this place would become.
     pub(super) fn grown(&self, place: usize, sought: &Sought<'_>) -> Result<Became, No> {
         let node = self.opened(place).ok_or(No::Never)?;
-        if self.port_taken(sought.kind, place).is_some() {
+        if self.port_taken(sought.kind, place) {
             return Err(No::Never);
         }
         self.becomes(node, place, &self.room_for(sought, Some(place)), sought)

@@ -98,6 +98,9 @@ impl State<'_, '_> {
         company: Company,
     ) -> bool {
         let Some((found, relaxed)) = self.look_around(kind, stage, company) else { return false };
+        if stage == Stage::Real || matches!(found, Found::Site(_)) {
+            self.venture(kind);
+        }
         match found {
             Found::Site(place) => self.put(kind, pod, place, relaxed),
             Found::Open(place, became) => self.put_new(kind, pod, Some(place), became, relaxed),
@@ -311,7 +314,7 @@ impl State<'_, '_> {
         if self.room_for(sought, Some(site)).iter().any(|(place, need)| free[*place] < *need) {
             return Err(No::Full);
         }
-        if self.port_taken(sought.kind, site).is_some() {
+        if self.port_taken(sought.kind, site) {
             return Err(No::Never);
         }
         let allowed = |key: usize| self.suits(sought, key, self.keys[key].of[site]);

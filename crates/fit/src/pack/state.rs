@@ -61,6 +61,8 @@ pub(super) struct State<'w, 'a> {
     pub(super) left: Vec<Option<Left>>,
     pub(super) reserved: Vec<u32>,
     pub(super) placed: Vec<Step>,
+    /// A domain came up after somebody had been placed by what was counted in those that there were.
+    pub(super) late: bool,
 }
 
 /// One pod was put in one place.
@@ -103,6 +105,8 @@ pub(super) struct Count {
     hopeful: Least,
     real: Least,
     real_domains: Bits,
+    /// Somebody was placed who could not have been with an empty domain more.
+    ventured: bool,
     /// By limit: the places in domains with more than that.
     over: Vec<(u32, Bits)>,
 }
@@ -150,20 +154,22 @@ impl Count {
     }
 
     /// There is a node in this domain, or may be. One that turns out to be elsewhere stays counted:
-    /// a least that is too low is safe.
-    fn meet(&mut self, domain: usize) {
+    /// a least that is too low is safe. Whether somebody counted on there being none.
+    fn meet(&mut self, domain: usize) -> bool {
         if self.real_domains.has(domain) {
-            return;
+            return false;
         }
         self.real_domains.insert(domain);
         let many = self.of(domain);
         let least = &mut self.real;
+        let late = self.ventured && many < least.count;
         if least.domains_in_all == 0 || many < least.count {
             (least.count, least.domains) = (many, 1);
         } else if many == least.count {
             least.domains += 1;
         }
         least.domains_in_all += 1;
+        late
     }
 }
 
@@ -217,6 +223,7 @@ impl<'w, 'a> State<'w, 'a> {
             left: world.pools.iter().map(|it| it.left.clone()).collect(),
             reserved: world.reservations.left.clone(),
             placed: Vec::new(),
+            late: false,
         };
         let attached = world.attached_already();
         // Pods of one controller share their demand, and are counted by the same.
@@ -293,11 +300,18 @@ impl<'w, 'a> State<'w, 'a> {
         needs
     }
 
-    /// The first of the pod's ports that somebody has here.
-    pub(super) fn port_taken(&self, kind: usize, place: usize) -> Option<&'a HostPort> {
-        let ports = &self.world.kinds[kind].ports;
-        let taken = |port: &&HostPort| self.ports[place].iter().any(|it| it.conflicts(port));
-        ports.iter().map(|it| self.world.ports[*it]).find(taken)
+    /// Those of the pod's ports that somebody has here.
+    pub(super) fn ports_taken(
+        &self,
+        kind: usize,
+        place: usize,
+    ) -> impl Iterator<Item = &'a HostPort> {
+        let ports = self.world.kinds[kind].ports.iter().map(|it| self.world.ports[*it]);
+        ports.filter(move |port| self.ports[place].iter().any(|it| it.conflicts(port)))
+    }
+
+    pub(super) fn port_taken(&self, kind: usize, place: usize) -> bool {
+        self.ports_taken(kind, place).next().is_some()
     }
 
     /// The least count over the domains that are looked at.
@@ -524,22 +538,34 @@ impl<'w, 'a> State<'w, 'a> {
 
     /// From now on there is a node in the domains that this one is in, or may come to be in.
     fn meet(&mut self, place: usize) {
-        let Some(pool) = self.opened(place).map(|it| it.pool) else { return };
+        for (counter, domain) in self.met_by(place) {
+            self.foresee(counter, domain);
+        }
+    }
+
+    /// From now on there is a node in this domain, or will be.
+    pub(super) fn foresee(&mut self, counter: usize, domain: usize) {
+        self.late |= self.counts[counter].meet(domain);
+    }
+
+    /// What is counted by spread, and the domains in which a new node is or may come to be.
+    pub(super) fn met_by(&self, place: usize) -> SmallVec<[(usize, usize); 4]> {
+        let mut met = SmallVec::new();
+        let Some(node) = self.opened(place) else { return met };
         for (at, counter) in self.world.counters.all.iter().enumerate() {
-            if !counter.domains.pools.has(pool) {
+            if !counter.domains.pools.has(node.pool) {
                 continue;
             }
             match self.keys[counter.key].of[place] {
                 Domain::Lacking => {}
-                Domain::In(domain) => self.counts[at].meet(domain),
+                Domain::In(domain) => met.push((at, domain)),
                 Domain::Undecided => {
-                    let fit = &self.open[place - self.world.sites.len()].fit;
-                    for domain in self.options(counter.key, pool, fit) {
-                        self.counts[at].meet(domain);
-                    }
+                    let options = self.options(counter.key, node.pool, &node.fit);
+                    met.extend(options.into_iter().map(|domain| (at, domain)));
                 }
             }
         }
+        met
     }
 
     fn open_one(&mut self, pool: usize) -> usize {
@@ -592,7 +618,14 @@ impl<'w, 'a> State<'w, 'a> {
                 self.volumes[place].push(*number);
             }
         }
-        for at in &what.counted_by {
+        self.count_in(kind, place);
+        self.placed.push(Step { pod, place, relaxed });
+    }
+
+    /// One more of the kind is there.
+    pub(super) fn count_in(&mut self, kind: usize, place: usize) {
+        let world = self.world;
+        for at in &world.kinds[kind].counted_by {
             let counter = &world.counters.all[*at];
             if let Domain::In(domain) = self.keys[counter.key].of[place]
                 && self.eligible(counter, place)
@@ -600,7 +633,20 @@ impl<'w, 'a> State<'w, 'a> {
                 self.count(*at, domain);
             }
         }
-        self.placed.push(Step { pod, place, relaxed });
+    }
+
+    /// A pod of the kind is placed by what is counted in the domains that have nodes, and in no other.
+    pub(super) fn venture(&mut self, kind: usize) {
+        for check in &self.world.kinds[kind].musts.spreads {
+            if self.least(check, Stage::Real) > 0 {
+                self.counts[check.counter].ventured = true;
+            }
+        }
+    }
+
+    /// The same nodes, and nobody placed.
+    pub(super) fn counting_from(&self, begin: &Self) -> Self {
+        Self { counts: begin.counts.clone(), ..self.clone() }
     }
 
     /// Whether pods on this node count. That was settled when the first of them came.

@@ -311,21 +311,29 @@ impl<'a> World<'a> {
         if self.pools.iter().all(|it| it.pool.daemons.is_empty()) {
             return Vec::new();
         }
-        let conflict =
-            |daemon: &Pod| same_port(demand, daemon).is_some() || apart(namespace, demand, daemon);
-        let of_pool = |pool: &Template<'_>| {
-            let mut barred = Barred::default();
-            let daemons = pool.pool.daemons.iter().filter(|it| conflict(it));
-            for way in daemons.flat_map(|it| pool.ways_to_host(&it.demand, &self.vocabulary)) {
-                if pool.wherever_bought(&way) {
-                    barred.machines.or(&way.machines);
-                } else {
-                    barred.somewhere.push(way);
-                }
-            }
-            barred
-        };
+        let of_pool = |it: &Template<'_>| self.barred_in(it, namespace, demand);
         self.pools.iter().map(of_pool).collect()
+    }
+
+    /// Nodes of the pool that would get a daemon that does not go together with the pod.
+    pub(super) fn barred_in(
+        &self,
+        pool: &Template<'_>,
+        namespace: &Namespace,
+        demand: &Demand,
+    ) -> Barred {
+        let conflict =
+            |daemon: &&Pod| same_port(demand, daemon) || apart(namespace, demand, daemon);
+        let mut barred = Barred::default();
+        let daemons = pool.pool.daemons.iter().filter(conflict);
+        for way in daemons.flat_map(|it| pool.ways_to_host(&it.demand, &self.vocabulary)) {
+            if pool.wherever_bought(&way) {
+                barred.machines.or(&way.machines);
+            } else {
+                barred.somewhere.push(way);
+            }
+        }
+        barred
     }
 
     /// A volume that pods can share is known by its driver and its handle.
@@ -734,22 +742,29 @@ impl<'a> World<'a> {
     }
 }
 
-/// A port of the pod that the daemon has.
-pub(super) fn same_port<'d>(demand: &'d Demand, daemon: &Pod) -> Option<&'d HostPort> {
+/// Whether the daemon has a port of the pod.
+fn same_port(demand: &Demand, daemon: &Pod) -> bool {
     let taken = &daemon.demand.host_ports;
-    demand.host_ports.iter().find(|port| taken.iter().any(|it| it.conflicts(port)))
+    demand.host_ports.iter().any(|port| taken.iter().any(|it| it.conflicts(port)))
 }
 
 /// Whether one of the two must avoid the other. They would be on one node, and therefore together in
 /// whatever domain it is in.
-pub(super) fn apart(namespace: &Namespace, demand: &Demand, daemon: &Pod) -> bool {
-    let avoids = |own: &Namespace, it: &Demand, other: &Namespace, labels: &Labels| {
-        let terms = it.anti_affinity.iter();
-        let mut reaches = terms.map(|term| Reach::of_term(term, own, &it.labels).as_its_own());
-        reaches.any(|it| it.means(other, labels))
+fn apart(namespace: &Namespace, demand: &Demand, daemon: &Pod) -> bool {
+    let (own, theirs) = ((namespace, demand), (&*daemon.namespace, &*daemon.demand));
+    avoided_within(own, (theirs.0, &theirs.1.labels)).next().is_some()
+        || avoided_within(theirs, (own.0, &own.1.labels)).next().is_some()
+}
+
+/// The labels within which the first must avoid the second.
+pub(super) fn avoided_within<'d>(
+    (own, it): (&Namespace, &'d Demand),
+    (other, labels): (&Namespace, &Labels),
+) -> impl Iterator<Item = &'d String> {
+    let means = move |term: &&PodTerm| {
+        Reach::of_term(term, own, &it.labels).as_its_own().means(other, labels)
     };
-    avoids(namespace, demand, &daemon.namespace, &daemon.demand.labels)
-        || avoids(&daemon.namespace, &daemon.demand, namespace, &demand.labels)
+    it.anti_affinity.iter().filter(means).map(|it| &it.topology_key)
 }
 
 /// A volume's terms are about labels that a driver writes once the node is set up.

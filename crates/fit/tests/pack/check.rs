@@ -505,13 +505,14 @@ impl<'a> Site<'a> {
 
 /// The pods that could not be bound where the packing has them, and why: none, if there is an order in
 /// which the scheduler could have done so. For packings of which the homes are known and not the order.
-/// Of the orders that are tried, that with the fewest.
+/// Of the orders that are tried, that with the fewest. New nodes come up when the first is bound there, or all of them
+/// before anybody is, each a domain to be spread over.
 pub(crate) fn stuck(
     pods: &[Pod],
     nodes: &[Node],
     pools: &[Pool],
     packing: &Packing,
-    roll: usize,
+    (roll, all_there): (usize, bool),
 ) -> Vec<String> {
     let by_id: BTreeMap<String, &Pod> = pods.iter().map(|it| (it.id().to_string(), it)).collect();
     let pool_of = |it: &NewNode| pools.iter().find(|pool| pool.name == it.pool).unwrap();
@@ -522,6 +523,9 @@ pub(crate) fn stuck(
     let mut fewest: Option<Vec<String>> = None;
     for _ in 0..ORDERS {
         let mut site = Site::new(nodes, pools, packing, &possible, roll);
+        for new in (0..packing.new_nodes.len()).filter(|_| all_there) {
+            site.find(&Home::New(new));
+        }
         let (left, why) = bind_all(&mut site, &order);
         if fewest.as_ref().is_none_or(|it| why.len() < it.len()) {
             fewest = Some(why);

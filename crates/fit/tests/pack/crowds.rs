@@ -39,6 +39,16 @@ pub(crate) fn world(seed: u64, crowd: Crowd) -> World {
     World { pods, nodes, pools }
 }
 
+/// The same, and each pod is more or less important.
+pub(crate) fn ranked(seed: u64, crowd: Crowd) -> World {
+    let mut world = world(seed, crowd);
+    let mut dice = Dice(seed);
+    for pod in &mut world.pods {
+        Arc::make_mut(&mut pod.demand).priority = i32::try_from(dice.from(0, 2)).unwrap();
+    }
+    world
+}
+
 fn cpu(millis: i64) -> std::collections::BTreeMap<String, Quantity> {
     let many = Quantity::from_units(110);
     [("cpu".to_owned(), Quantity::from_millis(millis)), ("pods".to_owned(), many)].into()

@@ -1,5 +1,6 @@
 //! How many pods can be placed at all? Every way is tried.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodemolt_fit::pod::Pod;
@@ -21,12 +22,26 @@ struct Search<'a> {
     pools: Vec<(usize, i128)>,
     left: Vec<(Option<i128>, Option<i128>)>,
     seen: BTreeSet<Vec<Option<usize>>>,
-    best: usize,
+    /// Of each pod, whose turn it is: the more important first.
+    rank: Vec<usize>,
+    /// By rank, how many have a place.
+    best: Vec<usize>,
 }
 
 /// The most pods that can be placed, one after the other, each where the scheduler would have it
 /// then. `None`: too many ways.
 pub(crate) fn most(world: &World) -> Option<usize> {
+    searched(world, |_| 0).map(|it| it.iter().sum())
+}
+
+/// By priority, the highest first: the most that can be placed of those, and then of the others. `None`: too many ways.
+pub(crate) fn most_by_priority(world: &World) -> Option<Vec<usize>> {
+    let ranks: BTreeSet<_> = world.pods.iter().map(|it| Reverse(it.demand.priority)).collect();
+    let rank = |pod: &Pod| ranks.iter().position(|it| it.0 == pod.demand.priority).unwrap();
+    searched(world, rank)
+}
+
+fn searched(world: &World, rank: impl Fn(&Pod) -> usize) -> Option<Vec<usize>> {
     let mut places: Vec<Standing<'_>> =
         world.nodes.iter().filter(|it| !it.leaving).map(standing).collect();
     let leaving = world.nodes.iter().filter(|it| it.leaving).map(cordoned).collect();
@@ -63,16 +78,21 @@ pub(crate) fn most(world: &World) -> Option<usize> {
     let placeable = |it: &&Pod| it.demand.gates.is_empty() && it.demand.unmodelled.is_empty();
     let pods: Vec<&Pod> = world.pods.iter().filter(placeable).collect();
     let start = vec![None; pods.len()];
-    let mut search =
-        Search { pods, places, existing, leaving, pools, left, seen: BTreeSet::new(), best: 0 };
-    search.go_on(&start, 0).then_some(search.best)
+    let rank: Vec<usize> = pods.iter().map(|it| rank(it)).collect();
+    let nobody =
+        vec![0; world.pods.iter().map(|it| it.demand.priority).collect::<BTreeSet<_>>().len()];
+    let (seen, best) = (BTreeSet::new(), nobody.clone());
+    let mut search = Search { pods, places, existing, leaving, pools, left, seen, rank, best };
+    search.go_on(&start, &nobody).then_some(search.best)
 }
 
 impl Search<'_> {
     /// Whether everything was tried.
-    fn go_on(&mut self, homes: &[Option<usize>], placed: usize) -> bool {
-        self.best = self.best.max(placed);
-        if self.best == self.pods.len() {
+    fn go_on(&mut self, homes: &[Option<usize>], placed: &[usize]) -> bool {
+        if placed > self.best.as_slice() {
+            self.best = placed.to_vec();
+        }
+        if self.best.iter().sum::<usize>() == self.pods.len() {
             return true;
         }
         if !self.seen.insert(homes.to_vec()) {
@@ -116,7 +136,9 @@ impl Search<'_> {
                 if fine {
                     let mut next = homes.to_vec();
                     next[pod] = Some(at);
-                    if !self.go_on(&next, placed + 1) {
+                    let mut with_it = placed.to_vec();
+                    with_it[self.rank[pod]] += 1;
+                    if !self.go_on(&next, &with_it) {
                         return false;
                     }
                 }
