@@ -19,6 +19,8 @@ pub(crate) mod owners;
 pub(crate) mod pod;
 pub(crate) mod pool;
 pub(crate) mod reader;
+mod refused;
+mod slim;
 mod terms;
 pub(crate) mod volume;
 pub(crate) mod workload;
@@ -42,7 +44,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     file::{self, Located, Object, Others, Source, decode::UNKNOWN_FIELD},
-    problem::{Finding, Place, Problem, Severity, quoted},
+    problem::{Finding, Place, Problem, Severity, nearest, quoted},
 };
 
 pub use self::{
@@ -79,6 +81,8 @@ pub struct Listing {
     before: Vec<Located<Workload>>,
     /// Kind, namespace and name of whatever was read, with its uid.
     seen: BTreeMap<Key, Option<String>>,
+    /// How many pods, nodes and workloads a person has written.
+    written: usize,
 }
 
 type Key = (&'static str, String, String);
@@ -197,6 +201,11 @@ impl Listing {
         self.csi_nodes.contains_key(node)
     }
 
+    /// How many pods, nodes and workloads people have written: only of those will more be said by line.
+    pub fn written(&self) -> usize {
+        self.written
+    }
+
     /// Whether there is anything that could be packed.
     pub fn without_pods(&self) -> bool {
         self.pods.is_empty()
@@ -290,6 +299,11 @@ impl<T> Taken<T> {
     }
 }
 
+/// Whether a person has written it.
+fn written<T>(taken: &Taken<T>, meta: impl FnOnce(&T) -> &ObjectMeta) -> bool {
+    taken.value.as_ref().is_some_and(|it| meta(it).uid.is_none())
+}
+
 /// Names of the unknown fields that stand right in the spec of a pod, where they may decide where it goes.
 fn unknown_in_spec(found: &[(Place, Finding)], kind: &str) -> Vec<String> {
     let spec = if kind == "Pod" { "spec" } else { spec_of_pods(kind) };
@@ -299,6 +313,13 @@ fn unknown_in_spec(found: &[(Place, Finding)], kind: &str) -> Vec<String> {
         Some(inside).filter(|it| !it.contains(['.', '[']))
     });
     in_spec.map(str::to_owned).collect()
+}
+
+/// The kind that was meant, where there is none of this name in that group and version.
+fn misspelt(kind: &str, api_version: &str) -> Option<&'static str> {
+    let of_version = KINDS.iter().filter(|(_, version)| *version == api_version);
+    let kinds: Vec<&'static str> = of_version.map(|(kind, _)| *kind).collect();
+    nearest(kind, &kinds)
 }
 
 /// Where a workload has the spec of its pods.
@@ -332,12 +353,20 @@ impl Others for Listing {
             return taken.then(|it| self.device_classes.extend(it.gives_out()));
         }
         let Some((known, version)) = KINDS.iter().find(|(it, _)| *it == kind) else {
+            if let Some(near) = misspelt(kind, api_version) {
+                let message = format!("{} is not a kind of {api_version}", quoted(kind));
+                let finding =
+                    Finding::error("kind", message).hint(format!("did you mean `{near}`?"));
+                return vec![(at.locate("kind"), finding)];
+            }
             *self.ignored.entry(kind.to_owned()).or_default() += 1;
             return Vec::new();
         };
         if *version != api_version {
             let group = |it: &str| it.split_once('/').map(|(group, _)| group.to_owned());
-            if group(version) != group(api_version) {
+            // Groups of custom kinds have a dot in their names. Those without one are Kubernetes' own.
+            let custom = group(api_version).is_some_and(|it| it.contains('.'));
+            if custom && group(version) != group(api_version) {
                 // Somebody else's kind of the same name.
                 *self.ignored.entry(format!("{kind} of {api_version}")).or_default() += 1;
                 return Vec::new();
@@ -352,11 +381,23 @@ impl Others for Listing {
                 let mut taken = self.take(known, &at, |it: &Pod| &it.metadata);
                 let mut unknown = std::mem::take(&mut taken.unknown);
                 unknown.extend(at.written(device::GIVEN).then(|| device::GIVEN.to_owned()));
-                taken.then(|pod| self.pods.push(at.map(|()| Listed { pod, unknown })))
+                self.written += usize::from(written(&taken, |it| &it.metadata));
+                taken.then(|pod| {
+                    let live = pod.metadata.uid.is_some();
+                    let pod = if live { slim::pod(pod) } else { pod };
+                    let at = if live { at.without_text() } else { at };
+                    self.pods.push(at.map(|()| Listed { pod, unknown }));
+                })
             }
             "Node" => {
                 let taken = self.take(known, &at, |it: &Node| &it.metadata);
-                taken.then(|it| self.nodes.push(at.map(|()| it)))
+                self.written += usize::from(written(&taken, |it| &it.metadata));
+                taken.then(|it| {
+                    let live = it.metadata.uid.is_some();
+                    let at = if live { at.without_text() } else { at };
+                    let node = if live { slim::node(it) } else { it };
+                    self.nodes.push(at.map(|()| node));
+                })
             }
             "Namespace" => {
                 let taken = self.take(known, &at, |it: &Namespace| &it.metadata);
@@ -407,7 +448,7 @@ impl Others for Listing {
             }
             "DaemonSet" => {
                 let taken = self.take(known, &at, |it: &DaemonSet| &it.metadata);
-                self.stands_for_pods(taken, at, |it| Ok(workload::daemon_set(it)))
+                self.stands_for_pods(taken, at, workload::daemon_set)
             }
             "Deployment" => {
                 let taken = self.take(known, &at, |it: &Deployment| &it.metadata);
@@ -476,11 +517,12 @@ impl Listing {
         let Taken { value, mut found, unknown, stood_in_for } = taken;
         match value.map(read) {
             None => {}
-            Some(Ok(workload)) if stood_in_for => {
-                self.before.push(at.map(|()| Workload { unknown, ..workload }));
-            }
             Some(Ok(workload)) => {
-                self.workloads.push(at.map(|()| Workload { unknown, ..workload }));
+                let live = workload.meta.uid.is_some();
+                self.written += usize::from(!live);
+                let at = if live { at.without_text() } else { at };
+                let list = if stood_in_for { &mut self.before } else { &mut self.workloads };
+                list.push(at.map(|()| Workload { unknown, ..workload }));
             }
             Some(Err(finding)) => {
                 let problem = (at.locate(&finding.field), finding);

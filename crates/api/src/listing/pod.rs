@@ -23,7 +23,7 @@ use crate::problem::quoted;
 /// Under this name every `DeviceClass` is an extended resource, too.
 const DEVICE_CLASS: &str = "deviceclass.resource.kubernetes.io/";
 /// What a kubelet says of a resize that no waiting will make possible.
-const RESIZE_PENDING: &str = "PodResizePending";
+pub(super) const RESIZE_PENDING: &str = "PodResizePending";
 const INFEASIBLE: &str = "Infeasible";
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
 const ALWAYS: &str = "Always";
@@ -136,7 +136,8 @@ fn admit(around: &dyn Around, asked: &Asked<'_>, demand: &mut Demand, reader: &m
     }
     let Some(class) = &spec.runtime_class_name else { return };
     let Some(class) = around.runtime_class(class) else {
-        let what = format!("the RuntimeClass {}, {}", quoted(class), around.missing());
+        let what =
+            format!("the RuntimeClass {}, {}", quoted(class), around.missing("runtimeclasses"));
         demand.unmodelled.push(what);
         return;
     };
@@ -190,7 +191,8 @@ fn priority(around: &dyn Around, spec: &PodSpec, unmodelled: &mut Vec<String>) -
     let built_in = BUILT_IN_PRIORITIES.iter().find(|(it, _)| *it == name);
     let known = around.priority(name).or(built_in.map(|(_, value)| *value));
     known.unwrap_or_else(|| {
-        let what = format!("the PriorityClass {}, {}", quoted(name), around.missing());
+        let what =
+            format!("the PriorityClass {}, {}", quoted(name), around.missing("priorityclasses"));
         unmodelled.push(what);
         0
     })
