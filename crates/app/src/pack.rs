@@ -250,6 +250,8 @@ fn leaving(typed: &[String], files: &Files) -> Result<BTreeSet<String>, Failure>
     let known = files.listing.node_names();
     // `kubectl get nodes -o name` writes them so.
     let typed = typed.iter().map(|it| it.strip_prefix("node/").unwrap_or(it));
+    // `a, b` has nothing behind its comma.
+    let typed = typed.filter(|it| !it.is_empty());
     let typed: Vec<&str> = typed.collect();
     for name in &typed {
         if !known.contains(name) {

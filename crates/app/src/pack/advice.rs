@@ -19,7 +19,8 @@ use super::machines::Pools;
 
 /// Asking packing takes its time; a thousand kinds of pods without a place have one cause most often.
 const ASKED_MAX: usize = 64;
-/// Types of which people are told.
+/// Pools and types of which people are told.
+const POOLS_SHOWN: usize = 3;
 const TYPES_SHOWN: usize = 3;
 
 /// Types that programs are told of, for each pod.
@@ -188,11 +189,9 @@ fn holding(pod: &Pod, pool: &Pool, requirements: &[Written]) -> Vec<(String, boo
     machines.map(|it| (it.machine.clone(), it.price.is_some())).collect()
 }
 
-/// Where its zone is in the way of a new node: those in which one could come up.
+/// Where its zone is in the way: those in which nodes could come up.
 pub(super) fn zones_to_be_had(why: &Why, pools: &Pools) -> Option<String> {
     let Why::NoPlace { nearest: Some(miss) } = why else { return None };
-    let Place::Pool(name) = &miss.place else { return None };
-    let pool = pools.able.iter().find(|it| it.name == *name)?;
     let of_zone = |key: &String| label::normalise(key) == label::ZONE;
     let by_zone = miss.obstacles.iter().any(|it| match it {
         Obstacle::TooNear { key, .. }
@@ -219,15 +218,25 @@ pub(super) fn zones_to_be_had(why: &Why, pools: &Pools) -> Option<String> {
     if !by_zone {
         return None;
     }
-    let asked: Vec<&Written> = pool.requirements.iter().filter(|it| of_zone(&it.key)).collect();
-    let offerings = pool.machines.iter().filter(|it| it.may_be(&pool.requirements));
-    let offerings = offerings.flat_map(|it| &it.offerings).filter(|it| it.open());
+    let meant = pools.able.iter().filter(|it| match &miss.place {
+        Place::Pool(name) => it.name == *name,
+        Place::Node(_) => true,
+    });
+    let told: Vec<String> = meant.take(POOLS_SHOWN).filter_map(launches_in).collect();
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
+fn launches_in(pool: &Pool) -> Option<String> {
+    let of_zone = |it: &&Written| label::normalise(&it.key) == label::ZONE;
+    let asked: Vec<&Written> = pool.requirements.iter().filter(of_zone).collect();
+    let machines = pool.machines.iter().filter(|it| it.may_be(&pool.requirements));
+    let offerings = machines.flat_map(|it| &it.offerings).filter(|it| it.open());
     let zones: BTreeSet<&str> = offerings
         .filter_map(|it| it.labels.get(label::ZONE).map(String::as_str))
         .filter(|zone| asked.iter().all(|it| matches(it, Some(zone))))
         .collect();
     let zones: Vec<&str> = zones.into_iter().collect();
-    (!zones.is_empty()).then(|| format!("pool {name} launches in {}", zones.join(", ")))
+    (!zones.is_empty()).then(|| format!("pool {} launches in {}", pool.name, zones.join(" and ")))
 }
 
 /// Where there are fewer domains than a spread asks for, which is as if one of them were empty.

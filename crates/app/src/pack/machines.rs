@@ -48,6 +48,11 @@ impl Pools {
         able.iter().chain(&self.unable).cloned().collect()
     }
 
+    /// Whether the files have it.
+    pub(super) fn knows(&self, pool: &str) -> bool {
+        self.all().chain(&self.unable).any(|it| it.name == pool)
+    }
+
     pub(super) fn keeps(&self, pool: &str) -> bool {
         self.kept.iter().any(|it| it.name == pool)
     }

@@ -104,9 +104,9 @@ fn leaves(story: &Story, headers: bool) -> String {
 
 fn new_nodes(story: &Story, wide: bool, headers: bool) -> String {
     let priced = matches!(story.prices, Known::Priced { .. });
-    let zoned = wide || story.zones_matter;
+    let show_zones = wide || story.zones.matter;
     let mut columns = vec!["NODE", "COUNT", "POOL"];
-    if zoned {
+    if show_zones {
         columns.push("ZONE");
     }
     columns.extend(["PODS", "CPU", "MEMORY", "TYPES"]);
@@ -121,7 +121,7 @@ fn new_nodes(story: &Story, wide: bool, headers: bool) -> String {
     for (node, alike) in alike(&story.new_nodes, wide) {
         let shown = if wide { TYPES_SHOWN_WIDE } else { TYPES_SHOWN };
         let mut cells = vec![node.name.clone(), alike.to_string(), printable(&node.pool)];
-        if zoned {
+        if show_zones {
             let zones = node.zones();
             cells.push(if zones.is_empty() { "-".to_owned() } else { printable(&zones.join(",")) });
         }
@@ -197,13 +197,13 @@ fn money(price: Option<Price>) -> String {
 }
 
 fn stays(story: &Story, wide: bool, headers: bool) -> String {
-    let zoned = wide || story.zones_matter;
+    let show_zones = wide || story.zones.matter;
     let columns: &[&str] =
-        if zoned { &["NODE", "ZONE", "PODS", "WHICH"] } else { &["NODE", "PODS", "WHICH"] };
+        if show_zones { &["NODE", "ZONE", "PODS", "WHICH"] } else { &["NODE", "PODS", "WHICH"] };
     let mut table = Table::new(columns);
     for node in &story.stays {
         let mut cells = vec![printable(&node.name)];
-        if zoned {
+        if show_zones {
             cells.push(printable(node.zone.as_deref().unwrap_or("-")));
         }
         cells.push(node.pods.len().to_string());

@@ -12,7 +12,7 @@ use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::pack::{Choice, Home, Miss, NewNode, Obstacle, Packing, Place, Why};
 use nodemolt_fit::pod::{Demand, Pod, PodId};
 use nodemolt_fit::pool::Price;
-use nodemolt_fit::{InstanceType, Operator, Quantity, Types, Written, label};
+use nodemolt_fit::{InstanceType, Operator, Types, Written, label};
 
 use super::advice::{Advice, Larger, lacking_domains, zones_to_be_had};
 use super::machines::Pools;
@@ -51,10 +51,15 @@ pub(super) struct Story {
     pub spot_gaps: bool,
     /// Some new node may use capacity that is reserved, and paid for already.
     pub reserved: bool,
+    pub zones: Zones,
+}
+
+#[derive(Debug)]
+pub(super) struct Zones {
     /// Of nodes that exist, where they have one.
-    zones: BTreeMap<String, String>,
+    of_node: BTreeMap<String, String>,
     /// Somebody asks where in a region it is, or new nodes are to come up in different zones.
-    pub zones_matter: bool,
+    pub matter: bool,
 }
 
 #[derive(Debug)]
@@ -133,8 +138,10 @@ pub(super) struct Leaves {
     others: usize,
     /// The first of its pods that nobody can foresee.
     pub strange: Option<PodId>,
-    /// Why its pool launches none, where it does not.
+    /// Its pool launches none, and has to: why it does not.
     idle: Option<String>,
+    /// Nobody knows what its pool can launch.
+    pool_unknown: bool,
 }
 
 impl Leaves {
@@ -163,6 +170,17 @@ impl Leaves {
                 | Placement::Unmodelled { .. }
                 | Placement::NoKin { .. } => 0,
             };
+            let unforeseen = match &placement {
+                Placement::Unmodelled { pod, .. } => Some(pod.clone()),
+                Placement::Spare { .. }
+                | Placement::Successors { .. }
+                | Placement::Unplaced { .. }
+                | Placement::NoKin { .. } => None,
+            };
+            let needed = unforeseen.is_some();
+            let idle = node.pool.as_ref().filter(|it| needed && !pools.keeps(it));
+            let idle = idle.and_then(|pool| pools.idle.iter().find(|(name, _)| name == pool));
+            let idle = idle.map(|(_, why)| why.clone());
             Some(Self {
                 node: node.name.clone(),
                 pool: node.pool.clone(),
@@ -170,11 +188,9 @@ impl Leaves {
                 placement,
                 kept: node.pool.as_ref().is_some_and(|it| pools.keeps(it)),
                 others,
-                strange: strange.remove(node.name.as_str()),
-                idle: node.pool.as_ref().and_then(|pool| {
-                    let idle = pools.idle.iter().find(|(name, _)| name == pool);
-                    idle.filter(|_| !pools.keeps(pool)).map(|(_, why)| why.clone())
-                }),
+                strange: strange.remove(node.name.as_str()).or(unforeseen),
+                idle,
+                pool_unknown: node.pool.as_ref().is_some_and(|it| !pools.knows(it)),
             })
         });
         all.collect()
@@ -182,10 +198,16 @@ impl Leaves {
 
     /// Why its pods have no place, where it has to be followed by one of its own kind and cannot be.
     fn stranded(&self) -> Option<Why> {
-        let Placement::NoKin { pool, limit } = &self.placement else { return None };
-        let obstacle = match limit.clone() {
-            Some((resource, by)) => Obstacle::PoolLimit { resource, by },
-            None => Obstacle::NoCapacity,
+        let (pool, obstacle) = match (&self.placement, &self.pool, &self.idle) {
+            (Placement::NoKin { pool, limit }, _, _) => {
+                let obstacle = match limit.clone() {
+                    Some((resource, by)) => Obstacle::PoolLimit { resource, by },
+                    None => Obstacle::NoCapacity,
+                };
+                (pool, obstacle)
+            }
+            (_, Some(pool), Some(idle)) => (pool, Obstacle::Idle(idle.clone())),
+            (_, _, _) => return None,
         };
         let nearest = Miss { place: Place::Pool(pool.clone()), obstacles: vec![obstacle] };
         Some(Why::NoPlace { nearest: Some(nearest) })
@@ -193,9 +215,22 @@ impl Leaves {
 
     /// The same in words. Such a pod might fit elsewhere; where is not looked at, as its node is followed by its own kind.
     fn stranded_with(&self) -> Option<String> {
-        let Placement::NoKin { pool, limit } = &self.placement else { return None };
-        let lacking = no_kin(pool, limit.as_ref());
+        let lacking = self.no_kin()?;
         Some(format!("goes with the successor of node {}, which cannot come: {lacking}", self.node))
+    }
+
+    /// Why no node of its own kind can come, where one has to.
+    fn no_kin(&self) -> Option<String> {
+        match (&self.placement, &self.pool, &self.idle) {
+            (Placement::NoKin { pool, limit: Some((resource, by)) }, _, _) => {
+                Some(format!("the limit of {resource} of pool {pool} would have to be {by} higher"))
+            }
+            (Placement::NoKin { pool, limit: None }, _, _) => {
+                Some(format!("nothing that pool {pool} asks for is to be had"))
+            }
+            (_, Some(pool), Some(idle)) => Some(format!("pool {pool} launches no nodes: {idle}")),
+            (_, _, _) => None,
+        }
     }
 
     /// One word for programs.
@@ -204,6 +239,8 @@ impl Leaves {
             Placement::Spare { .. } => "Spare",
             Placement::Successors { .. } => "Successors",
             Placement::Unplaced { .. } => "Unplaced",
+            // What its pool cannot launch it cannot be followed by.
+            Placement::Unmodelled { .. } if self.idle.is_some() => "NoKin",
             Placement::Unmodelled { .. } => "Unmodelled",
             Placement::NoKin { .. } => "NoKin",
         }
@@ -217,6 +254,7 @@ impl Leaves {
             }
             Placement::Spare { .. } => Some(0),
             Placement::Successors { new } => Some(new.len()),
+            Placement::Unmodelled { .. } if self.idle.is_some() => None,
             // One of its own kind: what ran there runs there again.
             Placement::Unmodelled { .. } => Some(1),
             Placement::Unplaced { .. } | Placement::NoKin { .. } => None,
@@ -233,6 +271,15 @@ impl Leaves {
         }
     }
 
+    fn without_kin(&self) -> String {
+        let cause = match &self.strange {
+            Some(pod) if !self.kept => format!("nobody can foresee {pod}, so "),
+            Some(_) | None => String::new(),
+        };
+        let lacking = self.no_kin().unwrap_or_default();
+        format!("{cause}a node like it has to come, and {lacking}")
+    }
+
     fn why(&self, story: &Story) -> String {
         match &self.placement {
             Placement::Spare { on } if on.is_empty() => {
@@ -247,14 +294,8 @@ impl Leaves {
                 format!("its pods need {}", new.join(", "))
             }
             Placement::Unplaced { pod, .. } => format!("{pod} would have no place"),
-            Placement::NoKin { pool, limit } => {
-                let cause = match &self.strange {
-                    Some(pod) if !self.kept => format!("nobody can foresee {pod}, so "),
-                    Some(_) | None => String::new(),
-                };
-                let lacking = no_kin(pool, limit.as_ref());
-                format!("{cause}a node like it has to come, and {lacking}")
-            }
+            Placement::NoKin { .. } => self.without_kin(),
+            Placement::Unmodelled { .. } if self.idle.is_some() => self.without_kin(),
             Placement::Unmodelled { pod, .. } => {
                 let kind = match &self.pool {
                     Some(pool) => format!("a node of pool {pool} like it"),
@@ -265,22 +306,14 @@ impl Leaves {
                     2 => ", and the other pod goes with it",
                     _ => ", and the other pods go with it",
                 };
-                let idle = match &self.idle {
-                    Some(why) => format!("; but that pool launches none: {why}"),
-                    None => String::new(),
+                let unknown = if self.pool_unknown {
+                    "; what that pool can launch is not known, as it is not in the files"
+                } else {
+                    ""
                 };
-                format!("nobody can foresee {pod}: it needs {kind}{others}{idle}")
+                format!("nobody can foresee {pod}: it needs {kind}{others}{unknown}")
             }
         }
-    }
-}
-
-fn no_kin(pool: &str, limit: Option<&(String, Quantity)>) -> String {
-    match limit {
-        Some((resource, by)) => {
-            format!("the limit of {resource} of pool {pool} would have to be {by} higher")
-        }
-        None => format!("nothing that pool {pool} asks for is to be had"),
     }
 }
 
@@ -385,16 +418,16 @@ impl Story {
             admits(&it.requirements, SPOT)
                 && first.is_some_and(|it| market.spot_unpriced_somewhere(&it.machine, zones))
         });
-        let zones: BTreeMap<String, String> = world
+        let of_node: BTreeMap<String, String> = world
             .nodes
             .iter()
             .filter_map(|it| Some((it.name.clone(), it.labels.get(label::ZONE)?.clone())))
             .collect();
         let apart =
             new_nodes.iter().any(|it| Some(it.zones()) != new_nodes.first().map(New::zones));
-        let zones_matter = apart || world.pods.iter().any(|it| asks_for_zones(&it.demand));
+        let matter = apart || world.pods.iter().any(|it| asks_for_zones(&it.demand));
         let stays = stays.into_iter().map(|(name, pods)| {
-            let zone = zones.get(&name).cloned();
+            let zone = of_node.get(&name).cloned();
             Stays { name, zone, pods }
         });
         let stays = stays.collect();
@@ -416,8 +449,7 @@ impl Story {
             spot_unpriced,
             spot_gaps,
             reserved,
-            zones,
-            zones_matter,
+            zones: Zones { of_node, matter },
         }
     }
 
@@ -460,7 +492,7 @@ impl Story {
     /// Of a pod's home, where it can be in one zone only.
     pub(super) fn zone(&self, home: &Home) -> Option<&str> {
         match home {
-            Home::Node(name) => self.zones.get(name).map(String::as_str),
+            Home::Node(name) => self.zones.of_node.get(name).map(String::as_str),
             Home::New(at) => match self.new_nodes.get(*at)?.zones() {
                 [only] => Some(only),
                 [] | [_, ..] => None,
