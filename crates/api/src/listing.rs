@@ -75,6 +75,8 @@ pub struct Listing {
     limit_ranges: BTreeMap<String, BTreeMap<String, Vec<limit::OfContainers>>>,
     /// Kinds that say nothing about where pods fit, and how many of each there were.
     pub ignored: BTreeMap<String, usize>,
+    /// Kinds that are not read and make pods, and how many of each there were.
+    pub makers: BTreeMap<String, usize>,
     /// What people should know about how this was read.
     pub notes: Vec<String>,
     /// Live workloads for which a manifest stands in.
@@ -156,6 +158,14 @@ const ROLLOUT: &str = "Rollout";
 /// The label by which a `ReplicaSet` knows its pods, and that of one that a Rollout made.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 const ROLLOUT_HASH: &str = "rollouts-pod-template-hash";
+
+/// Where kinds that make pods say what those are: of most operators, of Volcano.
+const OF_PODS: [&str; 4] = [
+    "spec.template.spec.containers",
+    "spec.podTemplate.spec.containers",
+    "spec.jobTemplate.spec.template.spec.containers",
+    "spec.tasks",
+];
 
 /// Kinds that are read, with the versions in which they are.
 const KINDS: [(&str, &str); 20] = [
@@ -359,7 +369,7 @@ impl Others for Listing {
                     Finding::error("kind", message).hint(format!("did you mean `{near}`?"));
                 return vec![(at.locate("kind"), finding)];
             }
-            *self.ignored.entry(kind.to_owned()).or_default() += 1;
+            self.pass_over(kind, api_version, &at);
             return Vec::new();
         };
         if *version != api_version {
@@ -368,7 +378,7 @@ impl Others for Listing {
             let custom = group(api_version).is_some_and(|it| it.contains('.'));
             if custom && group(version) != group(api_version) {
                 // Somebody else's kind of the same name.
-                *self.ignored.entry(format!("{kind} of {api_version}")).or_default() += 1;
+                self.pass_over(kind, api_version, &at);
                 return Vec::new();
             }
             let message =
@@ -477,7 +487,7 @@ impl Others for Listing {
             ROLLOUT => {
                 let taken = self.take(known, &at, |it: &workload::Rollout| &it.metadata);
                 if taken.value.as_ref().is_some_and(workload::Rollout::refers) {
-                    *self.ignored.entry("Rollout with a workloadRef".to_owned()).or_default() += 1;
+                    *self.makers.entry("Rollout with a workloadRef".to_owned()).or_default() += 1;
                     return taken.found;
                 }
                 self.stands_for_pods(taken, at, workload::rollout)
@@ -488,6 +498,16 @@ impl Others for Listing {
 }
 
 impl Listing {
+    /// Counts what is not read, by what it may mean for pods.
+    fn pass_over(&mut self, kind: &str, api_version: &str, at: &Located<()>) {
+        let makes_pods = OF_PODS.iter().any(|it| at.written(it));
+        // Its name alone may be that of a kind which is read, or mean something else.
+        let doubtful = makes_pods || KINDS.iter().any(|(it, _)| *it == kind);
+        let called = if doubtful { format!("{kind} of {api_version}") } else { kind.to_owned() };
+        let list = if makes_pods { &mut self.makers } else { &mut self.ignored };
+        *list.entry(called).or_default() += 1;
+    }
+
     fn limit_range(&mut self, taken: Taken<LimitRange>, at: &Located<()>) -> Vec<(Place, Finding)> {
         let Taken { value, mut found, stood_in_for, .. } = taken;
         let Some(range) = value.filter(|_| !stood_in_for) else { return found };

@@ -577,6 +577,10 @@ fn what_an_api_server_would_refuse_is_told_with_its_value() {
             "requests[nvidia.com/gpu]: `1` is not the limit, `2`",
         ),
         (
+            "  containers: [{name: c, ports: [{containerPort: 80, hostPort: 99999}]}]\n".to_owned(),
+            "spec.containers[0].ports[0].hostPort: `99999` is not a port",
+        ),
+        (
             "  containers: [{name: c}, {name: c}]\n".to_owned(),
             "containers[1].name: `c` is the name of another container",
         ),
@@ -652,6 +656,12 @@ fn a_kind_that_was_misspelt_is_not_lost() {
         let (_, errors) = listing(&format!("{kind}metadata: {{name: a}}\n"));
         assert!(errors.len() == 1 && errors[0].contains(expected), "{errors:?}");
     }
+    // A kind that makes pods is told of by itself.
+    let (read, _) = listing(
+        "apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{image: i}]}}}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: a}\n",
+    );
+    assert_eq!(read.makers.keys().collect::<Vec<_>>(), ["Service of serving.knative.dev/v1"]);
+    assert_eq!(read.ignored.keys().collect::<Vec<_>>(), ["Service"]);
     // Somebody else's kind may have such a name.
     for kind in [
         "batch.volcano.sh/v1alpha1\nkind: Job\n",

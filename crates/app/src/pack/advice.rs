@@ -64,7 +64,7 @@ impl<'a> Advice<'a> {
         Self { pools, types, known: BTreeMap::new() }
     }
 
-    /// Where size is what is in the way: the types that would hold the pod.
+    /// Where its size or a label of instance types is in the way: the types that would hold the pod.
     pub(super) fn larger(&mut self, pod: &Pod, why: &Why) -> Option<Larger> {
         let Why::NoPlace { nearest: Some(miss) } = why else { return None };
         let by_size = |it: &Obstacle| {
@@ -73,9 +73,13 @@ impl<'a> Advice<'a> {
                 Obstacle::Short { .. } | Obstacle::TooSmall { .. } | Obstacle::NoSuchMachine
             )
         };
-        if !miss.obstacles.iter().any(by_size) {
+        let by_label = |it: &Obstacle| matches!(it, Obstacle::Label(_) | Obstacle::NotOffered(_));
+        if !miss.obstacles.iter().any(|it| by_size(it) || by_label(it)) {
             return None;
         }
+        // That nothing has the room is known only where nothing else is in the way.
+        let of_pool = matches!(miss.place, Place::Pool(_));
+        let size_alone = of_pool && miss.obstacles.iter().all(by_size);
         let pools = self.pools.able.iter().filter(|it| match &miss.place {
             Place::Pool(name) => it.name == *name,
             Place::Node(_) => true,
@@ -97,7 +101,7 @@ impl<'a> Advice<'a> {
             if larger.as_ref().is_some_and(|it| !it.types.is_empty()) {
                 return larger;
             }
-            found = found.or(larger);
+            found = found.or(larger.filter(|_| size_alone));
         }
         found
     }

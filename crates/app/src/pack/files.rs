@@ -100,6 +100,13 @@ impl Files {
                 counted(matter)
             ));
         }
+        let makers: Vec<(&String, &usize)> = files.listing.makers.iter().collect();
+        if !makers.is_empty() {
+            talk.warnings.push(format!(
+                "these make pods and are not read, so that only those count which the files show: {}",
+                counted(makers)
+            ));
+        }
         if let Some(count) = files.listing.ignored.get(OVERLAY) {
             talk.warnings.push(format!(
                 "{OVERLAY}s change prices and what machines offer, and are not read: {count}; what is called the cheapest may not be"
