@@ -35,6 +35,8 @@ mod tree;
 
 /// Four times what etcd takes for one object.
 pub const FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How the kind of a list ends.
+const LIST: &str = "List";
 /// Who made more mistakes than this made one, many times.
 const PROBLEMS_MAX: usize = 100;
 
@@ -178,6 +180,12 @@ impl<T> Located<T> {
         decode::decode(&self.tree, self.root)
     }
 
+    /// The same without the text around it, of which no more will be said: every field is where the object is.
+    pub(crate) fn without_text(self) -> Self {
+        let tree = Tree::bare(self.tree.node(self.root).place.clone());
+        Self { root: tree.root, tree: Arc::new(tree), ..self }
+    }
+
     /// Another value in the same place: an object's part, or what was made of it.
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Located<U> {
         let Self { value, file, tree, root, prefix, moves } = self;
@@ -234,12 +242,17 @@ fn read_leaving_out<'s>(
         );
         reader.tell(Place::START, Finding::error("", message).hint("split the file"));
     } else {
-        for document in tree::documents(&source.text) {
-            if reader.full() {
-                break;
+        let items_apart = reader.others.is_some();
+        tree::pieces(&source.text, items_apart, &mut |piece| {
+            match piece {
+                tree::Piece::Item { tree, index } => {
+                    let (root, prefix) = (tree.root, format!("items[{index}]"));
+                    reader.object(&Arc::new(tree), root, &prefix);
+                }
+                tree::Piece::Document(document) => reader.document(document),
             }
-            reader.document(document);
-        }
+            !reader.full()
+        });
     }
     reader.finish()
 }
@@ -338,8 +351,14 @@ impl Reader<'_> {
         let ours = tree.is_none_or(|tree| {
             let tree = Arc::new(tree);
             let root = tree.root;
+            let handed_out = tree.handed_out > 0;
+            if handed_out && !tree.text(root, "kind").is_some_and(|it| it.ends_with(LIST)) {
+                let finding = Finding::error("kind", "there are items, and this is no List");
+                self.tell(tree.locate(root, "kind"), finding.hint("write `kind: List`"));
+                return true;
+            }
             // An empty document is what stands between two `---`.
-            tree.node(root).content != Content::Null && self.object(&tree, root, "")
+            tree.node(root).content != Content::Null && self.object(&tree, root, "") || handed_out
         });
         // What is wrong with someone else's YAML is not ours to say.
         if ours && !defects.is_empty() {
@@ -361,10 +380,11 @@ impl Reader<'_> {
         }
         let kind = tree.text(root, "kind");
         if let Some(items) = tree.entry(root, "items")
-            && let Some(of) = kind.and_then(|it| it.strip_suffix("List"))
+            && let Some(of) = kind.and_then(|it| it.strip_suffix(LIST))
             && (of.is_empty() || self.others.is_some() || KINDS.iter().any(|(kind, _)| *kind == of))
         {
-            return self.list(tree, items.value, &under(prefix, "items".to_owned()));
+            let before = if root == tree.root { tree.handed_out } else { 0 };
+            return self.list(tree, items.value, &under(prefix, "items".to_owned()), before);
         }
         let (Some(kind), Some(api_version)) = (kind, tree.text(root, "apiVersion")) else {
             for field in ["apiVersion", "kind"] {
@@ -381,6 +401,12 @@ impl Reader<'_> {
             return true;
         };
         if !KINDS.iter().any(|(it, _)| *it == kind) && self.others.is_some() {
+            let foreign = foreign(kind, api_version);
+            if foreign.severity == Severity::Error {
+                let field = under(prefix, foreign.field.clone());
+                self.tell(tree.locate(root, &foreign.field), Finding { field, ..foreign });
+                return true;
+            }
             self.offer(kind, api_version, self.at(tree, root, prefix, &[]));
             return true;
         }
@@ -399,7 +425,8 @@ impl Reader<'_> {
         }
     }
 
-    fn list(&mut self, tree: &Arc<Tree>, items: NodeId, field: &str) -> bool {
+    /// `before` items were read by themselves.
+    fn list(&mut self, tree: &Arc<Tree>, items: NodeId, field: &str, before: usize) -> bool {
         let node = tree.node(items);
         let Content::List(items) = &node.content else {
             if node.content != Content::Null {
@@ -412,7 +439,7 @@ impl Reader<'_> {
             if self.full() {
                 break;
             }
-            ours |= self.object(tree, *item, &format!("{field}[{index}]"));
+            ours |= self.object(tree, *item, &format!("{field}[{}]", before + index));
         }
         ours
     }

@@ -19,6 +19,8 @@ pub(crate) mod owners;
 pub(crate) mod pod;
 pub(crate) mod pool;
 pub(crate) mod reader;
+mod refused;
+mod slim;
 mod terms;
 pub(crate) mod volume;
 pub(crate) mod workload;
@@ -42,7 +44,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     file::{self, Located, Object, Others, Source, decode::UNKNOWN_FIELD},
-    problem::{Finding, Place, Problem, Severity, quoted},
+    problem::{Finding, Place, Problem, Severity, nearest, quoted},
 };
 
 pub use self::{
@@ -73,12 +75,16 @@ pub struct Listing {
     limit_ranges: BTreeMap<String, BTreeMap<String, Vec<limit::OfContainers>>>,
     /// Kinds that say nothing about where pods fit, and how many of each there were.
     pub ignored: BTreeMap<String, usize>,
+    /// Kinds that are not read and make pods, and how many of each there were.
+    pub makers: BTreeMap<String, usize>,
     /// What people should know about how this was read.
     pub notes: Vec<String>,
     /// Live workloads for which a manifest stands in.
     before: Vec<Located<Workload>>,
     /// Kind, namespace and name of whatever was read, with its uid.
     seen: BTreeMap<Key, Option<String>>,
+    /// How many pods, nodes and workloads a person has written.
+    written: usize,
 }
 
 type Key = (&'static str, String, String);
@@ -153,6 +159,14 @@ const ROLLOUT: &str = "Rollout";
 const TEMPLATE_HASH: &str = "pod-template-hash";
 const ROLLOUT_HASH: &str = "rollouts-pod-template-hash";
 
+/// Where kinds that make pods say what those are: of most operators, of Volcano.
+const OF_PODS: [&str; 4] = [
+    "spec.template.spec.containers",
+    "spec.podTemplate.spec.containers",
+    "spec.jobTemplate.spec.template.spec.containers",
+    "spec.tasks",
+];
+
 /// Kinds that are read, with the versions in which they are.
 const KINDS: [(&str, &str); 20] = [
     ("Pod", "v1"),
@@ -195,6 +209,11 @@ impl Listing {
     /// Whether it is known how many volumes the node can attach.
     pub fn knows_volume_limits(&self, node: &str) -> bool {
         self.csi_nodes.contains_key(node)
+    }
+
+    /// How many pods, nodes and workloads people have written: only of those will more be said by line.
+    pub fn written(&self) -> usize {
+        self.written
     }
 
     /// Whether there is anything that could be packed.
@@ -290,6 +309,11 @@ impl<T> Taken<T> {
     }
 }
 
+/// Whether a person has written it.
+fn written<T>(taken: &Taken<T>, meta: impl FnOnce(&T) -> &ObjectMeta) -> bool {
+    taken.value.as_ref().is_some_and(|it| meta(it).uid.is_none())
+}
+
 /// Names of the unknown fields that stand right in the spec of a pod, where they may decide where it goes.
 fn unknown_in_spec(found: &[(Place, Finding)], kind: &str) -> Vec<String> {
     let spec = if kind == "Pod" { "spec" } else { spec_of_pods(kind) };
@@ -299,6 +323,13 @@ fn unknown_in_spec(found: &[(Place, Finding)], kind: &str) -> Vec<String> {
         Some(inside).filter(|it| !it.contains(['.', '[']))
     });
     in_spec.map(str::to_owned).collect()
+}
+
+/// The kind that was meant, where there is none of this name in that group and version.
+fn misspelt(kind: &str, api_version: &str) -> Option<&'static str> {
+    let of_version = KINDS.iter().filter(|(_, version)| *version == api_version);
+    let kinds: Vec<&'static str> = of_version.map(|(kind, _)| *kind).collect();
+    nearest(kind, &kinds)
 }
 
 /// Where a workload has the spec of its pods.
@@ -332,14 +363,22 @@ impl Others for Listing {
             return taken.then(|it| self.device_classes.extend(it.gives_out()));
         }
         let Some((known, version)) = KINDS.iter().find(|(it, _)| *it == kind) else {
-            *self.ignored.entry(kind.to_owned()).or_default() += 1;
+            if let Some(near) = misspelt(kind, api_version) {
+                let message = format!("{} is not a kind of {api_version}", quoted(kind));
+                let finding =
+                    Finding::error("kind", message).hint(format!("did you mean `{near}`?"));
+                return vec![(at.locate("kind"), finding)];
+            }
+            self.pass_over(kind, api_version, &at);
             return Vec::new();
         };
         if *version != api_version {
             let group = |it: &str| it.split_once('/').map(|(group, _)| group.to_owned());
-            if group(version) != group(api_version) {
+            // Groups of custom kinds have a dot in their names. Those without one are Kubernetes' own.
+            let custom = group(api_version).is_some_and(|it| it.contains('.'));
+            if custom && group(version) != group(api_version) {
                 // Somebody else's kind of the same name.
-                *self.ignored.entry(format!("{kind} of {api_version}")).or_default() += 1;
+                self.pass_over(kind, api_version, &at);
                 return Vec::new();
             }
             let message =
@@ -352,11 +391,23 @@ impl Others for Listing {
                 let mut taken = self.take(known, &at, |it: &Pod| &it.metadata);
                 let mut unknown = std::mem::take(&mut taken.unknown);
                 unknown.extend(at.written(device::GIVEN).then(|| device::GIVEN.to_owned()));
-                taken.then(|pod| self.pods.push(at.map(|()| Listed { pod, unknown })))
+                self.written += usize::from(written(&taken, |it| &it.metadata));
+                taken.then(|pod| {
+                    let live = pod.metadata.uid.is_some();
+                    let pod = if live { slim::pod(pod) } else { pod };
+                    let at = if live { at.without_text() } else { at };
+                    self.pods.push(at.map(|()| Listed { pod, unknown }));
+                })
             }
             "Node" => {
                 let taken = self.take(known, &at, |it: &Node| &it.metadata);
-                taken.then(|it| self.nodes.push(at.map(|()| it)))
+                self.written += usize::from(written(&taken, |it| &it.metadata));
+                taken.then(|it| {
+                    let live = it.metadata.uid.is_some();
+                    let at = if live { at.without_text() } else { at };
+                    let node = if live { slim::node(it) } else { it };
+                    self.nodes.push(at.map(|()| node));
+                })
             }
             "Namespace" => {
                 let taken = self.take(known, &at, |it: &Namespace| &it.metadata);
@@ -407,7 +458,7 @@ impl Others for Listing {
             }
             "DaemonSet" => {
                 let taken = self.take(known, &at, |it: &DaemonSet| &it.metadata);
-                self.stands_for_pods(taken, at, |it| Ok(workload::daemon_set(it)))
+                self.stands_for_pods(taken, at, workload::daemon_set)
             }
             "Deployment" => {
                 let taken = self.take(known, &at, |it: &Deployment| &it.metadata);
@@ -436,7 +487,7 @@ impl Others for Listing {
             ROLLOUT => {
                 let taken = self.take(known, &at, |it: &workload::Rollout| &it.metadata);
                 if taken.value.as_ref().is_some_and(workload::Rollout::refers) {
-                    *self.ignored.entry("Rollout with a workloadRef".to_owned()).or_default() += 1;
+                    *self.makers.entry("Rollout with a workloadRef".to_owned()).or_default() += 1;
                     return taken.found;
                 }
                 self.stands_for_pods(taken, at, workload::rollout)
@@ -447,6 +498,16 @@ impl Others for Listing {
 }
 
 impl Listing {
+    /// Counts what is not read, by what it may mean for pods.
+    fn pass_over(&mut self, kind: &str, api_version: &str, at: &Located<()>) {
+        let makes_pods = OF_PODS.iter().any(|it| at.written(it));
+        // Its name alone may be that of a kind which is read, or mean something else.
+        let doubtful = makes_pods || KINDS.iter().any(|(it, _)| *it == kind);
+        let called = if doubtful { format!("{kind} of {api_version}") } else { kind.to_owned() };
+        let list = if makes_pods { &mut self.makers } else { &mut self.ignored };
+        *list.entry(called).or_default() += 1;
+    }
+
     fn limit_range(&mut self, taken: Taken<LimitRange>, at: &Located<()>) -> Vec<(Place, Finding)> {
         let Taken { value, mut found, stood_in_for, .. } = taken;
         let Some(range) = value.filter(|_| !stood_in_for) else { return found };
@@ -476,11 +537,12 @@ impl Listing {
         let Taken { value, mut found, unknown, stood_in_for } = taken;
         match value.map(read) {
             None => {}
-            Some(Ok(workload)) if stood_in_for => {
-                self.before.push(at.map(|()| Workload { unknown, ..workload }));
-            }
             Some(Ok(workload)) => {
-                self.workloads.push(at.map(|()| Workload { unknown, ..workload }));
+                let live = workload.meta.uid.is_some();
+                self.written += usize::from(!live);
+                let at = if live { at.without_text() } else { at };
+                let list = if stood_in_for { &mut self.before } else { &mut self.workloads };
+                list.push(at.map(|()| Workload { unknown, ..workload }));
             }
             Some(Err(finding)) => {
                 let problem = (at.locate(&finding.field), finding);

@@ -153,10 +153,13 @@ fn what_nothing_here_stands_for_is_said() {
     for (spec, expected) in [
         ("  schedulerName: volcano\n", "the scheduler `volcano`"),
         ("  resourceClaims: [{name: gpu}]\n", "the resource claim `gpu`"),
-        ("  priorityClassName: gold\n", "the PriorityClass `gold`, which is not in the files"),
+        (
+            "  priorityClassName: gold\n",
+            "the PriorityClass `gold`, which is not in the files: add what `kubectl get priorityclasses -o yaml` prints",
+        ),
         (
             "  volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]\n",
-            "the claim `c`, which is not in the files",
+            "the claim `c`, which is not in the files: add what `kubectl get pvc -A -o yaml` prints",
         ),
         ("  volumes: [{name: v, rbd: {monitors: [a], image: i}}]\n", "the inline rbd volume `v`"),
         (
@@ -354,7 +357,9 @@ fn a_volume_that_is_still_to_be_made_cannot_be_in_two_places() {
     for pod in world(&chosen, &[]).pods {
         assert_eq!(
             pod.demand.unmodelled,
-            ["the claim `c`, whose volume is being made for node `b`, which is not in the files"]
+            [
+                "the claim `c`, whose volume is being made for node `b`, which is not in the files: add what `kubectl get nodes -o yaml` prints"
+            ]
         );
     }
 }
@@ -544,6 +549,188 @@ fn a_pod_without_containers_is_a_mistake_of_whoever_wrote_it() {
         let problems = World::new(&listing, &BTreeSet::new(), &[], &[]).unwrap_err();
         assert!(problems[0].to_string().contains("containers: is missing"), "{problems:?}");
     }
+}
+
+#[test]
+fn what_an_api_server_would_refuse_is_told_with_its_value() {
+    let resources =
+        |it: &str| format!("  containers: [{{name: c, image: i, resources: {{{it}}}}}]\n");
+    let with = |it: &str| format!("{PLAIN}{it}\n");
+    let spread = "topologyKey: z, maxSkew: 1, whenUnsatisfiable";
+    for (spec, expected) in [
+        (
+            resources("requests: {cpu: 2}, limits: {cpu: 1}"),
+            "requests.cpu: `2` is more than the limit, `1`",
+        ),
+        (resources("requests: {memory: -1Gi}"), "requests.memory: `-1Gi` is negative"),
+        (resources("requests: {cpus: 1}"), "requests.cpus: `cpus` is not a resource of containers"),
+        (
+            resources("limits: {nvidia.com/gpu: 0.5}"),
+            "limits[nvidia.com/gpu]: `0.5` is not a whole number",
+        ),
+        (
+            resources("requests: {nvidia.com/gpu: 1}"),
+            "requests[nvidia.com/gpu]: nvidia.com/gpu cannot be overcommitted",
+        ),
+        (
+            resources("requests: {nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 2}"),
+            "requests[nvidia.com/gpu]: `1` is not the limit, `2`",
+        ),
+        (
+            "  containers: [{name: c, ports: [{containerPort: 80, hostPort: 99999}]}]\n".to_owned(),
+            "spec.containers[0].ports[0].hostPort: `99999` is not a port",
+        ),
+        (
+            "  containers: [{name: c}, {name: c}]\n".to_owned(),
+            "containers[1].name: `c` is the name of another container",
+        ),
+        (
+            with("  tolerations: [{key: a, operator: Exists, value: b}]"),
+            "tolerations[0].value: `b` is not looked at",
+        ),
+        (
+            with(&format!(
+                "  topologySpreadConstraints: [{{{spread}: ScheduleAnyway, minDomains: 2}}]"
+            )),
+            "topologySpreadConstraints[0].minDomains: `2` means nothing",
+        ),
+        (
+            with(&format!(
+                "  topologySpreadConstraints: [{{{spread}: DoNotSchedule}}, {{{spread}: DoNotSchedule}}]"
+            )),
+            "topologySpreadConstraints[1]: `z` with `DoNotSchedule` is written twice",
+        ),
+        (
+            with(&format!(
+                "  topologySpreadConstraints: [{{{spread}: DoNotSchedule, matchLabelKeys: [a]}}]"
+            )),
+            "topologySpreadConstraints[0].matchLabelKeys: means nothing",
+        ),
+        (
+            with(
+                "  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}",
+            ),
+            "nodeSelectorTerms: is empty",
+        ),
+        (
+            with(
+                "  affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 0, podAffinityTerm: {topologyKey: z}}]}}",
+            ),
+            "preferredDuringSchedulingIgnoredDuringExecution[0].weight: `0` is no weight",
+        ),
+    ] {
+        let (listing, errors) = listing(&written(&spec));
+        assert!(errors.is_empty(), "{errors:?}");
+        let problems = World::new(&listing, &BTreeSet::new(), &[], &[]).unwrap_err();
+        let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert!(told.iter().any(|it| it.contains(expected)), "{expected}: {told:?}");
+        assert!(problems.iter().all(|it| it.hint.is_some()), "{problems:?}");
+    }
+    // What exists was admitted: nobody is told to correct it.
+    let more = "requests: {cpu: 2}, limits: {cpu: 1}";
+    assert!(only(&admitted(&resources(more))).unmodelled.is_empty());
+    // An API server takes it, and half a byte was hardly meant.
+    let odd = world(&written(&resources("requests: {memory: 512m}")), &[]);
+    assert!(
+        odd.notes[0].ends_with("`512m` is a fraction of a byte; did you mean `512Mi`?"),
+        "{:?}",
+        odd.notes
+    );
+}
+
+#[test]
+fn a_kind_that_was_misspelt_is_not_lost() {
+    for (kind, expected) in [
+        ("apiVersion: apps/v1\nkind: Deploymnet\n", "kind: `Deploymnet` is not a kind of apps/v1"),
+        ("apiVersion: v1\nkind: pod\n", "kind: `pod` is not a kind of v1"),
+        ("apiVersion: v1\nkind: Deployment\n", "apiVersion: `v1` is not a version of Deployment"),
+        (
+            "apiVersion: app/v1\nkind: Deployment\n",
+            "apiVersion: `app/v1` is not a version of Deployment",
+        ),
+        (
+            "apiVersion: karpenter.sh/v1\nkind: NodePol\n",
+            "kind: `NodePol` is not a kind of karpenter.sh",
+        ),
+    ] {
+        let (_, errors) = listing(&format!("{kind}metadata: {{name: a}}\n"));
+        assert!(errors.len() == 1 && errors[0].contains(expected), "{errors:?}");
+    }
+    // A kind that makes pods is told of by itself.
+    let (read, _) = listing(
+        "apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{image: i}]}}}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: a}\n",
+    );
+    assert_eq!(read.makers.keys().collect::<Vec<_>>(), ["Service of serving.knative.dev/v1"]);
+    assert_eq!(read.ignored.keys().collect::<Vec<_>>(), ["Service"]);
+    // Somebody else's kind may have such a name.
+    for kind in [
+        "batch.volcano.sh/v1alpha1\nkind: Job\n",
+        "v1\nkind: Secret\n",
+        "example.com/v1\nkind: Pods\n",
+    ] {
+        let (_, errors) = listing(&format!("apiVersion: {kind}metadata: {{name: a}}\n"));
+        assert!(errors.is_empty(), "{errors:?}");
+    }
+    let unlike = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {selector: {matchLabels: {app: d}}, template: {metadata: {labels: {app: e}}, spec: {containers: [{name: c}]}}}\n";
+    let (_, errors) = listing(unlike);
+    assert!(
+        errors[0].ends_with("spec.selector.matchLabels.app: is `d`, and the template has `e`"),
+        "{errors:?}"
+    );
+}
+
+/// A list may say of what it is before its items or after them, or leave it to them.
+#[test]
+fn items_of_a_list_are_read_as_if_each_stood_alone() {
+    let spec =
+        "spec: {nodeSelector: {a: b}, containers: [{name: c, resources: {requests: {cpu: 1}}}]}";
+    let bare = |name: &str| format!("metadata: {{name: {name}, uid: u-{name}}}\n  {spec}\n");
+    let whole = |name: &str| format!("apiVersion: v1\n  kind: Pod\n  {}", bare(name));
+    let alone = |name: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, uid: u-{name}}}\n{spec}\n---\n"
+        )
+    };
+    let expected = world(&(alone("a") + &alone("b") + &alone("c")), &[]).pods;
+    assert_eq!(expected.len(), 3);
+    let items = |item: &dyn Fn(&str) -> String| {
+        format!("items:\n- {}- {}- {}", item("a"), item("b"), item("c"))
+    };
+    let anchored = items(&whole).replacen("{a: b}", "&selector {a: b}", 1).replacen(
+        "nodeSelector: {a: b}",
+        "nodeSelector: *selector",
+        1,
+    );
+    for text in [
+        format!("apiVersion: v1\nkind: List\n{}", items(&whole)),
+        format!("apiVersion: v1\n{}kind: List\n", items(&whole)),
+        format!("apiVersion: v1\nkind: PodList\n{}", items(&bare)),
+        format!("apiVersion: v1\n{}kind: PodList\n", items(&bare)),
+        // An item may refer to the one before it.
+        format!("apiVersion: v1\n{anchored}kind: List\n"),
+        // A list of lists.
+        format!(
+            "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: List\n  items:\n  - {}- {}- {}",
+            whole("a").replace("\n  ", "\n    "),
+            whole("b"),
+            whole("c")
+        ),
+    ] {
+        assert_eq!(world(&text, &[]).pods, expected, "{text}");
+    }
+    // What is wrong is told by its place in the list, wherever it stands.
+    let wrong = items(&whole).replace("name: c, uid: u-c", "name: 3, uid: u-c");
+    for text in [
+        format!("kind: List\napiVersion: v1\n{wrong}"),
+        format!("x: &a b\napiVersion: v1\n{wrong}kind: List\n"),
+    ] {
+        let (_, errors) = listing(&text);
+        let expected =
+            "all.yaml:14:20: items[2].metadata.name: expected a string, found the number `3`";
+        assert_eq!(errors.first().map(String::as_str), Some(expected), "{text}");
+    }
+    let (_, errors) = listing(&format!("apiVersion: v1\n{}kind: Pods\n", items(&whole)));
+    assert!(errors[0].contains("kind: there are items, and this is no List"), "{errors:?}");
 }
 
 /// Karpenter's taint is there before its labels are.

@@ -825,22 +825,22 @@ Exit codes:     0 every pod has a place, 1 some have none, 64 mistyped
 pub(crate) struct Pack {
     /// Pods, nodes, workloads, pools, classes, volumes, …, as YAML or JSON; a folder means the .yaml, .yml
     /// and .json files in it, and `-` is standard input
-    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     pub files: Vec<PathBuf>,
 
     /// A node that leaves: its pods need another place, together with all that wait for one
-    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    #[arg(long, value_name = "NODE", value_delimiter = ',', num_args = 1..)]
     pub leaving: Vec<String>,
 
     #[command(flatten)]
     pub types: TypeFiles,
 
     /// What machines cost; it wins over the shipped table. May be repeated
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
     pub prices: Vec<PathBuf>,
 
     /// In which zones instance types are offered, and what can be had there just now. May be repeated
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
     pub offerings: Vec<PathBuf>,
 
     /// The region, for prices; else that of the zones that are known
@@ -848,7 +848,7 @@ pub(crate) struct Pack {
     pub region: Option<String>,
 
     /// Zones in which nodes can be launched, where neither class, offerings nor nodes tell them
-    #[arg(long, value_name = "ZONE,…", value_delimiter = ',')]
+    #[arg(long, value_name = "ZONE,…", value_delimiter = ',', num_args = 1..)]
     pub zones: Vec<String>,
 
     /// Network interfaces that pods may not use, as Karpenter's --reserved-enis
@@ -859,7 +859,7 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "SHARE", default_value = "0.075", value_parser = share)]
     pub vm_memory_overhead_percent: u32,
 
-    /// Account for one pod: what it asks, where it goes, what stands in its way on every node and pool
+    /// Account for one pod: what it asks, where it goes or runs, what stands in its way on every node and pool
     #[arg(long, value_name = "NAMESPACE/POD")]
     pub explain: Option<String>,
 

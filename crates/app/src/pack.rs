@@ -6,6 +6,7 @@
 //! [`explained`] only print.
 
 mod account;
+mod advice;
 mod data;
 mod explained;
 mod files;
@@ -19,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use nodemolt_api::listing::World;
-use nodemolt_core::place::{Asked, Launchable, place_asking};
+use nodemolt_core::place::{Asked, Launchable, daemons, place_asking};
 use nodemolt_fit::Types;
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::node::Node;
@@ -30,6 +31,7 @@ use nodemolt_fit::pool::Pool;
 use crate::cli::{self, Format, PackFormat};
 use crate::input;
 use crate::output::{Answer, Exit, Failure, Look, serialize};
+use account::Found;
 use files::Files;
 use machines::Pools;
 use market::Market;
@@ -65,7 +67,7 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     if let Some(named) = &verb.explain {
         return explained(verb, look, &world, &pools, (named, &types), market, &talk);
     }
-    let Asked { of, packing, told: _ } = asked(&world, &pools, |pods, nodes, able| {
+    let Asked { of, packing, told: _ } = asked(&world, &pools, None, |pods, nodes, able| {
         (pack(pods, nodes, &pools.with_unable(able)), ())
     });
     talk.notes.extend(attach_limits(&packing, &world, &files, &pools));
@@ -77,16 +79,18 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     let data = match verb.output {
         PackFormat::Table => look.plain(&page::page(&story, look, false, !verb.no_headers)),
         PackFormat::Wide => look.plain(&page::page(&story, look, true, !verb.no_headers)),
-        PackFormat::Json => serialize(Format::Json, &data::packing(&story))?,
-        PackFormat::Yaml => serialize(Format::Yaml, &data::packing(&story))?,
+        PackFormat::Json => serialize(Format::Json, &data::packing(&story, &talk))?,
+        PackFormat::Yaml => serialize(Format::Yaml, &data::packing(&story, &talk))?,
     };
     Ok(Answer { data, talk: look.plain(&talk.print()), exit })
 }
 
 /// The very question that the operator asks: what a person is told is what it would do.
+/// `moved` is a pod that runs, and its node: as if it had to leave that, alone.
 fn asked<T>(
     world: &World,
     pools: &Pools,
+    moved: Option<(&Pod, &Node)>,
     ask: impl FnMut(&[Pod], &[Node], &[Pool]) -> (Packing, T),
 ) -> Asked<T> {
     let mut nodes = world.nodes.clone();
@@ -99,6 +103,15 @@ fn asked<T>(
             Some(node) => node.pods.push(pod.clone()),
             None => pending.push(pod.clone()),
         }
+    }
+    if let Some((pod, node)) = moved
+        && let Some(node) = by_name.get_mut(&node.name)
+    {
+        node.pods.retain(|it| it.id() != pod.id());
+        node.unschedulable = true;
+        // As any other it would look for a place before nodes that come get their daemons.
+        let daemons: &[Pod] = if pools.all().next().is_some() { &world.daemons } else { &[] };
+        pending.push(daemons::judged(pod, daemons));
     }
     let (followed, heirs) = (BTreeMap::new(), BTreeSet::new());
     let launchable =
@@ -117,22 +130,28 @@ fn explained(
     talk: &Talk,
 ) -> Result<Answer, Failure> {
     let found = account::find(world, named)?;
-    let Asked { of, packing, mut told } = asked(world, pools, |pods, nodes, able| {
+    let tied = world.origins.get(&found.id()).is_some_and(|it| it.tied);
+    let moved = match &found {
+        Found::Running { pod, node } if !tied => Some((*pod, *node)),
+        Found::Running { .. } | Found::Packed(_) | Found::LeftOut { .. } => None,
+    };
+    let Asked { of, packing, mut told } = asked(world, pools, moved, |pods, nodes, able| {
         explain(pods, nodes, &pools.with_unable(able), &found.id())
     });
     let account = told.pop().flatten().or_else(|| Some(bound_now(told.pop().flatten()?, world)));
     let story = Story::new(world, pools, Answered { packing, of }, types, market);
     let said = story.said(&found.id());
-    let places = said.map(|it| account::places(account, it, world, pools, &story));
+    let places = said.map(|it| account::places(account, it, (&found, world), pools, &story));
     let places = places.unwrap_or_default();
-    let homeless = said.is_some_and(PodSaid::homeless);
+    let homeless = said.is_some_and(PodSaid::homeless) && moved.is_none();
     let exit = if homeless { Exit::Failed } else { Exit::Done };
-    let whole = || explained::account(&story, &found, said, &places);
+    let about = (&found, world);
+    let whole = || explained::account(&story, about, said, &places, talk);
     let data = match verb.output {
         PackFormat::Table | PackFormat::Wide => {
             let wide = verb.output == PackFormat::Wide;
             let headers = !verb.no_headers;
-            look.plain(&explained::page(&story, &found, said, &places, look, (wide, headers)))
+            look.plain(&explained::page(&story, about, said, &places, look, (wide, headers)))
         }
         PackFormat::Json => serialize(Format::Json, &whole())?,
         PackFormat::Yaml => serialize(Format::Yaml, &whole())?,
@@ -245,6 +264,8 @@ fn leaving(typed: &[String], files: &Files) -> Result<BTreeSet<String>, Failure>
     let known = files.listing.node_names();
     // `kubectl get nodes -o name` writes them so.
     let typed = typed.iter().map(|it| it.strip_prefix("node/").unwrap_or(it));
+    // `a, b` has nothing behind its comma.
+    let typed = typed.filter(|it| !it.is_empty());
     let typed: Vec<&str> = typed.collect();
     for name in &typed {
         if !known.contains(name) {
@@ -270,6 +291,8 @@ fn leaving(typed: &[String], files: &Files) -> Result<BTreeSet<String>, Failure>
 struct Talk {
     /// Ready to print.
     text: String,
+    /// The same for programs, each in a line.
+    told: Vec<String>,
     warnings: Vec<String>,
     notes: Vec<String>,
 }

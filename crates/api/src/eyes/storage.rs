@@ -162,7 +162,7 @@ impl Around for Surroundings<'_> {
         !COUNT_NOTHING.contains(&driver)
     }
 
-    fn missing(&self) -> &'static str {
-        "which is not there"
+    fn missing(&self, _: &str) -> String {
+        "which is not there".to_owned()
     }
 }

@@ -190,6 +190,17 @@ impl<'t> At<'t, '_> {
         let hint = match expected {
             "a string" => hint,
             "a list" => Some("write each item on its own line after `- `".to_owned()),
+            "a whole number" => match self.content() {
+                Content::Text(text) if text.parse::<i64>().is_ok() => {
+                    Some(format!("write it without quotes: {text}"))
+                }
+                Content::Null
+                | Content::Bool(..)
+                | Content::Number(..)
+                | Content::Text(_)
+                | Content::List(_)
+                | Content::Map(_) => None,
+            },
             _ => None,
         };
         Wrong { hint, ..Wrong::new(format!("expected {expected}, found {found}")) }

@@ -34,6 +34,8 @@ pub(crate) struct NodeId(usize);
 pub(crate) struct Tree {
     nodes: Vec<Node>,
     pub(crate) root: NodeId,
+    /// How many of the first items of a list were handed out by themselves, and are not in here.
+    pub(crate) handed_out: usize,
 }
 
 #[derive(Debug, PartialEq)]
@@ -69,7 +71,23 @@ pub(crate) struct Document {
     pub(crate) defects: Vec<(Place, Finding)>,
 }
 
+/// What a text is read into, one after the other.
+pub(crate) enum Piece {
+    /// An item of a list that is not read to its end yet: a list of a hundred thousand is never held as a whole.
+    Item {
+        tree: Tree,
+        index: usize,
+    },
+    Document(Document),
+}
+
 impl Tree {
+    /// A place, and nothing that was written there.
+    pub(crate) fn bare(place: Place) -> Self {
+        let node = Node { place, content: Content::Null };
+        Self { nodes: vec![node], root: NodeId(0), handed_out: 0 }
+    }
+
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.0]
     }
@@ -139,29 +157,49 @@ fn segments(field: &str) -> Vec<&str> {
 /// Every document of the text. Reading goes on after a broken one.
 pub(crate) fn documents(text: &str) -> Vec<Document> {
     let mut all = Vec::new();
-    let mut shift = Shift::default();
-    for part in parts(text) {
-        let mut documents = yaml_documents(part);
-        for document in &mut documents {
-            document.shift(&shift);
+    pieces(text, false, &mut |piece| {
+        match piece {
+            Piece::Document(document) => all.push(document),
+            Piece::Item { .. } => {}
         }
-        all.extend(documents);
-        shift.pass(part);
-    }
-    for document in &mut all {
-        if let Some(tree) = &mut document.tree {
-            tree.complete_items(tree.root);
-        }
-    }
+        true
+    });
     all
 }
 
-impl Document {
+/// The same, each as soon as it is read; items of lists by themselves, if asked for. `take` says whether to go on.
+pub(crate) fn pieces(text: &str, items_apart: bool, take: &mut dyn FnMut(Piece) -> bool) {
+    let mut shift = Shift::default();
+    for part in parts(text) {
+        let go_on = yaml_pieces(part, items_apart, &mut |mut piece| {
+            let tree = match &mut piece {
+                Piece::Item { tree, .. } => Some(tree),
+                Piece::Document(Document { tree, defects }) => {
+                    for (place, _) in defects {
+                        shift.place(place);
+                    }
+                    tree.as_mut()
+                }
+            };
+            if let Some(tree) = tree {
+                tree.shift(&shift);
+                tree.complete_items(tree.root);
+            }
+            take(piece)
+        });
+        if !go_on {
+            return;
+        }
+        shift.pass(part);
+    }
+}
+
+impl Tree {
     fn shift(&mut self, shift: &Shift) {
         if shift.none() {
             return;
         }
-        for node in self.tree.iter_mut().flat_map(|it| &mut it.nodes) {
+        for node in &mut self.nodes {
             shift.place(&mut node.place);
             if let Content::Map(entries) = &mut node.content {
                 for entry in entries {
@@ -169,13 +207,8 @@ impl Document {
                 }
             }
         }
-        for (place, _) in &mut self.defects {
-            shift.place(place);
-        }
     }
-}
 
-impl Tree {
     /// Items of a list that says of what it is need not say it themselves: the API server's own answers
     /// do not.
     fn complete_items(&mut self, list: NodeId) {
@@ -211,34 +244,45 @@ impl Tree {
     }
 }
 
-fn yaml_documents(text: &str) -> Vec<Document> {
+/// Whether to go on.
+fn yaml_pieces(text: &str, items_apart: bool, take: &mut dyn FnMut(Piece) -> bool) -> bool {
     let options = serde_saphyr::granit_parser::options! { emit_comments: false };
     let mut parser = Parser::new_from_str_with_options(text, options);
-    let mut documents = Vec::new();
     let mut broken_documents = 0;
     // A long file may weigh more than a short one, and still not more than its length allows.
     let weight_max = WEIGHT_MAX.max(text.len().saturating_mul(2));
-    let fresh = || Builder { weight_max, ..Builder::default() };
+    let fresh = || Builder { weight_max, items_apart, ..Builder::default() };
     let mut builder = fresh();
     loop {
         let stop = match parser.next_event() {
-            None | Some(Ok((Event::StreamEnd, _))) => return documents,
+            None | Some(Ok((Event::StreamEnd, _))) => return true,
             Some(Ok((Event::DocumentEnd, _))) => {
-                documents.push(std::mem::replace(&mut builder, fresh()).finish());
+                let document = std::mem::replace(&mut builder, fresh()).finish();
+                if !take(Piece::Document(document)) {
+                    return false;
+                }
                 continue;
             }
             Some(Ok((event, span))) => builder.take(event, span).err(),
             Some(Err(error)) => Some(syntax(text, &error)),
         };
+        if let Some(tree) = builder.ready.take() {
+            let index = builder.handed_out.saturating_sub(1);
+            if !take(Piece::Item { tree, index }) {
+                return false;
+            }
+        }
         if let Some(defect) = stop {
             let mut broken = std::mem::replace(&mut builder, fresh());
             broken.defects.push(defect);
-            documents.push(Document { tree: None, defects: broken.defects });
+            if !take(Piece::Document(Document { tree: None, defects: broken.defects })) {
+                return false;
+            }
             broken_documents += 1;
             if broken_documents > super::PROBLEMS_MAX
                 || !matches!(parser.proceed_next_document(), Ok(true))
             {
-                return documents;
+                return true;
             }
         }
     }
@@ -258,8 +302,11 @@ fn syntax(text: &str, error: &ScanError) -> (Place, Finding) {
         return (place, too_deep(""));
     }
     let finding = Finding::error("", format!("cannot be read as YAML: {}", error.info()));
+    let line = line.split('\n').next().unwrap_or_default();
     let finding = if indentation.contains('\t') {
         finding.hint("indent with spaces; YAML does not take tabs")
+    } else if line.contains("{{") {
+        finding.hint("this is a template: give what `helm template` makes of it")
     } else {
         finding
     };
@@ -281,6 +328,13 @@ struct Builder {
     merged: usize,
     root: Option<NodeId>,
     defects: Vec<(Place, Finding)>,
+    /// Whether items of a list are handed out as soon as they are read. Not any more once something has a name by which
+    /// others could refer to it.
+    items_apart: bool,
+    handed_out: usize,
+    /// Where the nodes of the item begin that is being read.
+    item_from: Option<usize>,
+    ready: Option<Tree>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -363,7 +417,8 @@ impl Builder {
     }
 
     fn finish(self) -> Document {
-        let tree = self.root.map(|root| Tree { nodes: self.nodes, root });
+        let handed_out = self.handed_out;
+        let tree = self.root.map(|root| Tree { nodes: self.nodes, root, handed_out });
         Document { tree, defects: self.defects }
     }
 
@@ -371,8 +426,70 @@ impl Builder {
         if self.open.len() >= DEPTH_MAX {
             return Err((place, too_deep(&self.field())));
         }
+        if self.in_items() {
+            self.item_from = Some(self.nodes.len());
+        }
         self.open.push(Open { place, anchor, inside });
         Ok(())
+    }
+
+    /// Whether what comes next is an item of a list, right below the document.
+    fn in_items(&self) -> bool {
+        let [top, list] = self.open.as_slice() else { return false };
+        let named =
+            matches!(&top.inside, Inside::Map { key: Key::Read(key, _), .. } if key == "items");
+        named && matches!(list.inside, Inside::List(_))
+    }
+
+    /// Hands out the item that was just read, if it says what it is or its list has said so before.
+    fn hand_out(&mut self, item: NodeId) -> bool {
+        if !self.items_apart || !self.in_items() {
+            return false;
+        }
+        let Some(from) = self.item_from.take() else { return false };
+        let Content::Map(entries) = &self.nodes[item.0].content else { return false };
+        let says = |key: &str| entries.iter().any(|it| it.key == key);
+        let (own, of_list) = (says("kind") && says("apiVersion"), self.list_says());
+        if !own && of_list.is_none() {
+            // Its list will say it in the end.
+            self.items_apart = false;
+            return false;
+        }
+        let mut nodes = self.nodes.split_off(from);
+        self.sizes.truncate(from);
+        for node in &mut nodes {
+            match &mut node.content {
+                Content::List(items) => items.iter_mut().for_each(|it| it.0 -= from),
+                Content::Map(entries) => entries.iter_mut().for_each(|it| it.value.0 -= from),
+                Content::Null | Content::Bool(..) | Content::Number(..) | Content::Text(_) => {}
+            }
+        }
+        let mut tree = Tree { nodes, root: NodeId(item.0 - from), handed_out: 0 };
+        if let Some((kind, version)) = of_list.filter(|_| !own) {
+            tree.add_text(tree.root, "kind", &kind);
+            tree.add_text(tree.root, "apiVersion", &version);
+        }
+        self.handed_out += 1;
+        self.ready = Some(tree);
+        true
+    }
+
+    /// Of which kind and version the items of the list are, where it says so before them.
+    fn list_says(&self) -> Option<(String, String)> {
+        let Inside::Map { entries, .. } = &self.open.first()?.inside else { return None };
+        let text = |key: &str| {
+            let entry = entries.iter().find(|it| it.key == key)?;
+            match &self.nodes.get(entry.value.0)?.content {
+                Content::Text(text) => Some(text.clone()),
+                Content::Null
+                | Content::Bool(..)
+                | Content::Number(..)
+                | Content::List(_)
+                | Content::Map(_) => None,
+            }
+        };
+        let kind = text("kind")?.strip_suffix("List").filter(|it| !it.is_empty())?.to_owned();
+        Some((kind, text("apiVersion")?))
     }
 
     fn scalar(
@@ -454,7 +571,9 @@ impl Builder {
         }
         let id = self.add(place, content, size)?;
         self.remember(anchor, id);
-        self.put(id);
+        if !self.hand_out(id) {
+            self.put(id);
+        }
         Ok(())
     }
 
@@ -510,6 +629,7 @@ impl Builder {
 
     fn remember(&mut self, anchor: usize, id: NodeId) {
         if anchor != 0 {
+            self.items_apart = false;
             self.anchors.insert(anchor, id);
         }
     }
@@ -537,7 +657,8 @@ impl Builder {
                         }
                         *key = Key::Refused;
                         let place = node.place.clone();
-                        let finding = Finding::error(self.field(), "a key must be a string");
+                        let finding = Finding::error(self.field(), "a key must be a string")
+                            .hint("if this is a template, give what `helm template` makes of it");
                         self.defect(place, finding);
                     }
                 }

@@ -44,7 +44,8 @@ pub(crate) trait Around {
         Vec::new()
     }
     /// What is said of something that is not there.
-    fn missing(&self) -> &'static str;
+    /// `resource` is what `kubectl get` calls it.
+    fn missing(&self, resource: &str) -> String;
 }
 
 /// What files say.
@@ -141,7 +142,7 @@ impl Around for Volumes<'_> {
         of.into_iter().flat_map(|it| it.values().flatten().cloned()).collect()
     }
 
-    fn missing(&self) -> &'static str {
-        "which is not in the files"
+    fn missing(&self, resource: &str) -> String {
+        format!("which is not in the files: add what `kubectl get {resource} -o yaml` prints")
     }
 }

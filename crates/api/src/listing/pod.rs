@@ -23,7 +23,7 @@ use crate::problem::quoted;
 /// Under this name every `DeviceClass` is an extended resource, too.
 const DEVICE_CLASS: &str = "deviceclass.resource.kubernetes.io/";
 /// What a kubelet says of a resize that no waiting will make possible.
-const RESIZE_PENDING: &str = "PodResizePending";
+pub(super) const RESIZE_PENDING: &str = "PodResizePending";
 const INFEASIBLE: &str = "Infeasible";
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
 const ALWAYS: &str = "Always";
@@ -136,7 +136,8 @@ fn admit(around: &dyn Around, asked: &Asked<'_>, demand: &mut Demand, reader: &m
     }
     let Some(class) = &spec.runtime_class_name else { return };
     let Some(class) = around.runtime_class(class) else {
-        let what = format!("the RuntimeClass {}, {}", quoted(class), around.missing());
+        let what =
+            format!("the RuntimeClass {}, {}", quoted(class), around.missing("runtimeclasses"));
         demand.unmodelled.push(what);
         return;
     };
@@ -190,7 +191,8 @@ fn priority(around: &dyn Around, spec: &PodSpec, unmodelled: &mut Vec<String>) -
     let built_in = BUILT_IN_PRIORITIES.iter().find(|(it, _)| *it == name);
     let known = around.priority(name).or(built_in.map(|(_, value)| *value));
     known.unwrap_or_else(|| {
-        let what = format!("the PriorityClass {}, {}", quoted(name), around.missing());
+        let what =
+            format!("the PriorityClass {}, {}", quoted(name), around.missing("priorityclasses"));
         unmodelled.push(what);
         0
     })
@@ -329,21 +331,28 @@ fn written_requests(
 
 /// Ports of the node that the pod takes. With the node's network, every port of a container is one.
 fn host_ports(spec: &PodSpec, field: &str, reader: &mut Reader) -> Vec<HostPort> {
-    let sidecars = spec.init_containers.iter().flatten().filter(|it| sidecar(it));
+    let sidecars = spec.init_containers.iter().flatten().enumerate();
+    let sidecars = sidecars.filter(|(_, it)| sidecar(it)).map(|it| ("initContainers", it));
+    let containers = spec.containers.iter().enumerate().map(|it| ("containers", it));
     let mut taken = Vec::new();
-    for port in spec.containers.iter().chain(sidecars).flat_map(|it| it.ports.iter().flatten()) {
-        let own = port.host_port.filter(|it| *it != 0);
-        let shared = spec.host_network.unwrap_or(false).then_some(port.container_port);
-        let Some(number) = own.or(shared).filter(|it| *it != 0) else { continue };
-        let Ok(number) = u16::try_from(number) else {
-            reader.refuse(format!("{field}.containers"), format!("{number} is not a port"));
-            continue;
-        };
-        taken.push(HostPort {
-            address: port.host_ip.clone().unwrap_or_default(),
-            protocol: port.protocol.clone().unwrap_or_default(),
-            port: number,
-        });
+    for (of, (at, container)) in containers.chain(sidecars) {
+        for (nth, port) in container.ports.iter().flatten().enumerate() {
+            let own = port.host_port.filter(|it| *it != 0).map(|it| ("hostPort", it));
+            let network = spec.host_network.unwrap_or(false);
+            let shared = network.then_some(("containerPort", port.container_port));
+            let Some((name, number)) = own.or(shared).filter(|(_, it)| *it != 0) else { continue };
+            let Ok(number) = u16::try_from(number) else {
+                let field = format!("{field}.{of}[{at}].ports[{nth}].{name}");
+                let hint = "write a number from 1 to 65535";
+                reader.refuse_with(&field, format!("`{number}` is not a port"), hint);
+                continue;
+            };
+            taken.push(HostPort {
+                address: port.host_ip.clone().unwrap_or_default(),
+                protocol: port.protocol.clone().unwrap_or_default(),
+                port: number,
+            });
+        }
     }
     taken.sort_unstable();
     taken.dedup();

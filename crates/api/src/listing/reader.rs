@@ -41,11 +41,12 @@ impl Reader {
         let mut amounts = Amounts::new();
         for (name, amount) in wire.into_iter().flatten() {
             match amount.0.parse::<Quantity>() {
-                Ok(amount) if amount.negative() => {
-                    self.refuse(path::join(field, name), "must not be negative");
+                Ok(parsed) if parsed.negative() => {
+                    let message = format!("{} is negative", quoted(&amount.0));
+                    self.refuse_with(&path::join(field, name), message, "write 0 or more");
                 }
-                Ok(amount) => {
-                    amounts.insert(name.clone(), amount);
+                Ok(parsed) => {
+                    amounts.insert(name.clone(), parsed);
                 }
                 Err(error) => self.refuse(path::join(field, name), error.to_string()),
             }

@@ -107,7 +107,8 @@ impl Reader {
 
     fn pod_term(&mut self, field: &str, wire: &PodAffinityTerm) -> PodTerm {
         if wire.topology_key.is_empty() {
-            self.refuse(format!("{field}.topologyKey"), "cannot be empty");
+            let hint = "write a label of nodes, such as topology.kubernetes.io/zone";
+            self.refuse_with(&format!("{field}.topologyKey"), "is empty".to_owned(), hint);
         }
         let namespace_selector = wire
             .namespace_selector
@@ -187,14 +188,17 @@ impl Reader {
     pub(super) fn spread(&mut self, field: &str, wire: &TopologySpreadConstraint) -> Spread {
         let max_skew = u32::try_from(wire.max_skew).ok().filter(|it| *it > 0);
         if max_skew.is_none() {
-            self.refuse(format!("{field}.maxSkew"), "must be at least 1");
+            let message = format!("`{}` is too little", wire.max_skew);
+            self.refuse_with(&format!("{field}.maxSkew"), message, "write 1 or more");
         }
         let min_domains = wire.min_domains.map(|it| u32::try_from(it).ok().filter(|it| *it > 0));
-        if min_domains == Some(None) {
-            self.refuse(format!("{field}.minDomains"), "must be at least 1");
+        if let (Some(written), Some(None)) = (wire.min_domains, min_domains) {
+            let message = format!("`{written}` is too little");
+            self.refuse_with(&format!("{field}.minDomains"), message, "write 1 or more");
         }
         if wire.topology_key.is_empty() {
-            self.refuse(format!("{field}.topologyKey"), "cannot be empty");
+            let hint = "write a label of nodes, such as topology.kubernetes.io/zone";
+            self.refuse_with(&format!("{field}.topologyKey"), "is empty".to_owned(), hint);
         }
         let required =
             self.one_of(field, "whenUnsatisfiable", &wire.when_unsatisfiable, UNSATISFIABLE);

@@ -86,7 +86,7 @@ fn of_claim(
         (Some(claim), _) => (claim, None),
         (None, Some((name, claim))) => (claim, Some(name)),
         (None, None) => {
-            return Err(format!("the claim {}, {}", quoted(called), around.missing()));
+            return Err(format!("the claim {}, {}", quoted(called), around.missing("pvc -A")));
         }
     };
     if claim.metadata.deletion_timestamp.is_some() {
@@ -108,11 +108,13 @@ fn of_claim(
                 "the volume {} of the claim {}, {}",
                 quoted(volume),
                 quoted(called),
-                around.missing()
+                around.missing("pv")
             )),
         },
         (None, _) => {
-            let volume = unbound(around, namespace, called, claim, users)?;
+            // Copies of one workload are told of as one.
+            let told = own.as_deref().unwrap_or(called);
+            let volume = unbound(around, namespace, told, claim, users)?;
             Ok(match own {
                 // It will have a name that only its pod knows: people call it by that of its template.
                 Some(handle) => Volume { handle, own: true, ..volume },
@@ -142,7 +144,7 @@ fn unbound(
         return Err(format!(
             "the StorageClass of the claim {} ({class}), {}",
             quoted(called),
-            around.missing()
+            around.missing("storageclasses")
         ));
     };
     if class.volume_binding_mode.as_deref() != Some(WAIT) {
@@ -174,7 +176,7 @@ fn unbound(
                 "the claim {}, whose volume is being made for node {}, {}",
                 quoted(called),
                 quoted(node),
-                around.missing()
+                around.missing("nodes")
             ));
         }
         // The scheduler has decided, and sends no pod of this claim anywhere else.
@@ -238,14 +240,20 @@ fn bound_volume(volume: &PersistentVolume) -> Result<Volume, Unforeseen> {
                 .collect(),
         ),
     };
+    let (handle, driver) = attached(volume);
+    Ok(Volume { handle: handle.to_owned(), driver: driver.map(str::to_owned), reach, own: false })
+}
+
+/// What makes it one volume, and who attaches it.
+pub(super) fn attached(volume: &PersistentVolume) -> (&str, Option<&str>) {
+    let spec = volume.spec.as_ref();
     let csi = spec.and_then(|it| it.csi.as_ref());
     let ebs = spec.and_then(|it| it.aws_elastic_block_store.as_ref());
-    let (handle, driver) = match (csi, ebs) {
-        (Some(csi), _) => (csi.volume_handle.clone(), Some(csi.driver.clone())),
-        (None, Some(ebs)) => (ebs.volume_id.clone(), Some(EBS.to_owned())),
-        (None, None) => (called.to_owned(), None),
-    };
-    Ok(Volume { handle, driver, reach, own: false })
+    match (csi, ebs) {
+        (Some(csi), _) => (&csi.volume_handle, Some(&csi.driver)),
+        (None, Some(ebs)) => (&ebs.volume_id, Some(EBS)),
+        (None, None) => (name(&volume.metadata), None),
+    }
 }
 
 /// Zone and region that stand on a volume as labels, several values in one.

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Copies, Workload};
-use crate::problem::Finding;
+use crate::problem::{Finding, quoted};
 
 /// More than a whole cluster of Kubernetes is made for (150,000 pods): somebody leaned on a key.
 pub(super) const COPIES_MAX: usize = 200_000;
@@ -22,7 +22,7 @@ pub(super) fn deployment(it: Deployment) -> Result<Workload, Finding> {
     let spec = it.spec.unwrap_or_default();
     let copies = Copies::Alike(count("spec.replicas", spec.replicas)?);
     let workload = Workload::new("Deployment", it.metadata, spec.template, copies);
-    Ok(workload.selecting(Some(spec.selector)))
+    selected(workload.selecting(Some(spec.selector)))
 }
 
 /// Argo's `Rollout`, v1alpha1: what says how many pods there are and of what kind. The rest is named so that a
@@ -88,7 +88,9 @@ pub(super) fn rollout(it: Rollout) -> Result<Workload, Finding> {
 pub(super) fn replica_set(it: ReplicaSet) -> Result<Workload, Finding> {
     let spec = it.spec.unwrap_or_default();
     let copies = Copies::Alike(count("spec.replicas", spec.replicas)?);
-    Ok(Workload::new("ReplicaSet", it.metadata, spec.template.unwrap_or_default(), copies))
+    let template = spec.template.unwrap_or_default();
+    let workload = Workload::new("ReplicaSet", it.metadata, template, copies);
+    selected(workload.selecting(Some(spec.selector)))
 }
 
 pub(super) fn replication_controller(it: ReplicationController) -> Result<Workload, Finding> {
@@ -104,17 +106,39 @@ pub(super) fn stateful_set(it: StatefulSet) -> Result<Workload, Finding> {
     let copies = Copies::Numbered {
         count: count("spec.replicas", spec.replicas)?,
         from: from.map_or(Ok(0), |it| {
-            usize::try_from(it)
-                .map_err(|_| Finding::error("spec.ordinals.start", "must not be negative"))
+            usize::try_from(it).map_err(|_| negative("spec.ordinals.start", it))
         })?,
         claims: spec.volume_claim_templates.unwrap_or_default(),
     };
-    Ok(Workload::new("StatefulSet", it.metadata, spec.template, copies))
+    let workload = Workload::new("StatefulSet", it.metadata, spec.template, copies);
+    selected(workload.selecting(Some(spec.selector)))
 }
 
-pub(super) fn daemon_set(it: DaemonSet) -> Workload {
+pub(super) fn daemon_set(it: DaemonSet) -> Result<Workload, Finding> {
     let spec = it.spec.unwrap_or_default();
-    Workload::new("DaemonSet", it.metadata, spec.template, Copies::OnEveryNode)
+    let workload = Workload::new("DaemonSet", it.metadata, spec.template, Copies::OnEveryNode);
+    selected(workload.selecting(Some(spec.selector)))
+}
+
+/// What a person wrote must select its own pods, or the API server refuses it.
+fn selected(workload: Workload) -> Result<Workload, Finding> {
+    let labels = workload.template.metadata.as_ref().and_then(|it| it.labels.as_ref());
+    let has = |key: &String| labels.and_then(|it| it.get(key));
+    let lacks = workload.selects.iter().find(|(key, value)| has(key) != Some(*value));
+    match lacks.filter(|_| workload.meta.uid.is_none()) {
+        None => Ok(workload),
+        Some((key, value)) => {
+            let field = crate::file::path::join("spec.selector.matchLabels", key);
+            let message = match has(key) {
+                Some(other) => {
+                    format!("is {}, and the template has {}", quoted(value), quoted(other))
+                }
+                None => format!("is {}, and the template has no such label", quoted(value)),
+            };
+            let hint = "write the same in spec.template.metadata.labels";
+            Err(Finding::error(field, message).hint(hint))
+        }
+    }
 }
 
 pub(super) fn job(it: Job) -> Result<Workload, Finding> {
@@ -159,6 +183,10 @@ fn count(field: &str, written: Option<i32>) -> Result<usize, Finding> {
             format!("{count} is more than {COPIES_MAX} pods, which is what is packed at once"),
         )
         .hint("no cluster of Kubernetes is made for that many; fewer tell as much")),
-        Err(_) => Err(Finding::error(field, "must not be negative")),
+        Err(_) => Err(negative(field, written)),
     }
+}
+
+fn negative(field: &str, written: i32) -> Finding {
+    Finding::error(field, format!("`{written}` is negative")).hint("write 0 or more")
 }

@@ -34,13 +34,13 @@ use super::{
     owners::{Owners, controller, ended, targeted},
     pod::{Asked, demand, doubted, exists, with_labels},
     reader::Reader,
-    spec_of_pods,
+    refused, spec_of_pods, volume,
     workload::COPIES_MAX,
 };
 use crate::{
     file::Located,
     nodeclaim::NodeClaim,
-    problem::{Finding, Problem},
+    problem::{Finding, Problem, Severity},
 };
 
 /// Workloads whose pods are replaced when their template changes.
@@ -49,7 +49,7 @@ const REPLACED: [&str; 5] =
 /// What a port has where nothing is written.
 const TCP: &str = "TCP";
 /// Static pods show up as these.
-const MIRROR: &str = "kubernetes.io/config.mirror";
+pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 /// What the controller of `DaemonSet`s lets its pods put up with.
 const DAEMONS_TOLERATE: [(&str, Effect); 6] = [
     ("node.kubernetes.io/not-ready", Effect::NoExecute),
@@ -68,8 +68,10 @@ pub struct World {
     pub nodes: Vec<Node>,
     /// One pod of every `DaemonSet`, as each node gets it.
     pub daemons: Vec<Pod>,
-    /// Where each pod of `pods` comes from.
+    /// Where each pod of `pods` comes from, and each that runs on a node that stays.
     pub origins: BTreeMap<PodId, Origin>,
+    /// What people know a bound volume by: its claim and its object, by what makes it one volume.
+    pub volumes: BTreeMap<String, String>,
     /// Of each pool with nodes: what they have, those that leave included, and how many they are.
     pub used: BTreeMap<String, Amounts>,
     /// Of each pool, machines that were asked for and not launched yet: what each has to be. They are not in `used`,
@@ -87,6 +89,8 @@ pub struct Origin {
     pub workload: Option<String>,
     /// The node that it has to leave.
     pub leaves: Option<String>,
+    /// It belongs to its node, and goes with it.
+    pub tied: bool,
 }
 
 impl World {
@@ -120,6 +124,7 @@ impl World {
             })
             .collect();
         let claims = Claims::new(claims, &nodes);
+        builder.name_volumes();
         builder.daemons();
         builder.nodes(pools, &claims);
         builder.claims(&claims);
@@ -151,8 +156,32 @@ struct Builder<'l> {
 }
 
 impl<'l> Builder<'l> {
+    /// What is merely odd does not stop the answer.
     fn tell<T>(&mut self, at: &Located<T>, reader: Reader) {
-        self.problems.extend(reader.found.into_iter().map(|it| at.problem(it)));
+        for problem in reader.found.into_iter().map(|it| at.problem(it)) {
+            if problem.severity == Severity::Error {
+                self.problems.push(problem);
+                continue;
+            }
+            let hint = problem.hint.as_ref().map(|it| format!("; {it}")).unwrap_or_default();
+            let note = format!("{problem}{hint}");
+            if !self.world.notes.contains(&note) {
+                self.world.notes.push(note);
+            }
+        }
+    }
+
+    fn name_volumes(&mut self) {
+        for ((namespace, claim), it) in &self.listing.claims {
+            let bound = it.spec.as_ref().and_then(|it| it.volume_name.as_ref());
+            let Some(volume) = bound.and_then(|it| self.listing.volumes.get(it)) else { continue };
+            let object = format!("PersistentVolume {}", name(&volume.metadata));
+            let told = format!("claim {namespace}/{claim}, {object}");
+            let handle = volume::attached(volume).0.to_owned();
+            // Where several claims say that it is theirs, nobody knows whose it is.
+            let known = self.world.volumes.entry(handle);
+            known.and_modify(|it| it.clone_from(&object)).or_insert(told);
+        }
     }
 
     fn namespace(&mut self, called: &'l str) -> Arc<Namespace> {
@@ -287,6 +316,7 @@ impl<'l> Builder<'l> {
         let mut elsewhere: BTreeSet<&str> = BTreeSet::new();
         let mut on_their_way = 0;
         let mut without_node = 0;
+        let mut bare = BTreeSet::new();
         for at in &self.listing.pods {
             let wire = &at.value.pod;
             if ended(wire) {
@@ -332,21 +362,33 @@ impl<'l> Builder<'l> {
             let demand = self.shared(demand);
             let namespace = self.namespace(namespace(&wire.metadata));
             let pod = Pod { terminating, ..Pod::new(&namespace, name(&wire.metadata), &demand) };
+            let workload = self.owners.of(&wire.metadata);
+            let workload = workload.map(Workload::told).or_else(|| {
+                controller(&wire.metadata).map(|it| format!("{} {}", it.kind, it.name))
+            });
+            let leaves = leaves.map(str::to_owned);
+            let origin = Origin { workload, leaves, tied: stays_behind(wire) };
             match node {
-                Some(Ok(node)) if leaves.is_none() => {
+                Some(Ok(node)) if origin.leaves.is_none() => {
                     on_their_way += usize::from(terminating);
+                    // One that is being deleted has the name of the one that comes after it.
+                    self.world.origins.entry(pod.id()).or_insert(origin);
                     self.world.nodes[node].pods.push(pod);
                 }
                 Some(Ok(_) | Err(_)) | None => {
-                    let workload = self.owners.of(&wire.metadata);
-                    let workload = workload.map(Workload::told).or_else(|| {
-                        controller(&wire.metadata).map(|it| format!("{} {}", it.kind, it.name))
-                    });
-                    let origin = Origin { workload, leaves: leaves.map(str::to_owned) };
+                    if origin.leaves.is_some() && origin.workload.is_none() {
+                        bare.insert(pod.id());
+                    }
                     self.world.origins.insert(pod.id(), origin);
                     self.world.pods.push(pod);
                 }
             }
+        }
+        if let Some(first) = bare.first() {
+            self.world.notes.push(format!(
+                "pods without an owner do not come back when their node is gone, such as {first}: {}; they are packed as if somebody made them anew",
+                bare.len()
+            ));
         }
         if without_node > 0 {
             let example = elsewhere.first().copied().unwrap_or_default();
@@ -512,7 +554,7 @@ impl<'l> Builder<'l> {
     fn copy(&mut self, workload: &'l Workload, called: &str, demand: &Arc<Demand>) {
         let namespace = self.namespace(namespace(&workload.meta));
         let pod = Pod::new(&namespace, called, demand);
-        let origin = Origin { workload: Some(workload.told()), leaves: None };
+        let origin = Origin { workload: Some(workload.told()), leaves: None, tied: false };
         self.world.origins.insert(pod.id(), origin);
         self.world.pods.push(pod);
     }
@@ -541,6 +583,7 @@ impl<'l> Builder<'l> {
             return doubted(demand, reader);
         }
         without_containers(&asked, &mut reader);
+        refused::check(&asked, &mut reader);
         self.tell(at, reader);
         demand
     }
@@ -588,6 +631,7 @@ impl<'l> Builder<'l> {
             return doubted(demand, reader);
         }
         without_containers(&asked, &mut reader);
+        refused::check(&asked, &mut reader);
         // The same template is read for every numbered copy, and told about once.
         reader.found.retain(|it| {
             let problem = at.problem(it.clone());

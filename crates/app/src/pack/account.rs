@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 
 use nodemolt_api::listing::World;
 use nodemolt_fit::Quantity;
+use nodemolt_fit::node::Node;
 use nodemolt_fit::pack::{Account, Home, Miss, Obstacle, Opened, Place};
 use nodemolt_fit::pod::{Demand, Pod, PodId};
 
 use super::machines::Pools;
 use super::remedy;
-use super::story::{PodSaid, Story};
+use super::story::{PodSaid, Story, name_volumes};
 use crate::output::Failure;
 
 /// Where the pod that was named is.
@@ -21,7 +22,7 @@ pub(super) enum Found<'w> {
     Packed(&'w Pod),
     Running {
         pod: &'w Pod,
-        node: &'w str,
+        node: &'w Node,
     },
     LeftOut {
         id: &'w PodId,
@@ -51,10 +52,7 @@ pub(super) fn find<'w>(world: &'w World, named: &str) -> Result<Found<'w>, Failu
     let packed = world.pods.iter().map(Found::Packed);
     let running = world.nodes.iter().filter(|it| !it.leaving).flat_map(|node| {
         // Daemons that have not come yet have no pod to ask about.
-        node.pods
-            .iter()
-            .filter(|it| !it.tied)
-            .map(|pod| Found::Running { pod, node: node.name.as_str() })
+        node.pods.iter().filter(|it| !it.tied).map(|pod| Found::Running { pod, node })
     });
     let left_out = world.left_out.iter().map(|(id, why)| Found::LeftOut { id, why });
     let found = packed.chain(running).chain(left_out).filter(|it| meant(&it.id()));
@@ -105,6 +103,7 @@ pub(super) enum Named {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stands {
     Home,
+    RunsThere,
     WouldDo,
     InTheWay(Miss),
     Full,
@@ -124,6 +123,7 @@ impl Stands {
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Home => "Home",
+            Self::RunsThere => "RunsThere",
             Self::WouldDo => "WouldDo",
             Self::InTheWay(_) => "InTheWay",
             Self::Full => "Full",
@@ -136,6 +136,7 @@ impl Stands {
     pub(super) fn sentence(&self) -> String {
         match self {
             Self::Home => "it goes there".to_owned(),
+            Self::RunsThere => "it runs there".to_owned(),
             Self::WouldDo => "would do, too".to_owned(),
             Self::InTheWay(miss) => {
                 format!("would do if {}", remedy::changes(miss).join(" and "))
@@ -211,16 +212,21 @@ impl Stands {
 pub(super) fn places(
     account: Option<Account>,
     pod: &PodSaid,
-    world: &World,
+    (found, world): (&Found<'_>, &World),
     pools: &Pools,
     story: &Story,
 ) -> Vec<Seen> {
     // Who is not looked for a place for has no account.
     let Some(account) = account else { return Vec::new() };
     let home = pod.home.as_ref();
+    let runs_on = match found {
+        Found::Running { node, .. } => Some(Named::Node(node.name.clone())),
+        Found::Packed(_) | Found::LeftOut { .. } => None,
+    };
     let mut all = Vec::new();
     let mut looked_at = Vec::new();
-    for miss in account.places {
+    for mut miss in account.places {
+        name_volumes(&mut miss, world);
         let (place, at_home) = match &miss.place {
             Place::Node(name) => {
                 (Named::Node(name.clone()), home == Some(&Home::Node(name.clone())))
@@ -231,6 +237,7 @@ pub(super) fn places(
             }
         };
         let stands = match (at_home, miss.obstacles.is_empty()) {
+            _ if runs_on.as_ref() == Some(&place) => Stands::RunsThere,
             (true, _) => Stands::Home,
             (false, true) if hopeless(&miss, pod) => Stands::Unsuited,
             (false, true) => Stands::WouldDo,

@@ -9,6 +9,8 @@ use nodemolt_fit::prices::decimal;
 use nodemolt_fit::{Quantity, Written};
 use serde::Serialize;
 
+use super::Talk;
+use super::advice::Larger;
 use super::market::Known;
 use super::remedy;
 use super::story::{self, PodSaid, Story};
@@ -32,6 +34,25 @@ pub(super) struct Packing<'s> {
     /// Pods that go with the successor of their node's own kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     with_successor: Vec<Pod<'s>>,
+    #[serde(flatten)]
+    caveats: Caveats<'s>,
+}
+
+/// What has to be known to read the answer rightly, as it stands on stderr.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Caveats<'s> {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<&'s str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'s [String],
+}
+
+impl<'s> Caveats<'s> {
+    pub(super) fn of(talk: &'s Talk) -> Self {
+        let warnings = talk.told.iter().chain(&talk.warnings).map(String::as_str);
+        Self { warnings: warnings.collect(), notes: &talk.notes }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -93,11 +114,36 @@ struct Unplaced<'s> {
     /// `Gated`, `Unmodelled` or `NoPlace`.
     reason: &'static str,
     message: String,
+    /// Of the whole pod, with the overhead of its runtime class.
+    requests: &'s BTreeMap<String, Quantity>,
     /// Gates, or what is not modelled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     details: Vec<&'s str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     nearest: Option<Nearest<'s>>,
+    /// Instance types that would hold it and that its nearest pool does not allow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would_hold: Option<WouldHold<'s>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WouldHold<'s> {
+    pool: &'s str,
+    /// The cheapest first; where no price is known, the smallest first. Empty: no type that is known has the room.
+    instance_types: &'s [String],
+    /// Requirements of the pool that rule the first of them out.
+    ruled_out_by: &'s [String],
+}
+
+impl<'s> WouldHold<'s> {
+    fn of(larger: &'s Larger) -> Self {
+        Self {
+            pool: &larger.pool,
+            instance_types: &larger.types,
+            ruled_out_by: &larger.ruled_out_by,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -115,6 +161,11 @@ struct Nearest<'s> {
 pub(super) struct Obstacle {
     kind: &'static str,
     message: String,
+    /// What there is too little of, where it is an amount, and how much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<Quantity>,
 }
 
 #[derive(Debug, Serialize)]
@@ -122,6 +173,9 @@ pub(super) struct Obstacle {
 struct New<'s> {
     name: &'s str,
     pool: &'s str,
+    /// In which it may come up.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    zones: &'s [String],
     pods: Vec<String>,
     requests: &'s BTreeMap<String, Quantity>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -154,11 +208,14 @@ struct Placed<'s> {
     /// A node that stays, or the name of a new one.
     node: String,
     new: bool,
+    /// Of that node, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zone: Option<&'s str>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     does_without: &'s [String],
 }
 
-pub(super) fn packing(story: &Story) -> Packing<'_> {
+pub(super) fn packing<'s>(story: &'s Story, talk: &'s Talk) -> Packing<'s> {
     let left = story.unplaced_count();
     let (currency, prices) = match &story.prices {
         Known::Priced { currency, whence } => (Some(currency.code()), whence),
@@ -189,6 +246,7 @@ pub(super) fn packing(story: &Story) -> Packing<'_> {
             .map(|(it, choice)| New {
                 name: &it.name,
                 pool: &it.pool,
+                zones: it.zones(),
                 pods: it.pods.iter().map(ToString::to_string).collect(),
                 requests: &it.requests,
                 price_per_hour: it.price.map(decimal),
@@ -204,12 +262,14 @@ pub(super) fn packing(story: &Story) -> Packing<'_> {
                 Some(Placed {
                     pod: pod(it),
                     node: story.home(home),
-                    new: matches!(home, nodemolt_fit::pack::Home::New(_)),
+                    new: matches!(home, Home::New(_)),
+                    zone: story.zone(home),
                     does_without: &it.relaxed,
                 })
             })
             .collect(),
         with_successor: story.pods.iter().filter(|it| it.follows().is_some()).map(pod).collect(),
+        caveats: Caveats::of(talk),
     }
 }
 
@@ -246,7 +306,7 @@ fn leaves<'s>(story: &'s Story, said: &'s story::Leaves) -> Leaves<'s> {
         Placement::Unplaced { pod, .. } | Placement::Unmodelled { pod, .. } => {
             (Vec::new(), Some(pod.to_string()))
         }
-        Placement::NoKin { .. } => (Vec::new(), None),
+        Placement::NoKin { .. } => (Vec::new(), said.strange.as_ref().map(ToString::to_string)),
     };
     Leaves {
         node: &said.node,
@@ -277,7 +337,8 @@ fn unplaced<'s>(said: &'s PodSaid, why: &'s Why) -> Unplaced<'s> {
     Unplaced {
         pod: pod(said),
         reason: remedy::reason(why),
-        message: remedy::sentence(why),
+        message: said.no_place().unwrap_or_default(),
+        requests: &said.requests,
         details: details.iter().map(String::as_str).collect(),
         nearest: nearest.map(|miss| {
             let (node, pool) = match &miss.place {
@@ -286,11 +347,18 @@ fn unplaced<'s>(said: &'s PodSaid, why: &'s Why) -> Unplaced<'s> {
             };
             Nearest { node, pool, obstacles: obstacles(miss) }
         }),
+        would_hold: said.larger.as_ref().map(WouldHold::of),
     }
 }
 
 pub(super) fn obstacles(miss: &Miss) -> Vec<Obstacle> {
     let kinds = miss.obstacles.iter().map(remedy::kind);
     let all = kinds.zip(remedy::changes(miss));
-    all.map(|(kind, message)| Obstacle { kind, message }).collect()
+    let amounts = miss.obstacles.iter().map(remedy::amount);
+    all.zip(amounts)
+        .map(|((kind, message), amount)| {
+            let (resource, by) = amount.unzip();
+            Obstacle { kind, message, resource, by }
+        })
+        .collect()
 }

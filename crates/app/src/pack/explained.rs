@@ -3,39 +3,52 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use nodemolt_fit::Quantity;
+use nodemolt_api::listing::{Origin, World};
 use nodemolt_fit::pack::Home;
 use nodemolt_fit::pod::Demand;
+use nodemolt_fit::{Quantity, label};
 use serde::Serialize;
 
+use super::Talk;
 use super::account::{Found, Named, Seen, Stands, groups};
-use super::data::{Obstacle, obstacles};
+use super::data::{Caveats, Obstacle, obstacles};
 use super::page::{TYPES_SHOWN, counted, machines};
 use super::remedy;
-use super::story::{PodSaid, Story};
+use super::story::{PodSaid, Story, volume};
 use crate::output::{Look, Mark, Table, printable};
 
 /// For people.
 pub(super) fn page(
     story: &Story,
-    found: &Found<'_>,
+    (found, world): (&Found<'_>, &World),
     said: Option<&PodSaid>,
     places: &[Seen],
     look: Look,
     (wide, headers): (bool, bool),
 ) -> String {
+    let origin = world.origins.get(&found.id());
     let mut lines: Vec<(&str, String)> = Vec::new();
-    let owner = said.and_then(|it| it.origin.workload.clone());
+    let owner = origin.and_then(|it| it.workload.clone());
     let owner = owner.map(|it| format!("   owner {it}")).unwrap_or_default();
     lines.push(("pod", format!("{}{owner}", found.id())));
-    if let Some(node) = said.and_then(|it| it.origin.leaves.as_ref()) {
+    if let Some(node) = origin.and_then(|it| it.leaves.as_ref()) {
         lines.push(("leaves", format!("node {node}")));
     }
-    if let Some(demand) = found.demand() {
-        asks(demand, &mut lines);
+    if let Found::Running { node, .. } = found {
+        let pool = node.pool.as_ref().map_or("   no pool".to_owned(), |it| format!("   pool {it}"));
+        let zone = node.labels.get(label::ZONE).map(|it| format!("   zone {it}"));
+        lines.push(("runs on", format!("node {}{pool}{}", node.name, zone.unwrap_or_default())));
     }
-    let mark = if said.is_some_and(PodSaid::homeless) { Mark::Refused } else { Mark::Good };
-    lines.push(("answer", look.mark(mark, &printable(&sentence(story, found, said)))));
+    if let Some(demand) = found.demand() {
+        asks(demand, world, &mut lines);
+    }
+    let running = matches!(found, Found::Running { .. });
+    let refused = said.is_some_and(PodSaid::homeless) && !running;
+    let mark = if refused { Mark::Refused } else { Mark::Good };
+    lines.push(("answer", look.mark(mark, &printable(&sentence(story, found, origin, said)))));
+    if let Some((_, _, told)) = if_moved(story, found, said) {
+        lines.push(("moved", format!("if it had to move: {told}")));
+    }
     for it in said.iter().flat_map(|it| &it.relaxed) {
         lines.push(("without", it.clone()));
     }
@@ -46,13 +59,14 @@ pub(super) fn page(
         let _ = writeln!(text, "{name:<9}{line}");
     }
     if !places.is_empty() {
-        let _ = writeln!(text, "\nevery place, as it stood when its turn came");
+        let when = if running { "if it had to move" } else { "as it stood when its turn came" };
+        let _ = writeln!(text, "\nevery place, {when}");
         text.push_str(&table(places, wide, headers));
     }
     text
 }
 
-fn asks(demand: &Demand, lines: &mut Vec<(&str, String)>) {
+fn asks(demand: &Demand, world: &World, lines: &mut Vec<(&str, String)>) {
     let amounts: Vec<String> =
         demand.requests.iter().map(|(name, amount)| format!("{name} {amount}")).collect();
     let amounts = if amounts.is_empty() { "nothing".to_owned() } else { amounts.join("   ") };
@@ -68,8 +82,13 @@ fn asks(demand: &Demand, lines: &mut Vec<(&str, String)>) {
     }
     for it in &demand.spread {
         let must = if it.required { "must" } else { "would like to" };
-        let line =
-            format!("{must} be spread over {}, skew at most {}", it.topology_key, it.max_skew);
+        let least = it.min_domains.map(|it| format!(", at least {it} of them"));
+        let line = format!(
+            "{must} be spread over {}, skew at most {}{}",
+            it.topology_key,
+            it.max_skew,
+            least.unwrap_or_default()
+        );
         lines.push(("spread", line));
     }
     for it in &demand.affinity {
@@ -82,7 +101,8 @@ fn asks(demand: &Demand, lines: &mut Vec<(&str, String)>) {
         let terms = it.reach.iter().flatten().flat_map(|it| &it.labels).map(ToString::to_string);
         let terms: Vec<String> = terms.collect();
         let where_to = if terms.is_empty() { "everywhere".to_owned() } else { terms.join(" or ") };
-        lines.push(("volume", format!("{} reachable {where_to}", it.handle)));
+        let called = volume(&it.handle, world);
+        lines.push(("volume", format!("{called} reachable {where_to}")));
     }
 }
 
@@ -102,25 +122,49 @@ fn table(places: &[Seen], wide: bool, headers: bool) -> String {
     table.print(headers)
 }
 
-fn sentence(story: &Story, found: &Found<'_>, said: Option<&PodSaid>) -> String {
+fn sentence(
+    story: &Story,
+    found: &Found<'_>,
+    origin: Option<&Origin>,
+    said: Option<&PodSaid>,
+) -> String {
     match found {
-        Found::Running { node, .. } => format!("runs on node {node}, which stays"),
+        Found::Running { node, .. } if origin.is_some_and(|it| it.tied) => {
+            format!("runs on node {}, belongs to it and goes with it", node.name)
+        }
+        Found::Running { node, .. } => format!("runs on node {}, which stays", node.name),
         Found::LeftOut { why, .. } => format!("is not packed: {why}"),
-        Found::Packed(_) => {
-            let home = said.and_then(|it| it.home.as_ref());
-            let why = said.and_then(|it| it.why.as_ref());
-            match (home, why) {
-                (Some(home), _) => format!("goes to {}", told_home(story, home)),
-                (None, Some(why)) => format!("no place: {}", remedy::sentence(why)),
-                (None, None) => {
-                    let node = said.and_then(PodSaid::follows).unwrap_or_default();
-                    format!(
-                        "goes with the successor of node {node}, which will be of the same kind"
-                    )
-                }
-            }
+        Found::Packed(_) => went(story, said).1,
+    }
+}
+
+/// What becomes of a pod that is looked for a place for: in one word, and in a sentence.
+fn went(story: &Story, said: Option<&PodSaid>) -> (&'static str, String) {
+    let Some(said) = said else { return ("NoPlace", "no place".to_owned()) };
+    match (&said.home, &said.why) {
+        (Some(home), _) => ("Placed", format!("goes to {}", told_home(story, home))),
+        (None, Some(why)) => {
+            let told = said.no_place().unwrap_or_default();
+            (remedy::reason(why), format!("no place: {told}"))
+        }
+        (None, None) => {
+            let node = said.follows().unwrap_or_default();
+            let told =
+                format!("goes with the successor of node {node}, which will be of the same kind");
+            ("WithSuccessor", told)
         }
     }
+}
+
+/// Of a pod that runs: what would become of it, had it to leave its node alone.
+fn if_moved(
+    story: &Story,
+    found: &Found<'_>,
+    said: Option<&PodSaid>,
+) -> Option<(&'static str, Option<String>, String)> {
+    let said = said.filter(|_| matches!(found, Found::Running { .. }))?;
+    let (answer, told) = went(story, Some(said));
+    Some((answer, said.home.as_ref().map(|it| story.home(it)), told))
 }
 
 fn told_home(story: &Story, home: &Home) -> String {
@@ -154,9 +198,29 @@ pub(super) struct Account<'s> {
     /// Where it goes, or runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
+    /// Of that node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pool: Option<&'s str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zone: Option<&'s str>,
+    /// Of a pod that runs: where it would go if it had to leave its node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    if_moved: Option<IfMoved>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     does_without: &'s [String],
     places: Vec<Place<'s>>,
+    #[serde(flatten)]
+    caveats: Caveats<'s>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct IfMoved {
+    /// `Placed`, `NoPlace`, `Gated` or `Unmodelled`.
+    answer: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    message: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -180,7 +244,7 @@ struct Place<'s> {
     pool: Option<&'s str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     new_node: Option<&'s str>,
-    /// `Home`, `WouldDo`, `InTheWay`, `Full`, `Unsuited`, `Leaves` or `LaunchesNone`.
+    /// `Home`, `RunsThere`, `WouldDo`, `InTheWay`, `Full`, `Unsuited`, `Leaves` or `LaunchesNone`.
     stands: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'s str>,
@@ -191,20 +255,24 @@ struct Place<'s> {
 /// For programs.
 pub(super) fn account<'s>(
     story: &'s Story,
-    found: &'s Found<'_>,
+    (found, world): (&'s Found<'_>, &'s World),
     said: Option<&'s PodSaid>,
     places: &'s [Seen],
+    talk: &'s Talk,
 ) -> Account<'s> {
     let id = found.id();
-    let (answer, node) = match found {
-        Found::Running { node, .. } => ("Running", Some((*node).to_owned())),
-        Found::LeftOut { .. } => ("LeftOut", None),
-        Found::Packed(_) => match said.map(|it| (&it.home, &it.why)) {
-            Some((Some(home), _)) => ("Placed", Some(story.home(home))),
-            Some((None, Some(why))) => (remedy::reason(why), None),
-            Some((None, None)) => ("WithSuccessor", None),
-            None => ("NoPlace", None),
-        },
+    let origin = world.origins.get(&id);
+    let (answer, node, zone) = match found {
+        Found::Running { node, .. } => {
+            let zone = node.labels.get(label::ZONE).map(String::as_str);
+            ("Running", Some(node.name.clone()), zone)
+        }
+        Found::LeftOut { .. } => ("LeftOut", None, None),
+        Found::Packed(_) => {
+            let home = said.and_then(|it| it.home.as_ref());
+            let zone = home.and_then(|it| story.zone(it));
+            (went(story, said).0, home.map(|it| story.home(it)), zone)
+        }
     };
     Account {
         api_version: "nodemolt.dev/cli/v1",
@@ -212,15 +280,27 @@ pub(super) fn account<'s>(
         pod: Pod {
             namespace: id.namespace.to_string(),
             name: id.name.to_string(),
-            owner: said.and_then(|it| it.origin.workload.as_deref()),
-            leaves: said.and_then(|it| it.origin.leaves.as_deref()),
+            owner: origin.and_then(|it| it.workload.as_deref()),
+            leaves: origin.and_then(|it| it.leaves.as_deref()),
         },
         requests: found.demand().map(|it| &it.requests),
         answer,
-        message: sentence(story, found, said),
+        message: sentence(story, found, origin, said),
+        pool: node.as_ref().and_then(|name| {
+            let old = world.nodes.iter().find(|it| it.name == *name);
+            let new = story.new_nodes.iter().find(|it| it.name == *name);
+            old.and_then(|it| it.pool.as_deref()).or(new.map(|it| it.pool.as_str()))
+        }),
         node,
+        zone,
+        if_moved: if_moved(story, found, said).map(|(answer, node, message)| IfMoved {
+            answer,
+            node,
+            message,
+        }),
         does_without: said.map_or(&[], |it| &it.relaxed),
         places: places.iter().map(place).collect(),
+        caveats: Caveats::of(talk),
     }
 }
 
@@ -234,7 +314,12 @@ fn place(seen: &Seen) -> Place<'_> {
     match &seen.stands {
         Stands::InTheWay(miss) => place.obstacles = obstacles(miss),
         Stands::LaunchesNone(why) => place.message = Some(why),
-        Stands::Home | Stands::WouldDo | Stands::Full | Stands::Unsuited | Stands::Leaves => {}
+        Stands::Home
+        | Stands::RunsThere
+        | Stands::WouldDo
+        | Stands::Full
+        | Stands::Unsuited
+        | Stands::Leaves => {}
     }
     place
 }

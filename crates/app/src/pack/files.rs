@@ -63,18 +63,27 @@ impl Files {
                     continue;
                 }
             };
+            drop(bytes);
+            let (before, told_before) = (files.listing.written(), problems.len());
             let (objects, told) = files.listing.read(&source);
-            files.texts.insert(source.name, source.text);
             problems.extend(told);
             for object in objects {
                 let found = files.take(&object.value);
                 problems.extend(found.into_iter().map(|it| object.problem(it)));
+            }
+            // Of what exists no line will be shown, and that is most of a long text.
+            if files.listing.written() > before || problems.len() > told_before {
+                files.texts.insert(source.name, source.text);
             }
         }
         if problems.iter().any(|it| it.severity == Severity::Error) {
             return Err(files.failure(&problems));
         }
         talk.text.push_str(&files.shown(&problems));
+        talk.told.extend(problems.iter().map(|it| match &it.hint {
+            Some(hint) => format!("{it}; {hint}"),
+            None => it.to_string(),
+        }));
         talk.notes.append(&mut files.listing.notes);
         talk.notes.append(&mut files.notes);
         let ignored = files.listing.ignored.iter();
@@ -89,6 +98,13 @@ impl Files {
             talk.warnings.push(format!(
                 "these change how many pods there are, or what they ask for, and are not read: {}",
                 counted(matter)
+            ));
+        }
+        let makers: Vec<(&String, &usize)> = files.listing.makers.iter().collect();
+        if !makers.is_empty() {
+            talk.warnings.push(format!(
+                "these make pods and are not read, so that only those count which the files show: {}",
+                counted(makers)
             ));
         }
         if let Some(count) = files.listing.ignored.get(OVERLAY) {

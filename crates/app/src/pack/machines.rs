@@ -48,6 +48,11 @@ impl Pools {
         able.iter().chain(&self.unable).cloned().collect()
     }
 
+    /// Whether the files have it.
+    pub(super) fn knows(&self, pool: &str) -> bool {
+        self.all().chain(&self.unable).any(|it| it.name == pool)
+    }
+
     pub(super) fn keeps(&self, pool: &str) -> bool {
         self.kept.iter().any(|it| it.name == pool)
     }
@@ -88,16 +93,25 @@ pub(super) fn pools(
         // In v1beta1 the pool has the settings of the kubelet, which v1 has in the class.
         let kubelet = file.wire.metadata.annotations.get(KUBELET_ANNOTATION);
         let made_as = kubelet.map_or_else(|| key.clone(), |it| format!("{key} {it}"));
-        if known.is_none() && !made.contains_key(&key) && idle.is_none() {
+        if known.is_none() && idle.is_none() && !made.contains_key(&made_as) {
+            let settings = match kubelet {
+                Some(_) => format!("the kubelet's settings of pool {name}"),
+                None => "the kubelet's defaults".to_owned(),
+            };
             talk.notes.push(format!(
-                "class {key} is not in the files; its nodes are taken for AL2023 with the kubelet's defaults"
+                "class {key} is not in the files; its nodes are taken for AL2023 with {settings}"
             ));
         }
         let machines = made.entry(made_as).or_insert_with(|| {
             let mut settings =
                 known.map_or_else(|| NodeSettings::of(Family::Al2023), |it| it.settings.clone());
-            if let (Some(kubelet), Some(class)) = (kubelet, known) {
-                settings = with_kubelet(class, kubelet).unwrap_or(settings);
+            if let Some(kubelet) = kubelet {
+                match with_kubelet(known, kubelet) {
+                    Some(with_kubelet) => settings = with_kubelet,
+                    None => talk.warnings.push(format!(
+                        "pool {name}: its settings of the kubelet cannot be read, and do not count"
+                    )),
+                }
             }
             settings.reserved_interfaces = verb.reserved_enis;
             settings.vm_memory_overhead_millionths = verb.vm_memory_overhead_percent;
@@ -170,10 +184,19 @@ fn note_class(key: &str, of_class: &OfClass, verb: &cli::Pack, market: &Market, 
     }
 }
 
-/// The class as if it had these settings of the kubelet, if they can be read.
-fn with_kubelet(class: &ClassFile, kubelet: &str) -> Option<NodeSettings> {
-    let mut wire = class.wire.clone();
-    wire.spec.kubelet = serde_json::from_str(kubelet).ok()?;
+/// The class as if it had these settings of the kubelet, if they can be read. A class that is not known is one of AL2023.
+fn with_kubelet(class: Option<&ClassFile>, kubelet: &str) -> Option<NodeSettings> {
+    let mut wire = match class {
+        Some(class) => class.wire.clone(),
+        None => serde_json::from_value(serde_json::json!({
+            "apiVersion": "karpenter.k8s.aws/v1",
+            "kind": "EC2NodeClass",
+            "metadata": {"name": "unknown"},
+            "spec": {"amiSelectorTerms": [{"alias": "al2023@latest"}]},
+        }))
+        .ok()?,
+    };
+    wire.spec.kubelet = Some(serde_json::from_str(kubelet).ok()?);
     offered(&wire).ok().map(|(settings, _)| settings)
 }
 

@@ -104,7 +104,12 @@ fn leaves(story: &Story, headers: bool) -> String {
 
 fn new_nodes(story: &Story, wide: bool, headers: bool) -> String {
     let priced = matches!(story.prices, Known::Priced { .. });
-    let mut columns = vec!["NODE", "COUNT", "POOL", "PODS", "CPU", "MEMORY", "TYPES"];
+    let show_zones = wide || story.zones.matter;
+    let mut columns = vec!["NODE", "COUNT", "POOL"];
+    if show_zones {
+        columns.push("ZONE");
+    }
+    columns.extend(["PODS", "CPU", "MEMORY", "TYPES"]);
     columns.push(if priced { "CHEAPEST" } else { "SMALLEST" });
     if priced {
         columns.push("PER HOUR");
@@ -115,16 +120,18 @@ fn new_nodes(story: &Story, wide: bool, headers: bool) -> String {
     let mut table = Table::new(&columns);
     for (node, alike) in alike(&story.new_nodes, wide) {
         let shown = if wide { TYPES_SHOWN_WIDE } else { TYPES_SHOWN };
-        let mut cells = vec![
-            node.name.clone(),
-            alike.to_string(),
-            printable(&node.pool),
+        let mut cells = vec![node.name.clone(), alike.to_string(), printable(&node.pool)];
+        if show_zones {
+            let zones = node.zones();
+            cells.push(if zones.is_empty() { "-".to_owned() } else { printable(&zones.join(",")) });
+        }
+        cells.extend([
             node.pods.len().to_string(),
             amount(&node.requests, CPU),
             amount(&node.requests, MEMORY),
             node.machines.len().to_string(),
             machines(node, priced, shown),
-        ];
+        ]);
         if priced {
             cells.push(money(node.price));
         }
@@ -190,13 +197,18 @@ fn money(price: Option<Price>) -> String {
 }
 
 fn stays(story: &Story, wide: bool, headers: bool) -> String {
-    let mut table = Table::new(&["NODE", "PODS", "WHICH"]);
+    let show_zones = wide || story.zones.matter;
+    let columns: &[&str] =
+        if show_zones { &["NODE", "ZONE", "PODS", "WHICH"] } else { &["NODE", "PODS", "WHICH"] };
+    let mut table = Table::new(columns);
     for node in &story.stays {
-        table.row(vec![
-            printable(&node.name),
-            node.pods.len().to_string(),
-            printable(&names(&node.pods, if wide { usize::MAX } else { TYPES_SHOWN })),
-        ]);
+        let mut cells = vec![printable(&node.name)];
+        if show_zones {
+            cells.push(printable(node.zone.as_deref().unwrap_or("-")));
+        }
+        cells.push(node.pods.len().to_string());
+        cells.push(printable(&names(&node.pods, if wide { usize::MAX } else { TYPES_SHOWN })));
+        table.row(cells);
     }
     table.print(headers)
 }
@@ -208,7 +220,7 @@ fn names(pods: &[PodId], shown: usize) -> String {
 }
 
 fn placed(story: &Story, headers: bool) -> String {
-    let mut table = Table::new(&["POD", "OWNER", "LEAVES", "GOES TO", "DOES WITHOUT"]);
+    let mut table = Table::new(&["POD", "OWNER", "LEAVES", "GOES TO", "ZONE", "DOES WITHOUT"]);
     for pod in &story.pods {
         let goes_to = match (&pod.home, pod.follows()) {
             (Some(home), _) => story.home(home),
@@ -220,6 +232,7 @@ fn placed(story: &Story, headers: bool) -> String {
             printable(pod.origin.workload.as_deref().unwrap_or("-")),
             printable(pod.origin.leaves.as_deref().unwrap_or("-")),
             printable(&goes_to),
+            printable(pod.home.as_ref().and_then(|it| story.zone(it)).unwrap_or("-")),
             if pod.relaxed.is_empty() {
                 "-".to_owned()
             } else {

@@ -124,7 +124,7 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
             format!("{} more {resource} were free", readable(*by))
         }
         Obstacle::Short { resource, by } => {
-            format!("a machine had {} more {resource}", readable(*by))
+            format!("a machine had {} more {resource} for pods", readable(*by))
         }
         Obstacle::HostPortTaken(port) if on_node => format!("host port {port} were free"),
         Obstacle::HostPortTaken(port) => format!("no DaemonSet had host port {port} there"),
@@ -167,6 +167,35 @@ fn readable(amount: Quantity) -> String {
             let digits = format!("{}.{:03}", it / 1000, it % 1000);
             digits.trim_end_matches('0').trim_end_matches('.').to_owned()
         }
+    }
+}
+
+/// What there is too little of, and how much, where it is an amount.
+pub(super) fn amount(obstacle: &Obstacle) -> Option<(String, Quantity)> {
+    match obstacle {
+        Obstacle::Short { resource, by }
+        | Obstacle::TooSmall { resource, by }
+        | Obstacle::PoolLimit { resource, by } => Some((resource.clone(), *by)),
+        Obstacle::VolumesFull { driver, over } => {
+            let over = i64::try_from(*over).unwrap_or(i64::MAX);
+            Some((driver.clone(), Quantity::from_units(over)))
+        }
+        Obstacle::Taint(_)
+        | Obstacle::Label(_)
+        | Obstacle::NotOffered(_)
+        | Obstacle::VolumeElsewhere { .. }
+        | Obstacle::VolumesApart { .. }
+        | Obstacle::Unread(_)
+        | Obstacle::Idle(_)
+        | Obstacle::HostPortTaken(_)
+        | Obstacle::LacksTopology { .. }
+        | Obstacle::NobodyNear { .. }
+        | Obstacle::TooNear { .. }
+        | Obstacle::Unwelcome { .. }
+        | Obstacle::Skewed { .. }
+        | Obstacle::NoSuchMachine
+        | Obstacle::NoCapacity
+        | Obstacle::MinValues { .. } => None,
     }
 }
 

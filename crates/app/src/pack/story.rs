@@ -10,10 +10,11 @@ use nodemolt_api::listing::{Origin, World};
 use nodemolt_core::place::Placement;
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::pack::{Choice, Home, Miss, NewNode, Obstacle, Packing, Place, Why};
-use nodemolt_fit::pod::PodId;
+use nodemolt_fit::pod::{Demand, Pod, PodId};
 use nodemolt_fit::pool::Price;
 use nodemolt_fit::{InstanceType, Operator, Types, Written, label};
 
+use super::advice::{Advice, Larger, lacking_domains, zones_to_be_had};
 use super::machines::Pools;
 use super::market::{Known, Market};
 use super::remedy;
@@ -50,6 +51,15 @@ pub(super) struct Story {
     pub spot_gaps: bool,
     /// Some new node may use capacity that is reserved, and paid for already.
     pub reserved: bool,
+    pub zones: Zones,
+}
+
+#[derive(Debug)]
+pub(super) struct Zones {
+    /// Of nodes that exist, where they have one.
+    of_node: BTreeMap<String, String>,
+    /// Somebody asks where in a region it is, or new nodes are to come up in different zones.
+    pub matter: bool,
 }
 
 #[derive(Debug)]
@@ -61,9 +71,27 @@ pub(super) struct PodSaid {
     /// Preferences that its home does not meet.
     pub relaxed: Vec<String>,
     pub why: Option<Why>,
+    pub requests: Amounts,
+    /// What its nearest pool would have to allow.
+    pub larger: Option<Larger>,
+    /// What else is worth knowing: of what there is too little to spread over, where nodes can come up.
+    more: Vec<String>,
+    /// It would go with the successor of its node, and there can be none: why.
+    stranded: Option<String>,
 }
 
 impl PodSaid {
+    /// Why it has no place, and what would have to change, in one sentence.
+    pub(super) fn no_place(&self) -> Option<String> {
+        let why = self.why.as_ref()?;
+        let mut sentence = self.stranded.clone().unwrap_or_else(|| remedy::sentence(why));
+        let larger = self.larger.as_ref().map(Larger::sentence);
+        for more in self.more.iter().cloned().chain(larger) {
+            let _ = write!(sentence, "; {more}");
+        }
+        Some(sentence)
+    }
+
     pub(super) fn homeless(&self) -> bool {
         self.why.is_some()
     }
@@ -108,14 +136,25 @@ pub(super) struct Leaves {
     pub kept: bool,
     /// How many nodes of other pools its pods need.
     others: usize,
+    /// The first of its pods that nobody can foresee.
+    pub strange: Option<PodId>,
+    /// Its pool launches none, and has to: why it does not.
+    idle: Option<String>,
+    /// Nobody knows what its pool can launch.
+    pool_unknown: bool,
 }
 
 impl Leaves {
     fn all(world: &World, pools: &Pools, answered: &mut Answered) -> Vec<Self> {
         let mut pods: BTreeMap<&str, usize> = BTreeMap::new();
-        for origin in world.pods.iter().filter_map(|it| world.origins.get(&it.id())) {
-            if let Some(node) = origin.leaves.as_deref() {
-                *pods.entry(node).or_default() += 1;
+        let mut strange: BTreeMap<&str, PodId> = BTreeMap::new();
+        for pod in &world.pods {
+            let origin = world.origins.get(&pod.id());
+            let Some(node) = origin.and_then(|it| it.leaves.as_deref()) else { continue };
+            *pods.entry(node).or_default() += 1;
+            if !pod.demand.unmodelled.is_empty() {
+                let first = strange.entry(node).or_insert_with(|| pod.id());
+                *first = pod.id().min(first.clone());
             }
         }
         let leaving = world.nodes.iter().filter(|it| it.leaving);
@@ -131,6 +170,17 @@ impl Leaves {
                 | Placement::Unmodelled { .. }
                 | Placement::NoKin { .. } => 0,
             };
+            let unforeseen = match &placement {
+                Placement::Unmodelled { pod, .. } => Some(pod.clone()),
+                Placement::Spare { .. }
+                | Placement::Successors { .. }
+                | Placement::Unplaced { .. }
+                | Placement::NoKin { .. } => None,
+            };
+            let needed = unforeseen.is_some();
+            let idle = node.pool.as_ref().filter(|it| needed && !pools.keeps(it));
+            let idle = idle.and_then(|pool| pools.idle.iter().find(|(name, _)| name == pool));
+            let idle = idle.map(|(_, why)| why.clone());
             Some(Self {
                 node: node.name.clone(),
                 pool: node.pool.clone(),
@@ -138,6 +188,9 @@ impl Leaves {
                 placement,
                 kept: node.pool.as_ref().is_some_and(|it| pools.keeps(it)),
                 others,
+                strange: strange.remove(node.name.as_str()).or(unforeseen),
+                idle,
+                pool_unknown: node.pool.as_ref().is_some_and(|it| !pools.knows(it)),
             })
         });
         all.collect()
@@ -145,13 +198,39 @@ impl Leaves {
 
     /// Why its pods have no place, where it has to be followed by one of its own kind and cannot be.
     fn stranded(&self) -> Option<Why> {
-        let Placement::NoKin { pool, limit } = &self.placement else { return None };
-        let obstacle = match limit.clone() {
-            Some((resource, by)) => Obstacle::PoolLimit { resource, by },
-            None => Obstacle::NoCapacity,
+        let (pool, obstacle) = match (&self.placement, &self.pool, &self.idle) {
+            (Placement::NoKin { pool, limit }, _, _) => {
+                let obstacle = match limit.clone() {
+                    Some((resource, by)) => Obstacle::PoolLimit { resource, by },
+                    None => Obstacle::NoCapacity,
+                };
+                (pool, obstacle)
+            }
+            (_, Some(pool), Some(idle)) => (pool, Obstacle::Idle(idle.clone())),
+            (_, _, _) => return None,
         };
         let nearest = Miss { place: Place::Pool(pool.clone()), obstacles: vec![obstacle] };
         Some(Why::NoPlace { nearest: Some(nearest) })
+    }
+
+    /// The same in words. Such a pod might fit elsewhere; where is not looked at, as its node is followed by its own kind.
+    fn stranded_with(&self) -> Option<String> {
+        let lacking = self.no_kin()?;
+        Some(format!("goes with the successor of node {}, which cannot come: {lacking}", self.node))
+    }
+
+    /// Why no node of its own kind can come, where one has to.
+    fn no_kin(&self) -> Option<String> {
+        match (&self.placement, &self.pool, &self.idle) {
+            (Placement::NoKin { pool, limit: Some((resource, by)) }, _, _) => {
+                Some(format!("the limit of {resource} of pool {pool} would have to be {by} higher"))
+            }
+            (Placement::NoKin { pool, limit: None }, _, _) => {
+                Some(format!("nothing that pool {pool} asks for is to be had"))
+            }
+            (_, Some(pool), Some(idle)) => Some(format!("pool {pool} launches no nodes: {idle}")),
+            (_, _, _) => None,
+        }
     }
 
     /// One word for programs.
@@ -160,6 +239,8 @@ impl Leaves {
             Placement::Spare { .. } => "Spare",
             Placement::Successors { .. } => "Successors",
             Placement::Unplaced { .. } => "Unplaced",
+            // What its pool cannot launch it cannot be followed by.
+            Placement::Unmodelled { .. } if self.idle.is_some() => "NoKin",
             Placement::Unmodelled { .. } => "Unmodelled",
             Placement::NoKin { .. } => "NoKin",
         }
@@ -173,6 +254,7 @@ impl Leaves {
             }
             Placement::Spare { .. } => Some(0),
             Placement::Successors { new } => Some(new.len()),
+            Placement::Unmodelled { .. } if self.idle.is_some() => None,
             // One of its own kind: what ran there runs there again.
             Placement::Unmodelled { .. } => Some(1),
             Placement::Unplaced { .. } | Placement::NoKin { .. } => None,
@@ -189,6 +271,15 @@ impl Leaves {
         }
     }
 
+    fn without_kin(&self) -> String {
+        let cause = match &self.strange {
+            Some(pod) if !self.kept => format!("nobody can foresee {pod}, so "),
+            Some(_) | None => String::new(),
+        };
+        let lacking = self.no_kin().unwrap_or_default();
+        format!("{cause}a node like it has to come, and {lacking}")
+    }
+
     fn why(&self, story: &Story) -> String {
         match &self.placement {
             Placement::Spare { on } if on.is_empty() => {
@@ -203,12 +294,8 @@ impl Leaves {
                 format!("its pods need {}", new.join(", "))
             }
             Placement::Unplaced { pod, .. } => format!("{pod} would have no place"),
-            Placement::NoKin { pool, limit: Some((resource, by)) } => format!(
-                "a node like it has to come, and the limit of {resource} of pool {pool} would have to be {by} higher"
-            ),
-            Placement::NoKin { pool, limit: None } => format!(
-                "a node like it has to come, and nothing that pool {pool} asks for is to be had"
-            ),
+            Placement::NoKin { .. } => self.without_kin(),
+            Placement::Unmodelled { .. } if self.idle.is_some() => self.without_kin(),
             Placement::Unmodelled { pod, .. } => {
                 let kind = match &self.pool {
                     Some(pool) => format!("a node of pool {pool} like it"),
@@ -219,7 +306,12 @@ impl Leaves {
                     2 => ", and the other pod goes with it",
                     _ => ", and the other pods go with it",
                 };
-                format!("nobody can foresee {pod}: it needs {kind}{others}")
+                let unknown = if self.pool_unknown {
+                    "; what that pool can launch is not known, as it is not in the files"
+                } else {
+                    ""
+                };
+                format!("nobody can foresee {pod}: it needs {kind}{others}{unknown}")
             }
         }
     }
@@ -228,6 +320,7 @@ impl Leaves {
 #[derive(Debug)]
 pub(super) struct Stays {
     pub name: String,
+    pub zone: Option<String>,
     pub pods: Vec<PodId>,
 }
 
@@ -241,6 +334,12 @@ impl Story {
     ) -> Self {
         let placements = Leaves::all(world, pools, &mut answered);
         let Packing { placed, new_nodes, unplaced } = answered.packing;
+        let on_nodes = world.nodes.iter().flat_map(|it| &it.pods);
+        let by_id: BTreeMap<PodId, &Pod> =
+            on_nodes.chain(&world.pods).map(|it| (it.id(), it)).collect();
+        let requests =
+            |id: &PodId| by_id.get(id).map(|it| it.demand.requests.clone()).unwrap_or_default();
+        let mut advice = Advice::new(pools, types);
         let mut stays: BTreeMap<String, Vec<PodId>> = BTreeMap::new();
         let mut pods = Vec::new();
         let origin = |id: &PodId| world.origins.get(id).cloned().unwrap_or_default();
@@ -254,16 +353,28 @@ impl Story {
                 home: Some(it.home),
                 relaxed: it.relaxed.iter().map(ToString::to_string).collect(),
                 why: None,
+                requests: Amounts::new(),
+                larger: None,
+                more: Vec::new(),
+                stranded: None,
             });
         }
         for it in unplaced {
-            let origin = origin(&it.pod);
+            let pod = by_id.get(&it.pod);
             pods.push(PodSaid {
+                origin: origin(&it.pod),
+                requests: requests(&it.pod),
                 id: it.pod,
-                origin,
                 home: None,
                 relaxed: Vec::new(),
-                why: Some(it.why),
+                larger: pod.and_then(|pod| advice.larger(pod, &it.why)),
+                more: pod
+                    .and_then(|pod| lacking_domains(pod, &it.why, world, &new_nodes))
+                    .into_iter()
+                    .chain(zones_to_be_had(&it.why, pools))
+                    .collect(),
+                stranded: None,
+                why: Some(with_claims(it.why, world)),
             });
         }
         let packed: BTreeSet<PodId> = pods.iter().map(|it| it.id.clone()).collect();
@@ -273,8 +384,19 @@ impl Story {
             let unmodelled = (!what.is_empty()).then(|| Why::Unmodelled(what.clone()));
             let origin = origin(&pod.id());
             let left = placements.iter().find(|it| Some(&it.node) == origin.leaves.as_ref());
+            let stranded = left.filter(|_| unmodelled.is_none()).and_then(Leaves::stranded_with);
             let why = unmodelled.or_else(|| left.and_then(Leaves::stranded));
-            pods.push(PodSaid { origin, id: pod.id(), home: None, relaxed: Vec::new(), why });
+            pods.push(PodSaid {
+                origin,
+                id: pod.id(),
+                home: None,
+                relaxed: Vec::new(),
+                why,
+                requests: pod.demand.requests.clone(),
+                larger: None,
+                more: Vec::new(),
+                stranded,
+            });
         }
         pods.sort_by(|left, right| natural(&left.id).cmp(&natural(&right.id)));
         let spot = |it: &NewNode| admits(&it.requirements, SPOT);
@@ -296,6 +418,19 @@ impl Story {
             admits(&it.requirements, SPOT)
                 && first.is_some_and(|it| market.spot_unpriced_somewhere(&it.machine, zones))
         });
+        let of_node: BTreeMap<String, String> = world
+            .nodes
+            .iter()
+            .filter_map(|it| Some((it.name.clone(), it.labels.get(label::ZONE)?.clone())))
+            .collect();
+        let apart =
+            new_nodes.iter().any(|it| Some(it.zones()) != new_nodes.first().map(New::zones));
+        let matter = apart || world.pods.iter().any(|it| asks_for_zones(&it.demand));
+        let stays = stays.into_iter().map(|(name, pods)| {
+            let zone = of_node.get(&name).cloned();
+            Stays { name, zone, pods }
+        });
+        let stays = stays.collect();
         let total = new_nodes
             .iter()
             .try_fold(0_u64, |sum, it| sum.checked_add(it.price?.0))
@@ -305,7 +440,7 @@ impl Story {
             unplaced: groups(&pods),
             pods,
             new_nodes,
-            stays: stays.into_iter().map(|(name, pods)| Stays { name, pods }).collect(),
+            stays,
             leaving: world.nodes.iter().filter(|it| it.leaving).map(|it| it.name.clone()).collect(),
             placements,
             region: market.region.clone(),
@@ -314,6 +449,7 @@ impl Story {
             spot_unpriced,
             spot_gaps,
             reserved,
+            zones: Zones { of_node, matter },
         }
     }
 
@@ -353,12 +489,59 @@ impl Story {
         self.pods.iter().find(|it| it.id == *id)
     }
 
+    /// Of a pod's home, where it can be in one zone only.
+    pub(super) fn zone(&self, home: &Home) -> Option<&str> {
+        match home {
+            Home::Node(name) => self.zones.of_node.get(name).map(String::as_str),
+            Home::New(at) => match self.new_nodes.get(*at)?.zones() {
+                [only] => Some(only),
+                [] | [_, ..] => None,
+            },
+        }
+    }
+
     /// What people call the home of a pod.
     pub(super) fn home(&self, home: &Home) -> String {
         match home {
             Home::Node(name) => name.clone(),
             Home::New(at) => self.new_nodes.get(*at).map(|it| it.name.clone()).unwrap_or_default(),
         }
+    }
+}
+
+/// Whether it decides where in a region the pod is.
+fn asks_for_zones(demand: &Demand) -> bool {
+    let of_zone = |key: &str| label::normalise(key) == label::ZONE;
+    let near = demand.affinity.iter().chain(&demand.anti_affinity);
+    let prefers = demand.preferred_affinity.iter().chain(&demand.preferred_anti_affinity);
+    near.chain(prefers.map(|it| &it.term)).any(|it| of_zone(&it.topology_key))
+        || demand.spread.iter().any(|it| of_zone(&it.topology_key))
+        || demand.volumes.iter().any(|it| it.reach.is_some())
+}
+
+/// The same, with bound volumes called as people know them: by claim and object, and not only as AWS does.
+fn with_claims(why: Why, world: &World) -> Why {
+    let Why::NoPlace { nearest: Some(mut miss) } = why else { return why };
+    name_volumes(&mut miss, world);
+    Why::NoPlace { nearest: Some(miss) }
+}
+
+pub(super) fn name_volumes(miss: &mut Miss, world: &World) {
+    for obstacle in &mut miss.obstacles {
+        if let Obstacle::VolumeElsewhere { handle, .. } = obstacle {
+            *handle = volume(handle, world);
+        }
+        if let Obstacle::VolumesApart { handles } = obstacle {
+            *handles = handles.iter().map(|it| volume(it, world)).collect();
+        }
+    }
+}
+
+/// `vol-0a (claim shop/data, PersistentVolume pv-1)`.
+pub(super) fn volume(handle: &str, world: &World) -> String {
+    match world.volumes.get(handle) {
+        Some(told) => format!("{handle} ({told})"),
+        None => handle.to_owned(),
     }
 }
 
@@ -375,8 +558,7 @@ fn groups(pods: &[PodSaid]) -> Vec<Unplaced> {
     let mut groups: Vec<Unplaced> = Vec::new();
     let mut known: BTreeMap<(String, Option<String>, String), usize> = BTreeMap::new();
     for (at, pod) in pods.iter().enumerate() {
-        let Some(why) = &pod.why else { continue };
-        let sentence = remedy::sentence(why);
+        let Some(sentence) = pod.no_place() else { continue };
         let workload = pod.origin.workload.clone();
         let key = match &workload {
             Some(it) => (format!("{}/{it}", pod.id.namespace), None, sentence.clone()),
@@ -417,6 +599,11 @@ fn listed<'r>(requirements: &'r [Written], key: &str) -> &'r [String] {
 }
 
 impl New {
+    /// In which it may come up, where that is known.
+    pub(super) fn zones(&self) -> &[String] {
+        listed(&self.requirements, label::ZONE)
+    }
+
     fn of(at: usize, node: NewNode, sorted: &mut Sorted<'_>) -> Self {
         let machines = sorted.by_size_without_prices(node.machines);
         Self {

@@ -1,0 +1,299 @@
+//! What else would help a pod that has no place?
+//!
+//! `pod × why × pools → instance types that its pool would have to allow, domains that are lacking`
+//!
+//! Asked of packing itself, for that pod alone: what is named here does hold it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use nodemolt_api::listing::World;
+use nodemolt_fit::pack::{NewNode, Obstacle, Place, Why, pack};
+use nodemolt_fit::pod::{Demand, Pod, Spread};
+use nodemolt_fit::pool::{Machine, Pool};
+use nodemolt_fit::selector::matches;
+use nodemolt_fit::taint::{Tolerated, Toleration};
+use nodemolt_fit::{Operator, Types, Written, label};
+
+use super::machines::Pools;
+
+/// Asking packing takes its time; a thousand kinds of pods without a place have one cause most often.
+const ASKED_MAX: usize = 64;
+/// Pools and types of which people are told.
+const POOLS_SHOWN: usize = 3;
+const TYPES_SHOWN: usize = 3;
+
+/// Types that programs are told of, for each pod.
+const TYPES_KEPT: usize = 12;
+
+/// What a pool would have to allow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Larger {
+    pub pool: String,
+    /// The cheapest first; where no price is known, the smallest first. None: nothing that is known has the room.
+    pub types: Vec<String>,
+    /// Requirements of the pool that rule the first of them out.
+    pub ruled_out_by: Vec<String>,
+}
+
+impl Larger {
+    pub(super) fn sentence(&self) -> String {
+        let Self { pool, types, ruled_out_by } = self;
+        if types.is_empty() {
+            return "no instance type that could be had would hold it".to_owned();
+        }
+        let more = if types.len() > TYPES_SHOWN { ", …" } else { "" };
+        let first: Vec<&str> = types.iter().take(TYPES_SHOWN).map(String::as_str).collect();
+        let told = format!("{}{more} would hold it, if pool {pool} allowed them", first.join(", "));
+        if ruled_out_by.is_empty() {
+            return told;
+        }
+        format!("{told} (it asks for {})", ruled_out_by.join(" and "))
+    }
+}
+
+/// Whoever asks the same is answered once.
+pub(super) struct Advice<'a> {
+    pools: &'a Pools,
+    types: &'a Types,
+    known: BTreeMap<(*const Demand, &'a str), Option<Larger>>,
+}
+
+impl<'a> Advice<'a> {
+    pub(super) fn new(pools: &'a Pools, types: &'a Types) -> Self {
+        Self { pools, types, known: BTreeMap::new() }
+    }
+
+    /// Where its size or a label of instance types is in the way: the types that would hold the pod.
+    pub(super) fn larger(&mut self, pod: &Pod, why: &Why) -> Option<Larger> {
+        let Why::NoPlace { nearest: Some(miss) } = why else { return None };
+        let by_size = |it: &Obstacle| {
+            matches!(
+                it,
+                Obstacle::Short { .. } | Obstacle::TooSmall { .. } | Obstacle::NoSuchMachine
+            )
+        };
+        let by_label = |it: &Obstacle| matches!(it, Obstacle::Label(_) | Obstacle::NotOffered(_));
+        if !miss.obstacles.iter().any(|it| by_size(it) || by_label(it)) {
+            return None;
+        }
+        // That nothing has the room is known only where nothing else is in the way.
+        let of_pool = matches!(miss.place, Place::Pool(_));
+        let size_alone = of_pool && miss.obstacles.iter().all(by_size);
+        let pools = self.pools.able.iter().filter(|it| match &miss.place {
+            Place::Pool(name) => it.name == *name,
+            Place::Node(_) => true,
+        });
+        let mut pools: Vec<&'a Pool> = pools.collect();
+        pools.sort_by(|left, right| {
+            right.weight.cmp(&left.weight).then_with(|| left.name.cmp(&right.name))
+        });
+        let mut found = None;
+        for pool in pools {
+            let key = (Arc::as_ptr(&pod.demand), pool.name.as_str());
+            if !self.known.contains_key(&key) {
+                if self.known.len() >= ASKED_MAX {
+                    return None;
+                }
+                self.known.insert(key, larger(pod, pool, self.types));
+            }
+            let larger = self.known.get(&key).cloned().flatten();
+            if larger.as_ref().is_some_and(|it| !it.types.is_empty()) {
+                return larger;
+            }
+            found = found.or(larger.filter(|_| size_alone));
+        }
+        found
+    }
+}
+
+/// `None` where its size is not what keeps the pod from the pool's nodes.
+fn larger(pod: &Pod, pool: &Pool, types: &Types) -> Option<Larger> {
+    if !holding(pod, pool, &pool.requirements).is_empty() {
+        return None;
+    }
+    let mut found = Vec::new();
+    for wider in widened(pool) {
+        found = holding(pod, pool, &wider);
+        if !found.is_empty() {
+            break;
+        }
+    }
+    if found.iter().all(|(_, priced)| !priced) {
+        let size = |it: &(String, bool)| {
+            types.find(&it.0).map_or((u32::MAX, u64::MAX), |it| (it.vcpus, it.memory_mib))
+        };
+        found.sort_by_cached_key(|it| (size(it), it.0.clone()));
+    }
+    let names: Vec<String> = found.into_iter().map(|(name, _)| name).take(TYPES_KEPT).collect();
+    let first = names.first().and_then(|name| pool.machines.iter().find(|it| it.name == *name));
+    let rules_out = |machine: &Machine| -> Vec<String> {
+        let out = pool.requirements.iter().filter(|it| !machine.labelled(it));
+        out.map(|it| Written { min_values: None, ..it.clone() }.to_string()).collect()
+    };
+    let ruled_out_by = first.map(rules_out).unwrap_or_default();
+    Some(Larger { pool: pool.name.clone(), types: names, ruled_out_by })
+}
+
+/// What the pool could ask for instead: all but one of what it says of instance types, then nothing of that.
+fn widened(pool: &Pool) -> Vec<Vec<Written>> {
+    let decided: BTreeSet<&String> = pool.machines.iter().flat_map(|it| it.labels.keys()).collect();
+    // A pool of another processor or system would be another pool.
+    let of_type = |it: &Written| {
+        let key = label::normalise(&it.key);
+        ![label::ARCH, label::OS].contains(&key) && decided.iter().any(|it| it.as_str() == key)
+    };
+    let without = |left_out: &dyn Fn(&Written) -> bool| -> Vec<Written> {
+        let kept = pool.requirements.iter().filter(|it| !left_out(it)).cloned();
+        kept.chain(processors(pool)).collect()
+    };
+    let keys: BTreeSet<&str> = pool
+        .requirements
+        .iter()
+        .filter(|it| of_type(it))
+        .map(|it| label::normalise(&it.key))
+        .collect();
+    let all_but_one = keys.iter().map(|key| without(&|it| label::normalise(&it.key) == *key));
+    let nothing = (keys.len() > 1).then(|| without(&of_type));
+    all_but_one.chain(nothing).collect()
+}
+
+/// Those of the machines that the pool allows now: images for others there may be none.
+fn processors(pool: &Pool) -> Option<Written> {
+    let allowed = pool.machines.iter().filter(|it| it.may_be(&pool.requirements));
+    let values: BTreeSet<&String> =
+        allowed.filter_map(|it| it.labels.get(label::ARCH)).flatten().collect();
+    let values: Vec<String> = values.into_iter().cloned().collect();
+    let written =
+        Written { key: label::ARCH.to_owned(), operator: Operator::In, values, min_values: None };
+    (!written.values.is_empty()).then_some(written)
+}
+
+/// The machines that would hold the pod if it were alone, and whether each has a price.
+fn holding(pod: &Pod, pool: &Pool, requirements: &[Written]) -> Vec<(String, bool)> {
+    let anything = Toleration { key: None, value: Tolerated::Any, effect: None };
+    let demand = Demand {
+        requests: pod.demand.requests.clone(),
+        node_selector: pod.demand.node_selector.clone(),
+        node_terms: pod.demand.node_terms.clone(),
+        volumes: pod.demand.volumes.clone(),
+        tolerations: vec![anything],
+        ..Demand::default()
+    };
+    let alone = Pod { demand: Arc::new(demand), ..pod.clone() };
+    let pool = Pool {
+        requirements: requirements.to_vec(),
+        limits: BTreeMap::new(),
+        used: BTreeMap::new(),
+        ..pool.clone()
+    };
+    let packing = pack(&[alone], &[], &[pool]);
+    let machines = packing.new_nodes.first().map(|it| Arc::clone(&it.machines));
+    let machines = machines.iter().flat_map(|it| it.iter());
+    machines.map(|it| (it.machine.clone(), it.price.is_some())).collect()
+}
+
+/// Where its zone is in the way: those in which nodes could come up.
+pub(super) fn zones_to_be_had(why: &Why, pools: &Pools) -> Option<String> {
+    let Why::NoPlace { nearest: Some(miss) } = why else { return None };
+    let of_zone = |key: &String| label::normalise(key) == label::ZONE;
+    let by_zone = miss.obstacles.iter().any(|it| match it {
+        Obstacle::TooNear { key, .. }
+        | Obstacle::Unwelcome { key, .. }
+        | Obstacle::NobodyNear { key, .. }
+        | Obstacle::Skewed { key, .. } => of_zone(key),
+        Obstacle::VolumeElsewhere { .. } => true,
+        Obstacle::Taint(_)
+        | Obstacle::Label(_)
+        | Obstacle::NotOffered(_)
+        | Obstacle::VolumesApart { .. }
+        | Obstacle::VolumesFull { .. }
+        | Obstacle::Short { .. }
+        | Obstacle::TooSmall { .. }
+        | Obstacle::Unread(_)
+        | Obstacle::Idle(_)
+        | Obstacle::HostPortTaken(_)
+        | Obstacle::LacksTopology { .. }
+        | Obstacle::NoSuchMachine
+        | Obstacle::NoCapacity
+        | Obstacle::MinValues { .. }
+        | Obstacle::PoolLimit { .. } => false,
+    });
+    if !by_zone {
+        return None;
+    }
+    let meant = pools.able.iter().filter(|it| match &miss.place {
+        Place::Pool(name) => it.name == *name,
+        Place::Node(_) => true,
+    });
+    let told: Vec<String> = meant.take(POOLS_SHOWN).filter_map(launches_in).collect();
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
+fn launches_in(pool: &Pool) -> Option<String> {
+    let of_zone = |it: &&Written| label::normalise(&it.key) == label::ZONE;
+    let asked: Vec<&Written> = pool.requirements.iter().filter(of_zone).collect();
+    let machines = pool.machines.iter().filter(|it| it.may_be(&pool.requirements));
+    let offerings = machines.flat_map(|it| &it.offerings).filter(|it| it.open());
+    let zones: BTreeSet<&str> = offerings
+        .filter_map(|it| it.labels.get(label::ZONE).map(String::as_str))
+        .filter(|zone| asked.iter().all(|it| matches(it, Some(zone))))
+        .collect();
+    let zones: Vec<&str> = zones.into_iter().collect();
+    (!zones.is_empty()).then(|| format!("pool {} launches in {}", pool.name, zones.join(" and ")))
+}
+
+/// Where there are fewer domains than a spread asks for, which is as if one of them were empty.
+pub(super) fn lacking_domains(
+    pod: &Pod,
+    why: &Why,
+    world: &World,
+    new_nodes: &[NewNode],
+) -> Option<String> {
+    let Why::NoPlace { nearest: Some(miss) } = why else { return None };
+    let skewed = |key: &String| {
+        miss.obstacles
+            .iter()
+            .any(|it| matches!(it, Obstacle::Skewed { key: other, .. } if other == key))
+    };
+    let spreads = pod.demand.spread.iter().enumerate().filter(|(_, it)| it.required);
+    let mut spreads = spreads.filter(|(_, it)| skewed(&it.topology_key));
+    spreads.find_map(|(at, spread)| {
+        let least = usize::try_from(spread.min_domains?).ok()?;
+        let there = domains(pod, spread, world, new_nodes).len();
+        (there < least).then(|| {
+            format!(
+                "topologySpreadConstraints[{at}] has minDomains {least}, and there are {there} of {}",
+                spread.topology_key
+            )
+        })
+    })
+}
+
+/// The values of the label over which the spread is measured.
+fn domains<'w>(
+    pod: &Pod,
+    spread: &'w Spread,
+    world: &'w World,
+    new_nodes: &'w [NewNode],
+) -> BTreeSet<&'w str> {
+    let demand = &pod.demand;
+    let counts = world.nodes.iter().filter(|node| {
+        let selected =
+            demand.node_selector.iter().all(|(key, value)| node.labels.get(key) == Some(value));
+        let terms = demand.node_terms.as_ref();
+        let admitted =
+            terms.is_none_or(|it| it.iter().any(|it| it.admits(&node.name, &node.labels)));
+        let standing = node.standing_taints();
+        let mut taints = standing.iter().filter(|it| it.effect.binding());
+        (!spread.honour_node_affinity || (selected && admitted))
+            && (!spread.honour_taints || taints.all(|it| it.tolerated_by(&demand.tolerations)))
+    });
+    let there = counts.filter_map(|it| it.labels.get(&spread.topology_key));
+    let to_come = new_nodes.iter().filter_map(|it| {
+        let of_key = it.requirements.iter().find(|it| it.key == spread.topology_key);
+        let of_key = of_key.filter(|it| it.operator == Operator::In && it.values.len() == 1);
+        of_key.and_then(|it| it.values.first())
+    });
+    there.chain(to_come).map(String::as_str).collect()
+}
