@@ -207,6 +207,8 @@ pub struct WaitsFor {
     pub kind: String,
     pub namespace: Option<String>,
     pub name: Option<String>,
+    /// The node that goes before it, where that is what it waits for.
+    pub behind: Option<String>,
     pub sentence: String,
 }
 
