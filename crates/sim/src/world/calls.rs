@@ -193,11 +193,20 @@ impl World {
         let wait = || CloudError::Throttled { retry_after: None };
         match call {
             Call::Kubernetes(request) => Reply::Kubernetes(self.answer_kubernetes(by, request)),
-            Call::Ask(query) => Reply::Ask(Box::new(self.region.ask(query, now))),
+            Call::Ask(query) => {
+                let mut seen = self.region.ask(query, now);
+                seen.images.retain(|it| !self.weather.lacks(it.id.as_str()));
+                Reply::Ask(Box::new(seen))
+            }
             Call::Offered if throttled => Reply::Offered(Err(wait())),
             Call::Offered => Reply::Offered(Ok(Box::new(self.region.offered()))),
             Call::Network(_) if throttled => Reply::Network(Err(wait())),
-            Call::Network(ask) => Reply::Network(Ok(self.region.network(ask))),
+            Call::Network(ask) => {
+                let mut network = self.region.network(ask);
+                network.subnets.retain(|it| !self.weather.lacks(&it.id));
+                network.security_groups.retain(|id, _| !self.weather.lacks(id));
+                Reply::Network(Ok(network))
+            }
             Call::Machines if throttled => Reply::Machines(Err(wait())),
             Call::Machines => {
                 Reply::Machines(Ok(self.region.machines(&self.simulation.cluster, now)))
