@@ -12,7 +12,7 @@ use super::image::Rules;
 use super::read::{self, at, text};
 use super::said::line_of;
 use super::settling::{held, open};
-use super::world::{Kept, POOL_LABEL, Pod, World, must_move};
+use super::world::{Kept, POOL_LABEL, Pod, World, ends_with_machine, must_move};
 use super::{Setting, budget, protection};
 use crate::trace::{Image, WaitsFor};
 
@@ -77,7 +77,7 @@ pub(super) fn keeps(world: &World, node: &str, pod: &Pod, now: Timestamp) -> boo
     !deadline
         && (protection::holds(&pod.object, now)
             || bare(world, node, &pod.object)
-            || budgets.any(|it| refuses(world, it, pod)))
+            || budgets.any(|it| refuses(world, node, it, pod, now)))
 }
 
 /// Nobody would start it again, and nobody said that it may go all the same.
@@ -102,11 +102,13 @@ fn ends(world: &World, namespace: &str) -> bool {
 
 /// Whether a budget lets some pod of this node not go, by our own count.
 fn allows_nothing(world: &World, node: &str, pdb: &Value, now: Timestamp) -> bool {
-    world.pods_on(node).any(|it| must_move(&it.object, now) && refuses(world, pdb, it))
+    let mut pods = world.pods_on(node).filter(|it| must_move(&it.object, now));
+    pods.any(|it| refuses(world, node, pdb, it, now))
 }
 
-/// Whether a budget does not let this pod go, by our own count.
-fn refuses(world: &World, pdb: &Value, pod: &Pod) -> bool {
+/// Whether a budget does not let this pod of a node go by our own count, or not all of those that have to go at once: they
+/// end with the machine, or come back only when it has gone.
+fn refuses(world: &World, node: &str, pdb: &Value, pod: &Pod, now: Timestamp) -> bool {
     let selects = |pdb: &Value, pod: &Value| {
         read::namespace(pdb) == read::namespace(pod)
             && read::selects(at(pdb, &["spec", "selector"]), read::labels(pod))
@@ -120,7 +122,17 @@ fn refuses(world: &World, pdb: &Value, pod: &Pod) -> bool {
     let desired = read::number(pdb, &["status", "desiredHealthy"]).unwrap_or(0);
     let budgets = world.all("PodDisruptionBudget");
     let several = budgets.filter(|it| selects(&it.1.object, &pod.object)).count() > 1;
-    let left = if pod.healthy { healthy - 1 } else { healthy };
+    let class = world.class_of(node);
+    let rollout = class.as_deref().and_then(|it| world.rollout_of(it));
+    let goes_first = rollout.and_then(|it| text(it, &["replacement"])) == Some("DeleteFirst");
+    let at_once = |it: &Pod| it.healthy && (goes_first || ends_with_machine(&it.object));
+    let go = if at_once(pod) {
+        let others = world.pods_on(node).filter(|it| at_once(it) && must_move(&it.object, now));
+        others.filter(|it| selects(pdb, &it.object)).count()
+    } else {
+        usize::from(pod.healthy)
+    };
+    let left = healthy - i64::try_from(go).unwrap_or(i64::MAX);
     several || left < desired || at(pdb, &["spec", "maxUnavailable"]).is_some_and(zero)
 }
 
