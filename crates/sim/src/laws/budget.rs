@@ -221,6 +221,44 @@ pub(super) fn room_for(world: &World, setting: &Setting, node: &str, now: Timest
         && closed_window(world, setting, &grant, now).is_none()
 }
 
+/// The budget that lets a node not go for ever, because nodes that had to stay went without another in their place.
+pub(super) fn used_up<'a>(world: &'a World, node: &str) -> Option<&'a str> {
+    let used_up = |budget: &Value| {
+        let member = |it: &str| labels_of(world, it).is_some_and(|it| selected(budget, it));
+        let keeps = at(budget, &["spec", "minAvailable"]).is_some();
+        let total = count(world, member);
+        keeps
+            && member(node)
+            && gates(budget, Whom::Us)
+            && disruption_budget(budget, total) == 0
+            && went_alone(world, member).is_some_and(|it| disruption_budget(budget, total + it) > 0)
+    };
+    world.all("NodeDisruptionBudget").find(|it| used_up(&it.1.object)).map(|it| it.0)
+}
+
+/// How many of them we let go that nothing followed. `None` if some went in another way: then it may be that.
+fn went_alone(world: &World, member: impl Fn(&str) -> bool) -> Option<i128> {
+    let done = |it: &&Value| {
+        let cause = text(it, &["status", "cause"]);
+        text(it, &["status", "phase"]) == Some("Done")
+            && !matches!(cause, Some("Delete" | "Interruption"))
+    };
+    let followed = |record: &Value| {
+        items(record, &["status", "successors"]).any(|it| {
+            let claim = text(it, &["uid"]).and_then(|it| world.claims.get(it));
+            let node = claim.and_then(|it| text(&it.object, &["status", "nodeName"]));
+            node.is_none_or(&member)
+        })
+    };
+    let mut alone = 0;
+    for name in world.gone.keys().filter(|it| member(it)) {
+        let mut records = world.replacements.values().map(|it| &**it).filter(done);
+        let record = records.find(|it| text(it, &["spec", "nodeName"]) == Some(name))?;
+        alone += i128::from(!followed(record));
+    }
+    Some(alone)
+}
+
 /// Whether a person who has deleted a node waits for nobody else.
 pub(super) fn room_for_people(world: &World, node: &str, now: Timestamp) -> bool {
     let holder = world.claim_of(node).map_or("", |it| read::uid(&it.object)).to_owned();

@@ -174,6 +174,13 @@ fn young(world: &World, node: &str, now: Timestamp) -> bool {
     least.is_some_and(|it| age < it)
 }
 
+/// Whether its pool may not have another node like this one.
+pub(super) fn pool_is_full(world: &World, node: &str) -> bool {
+    let object = world.nodes.get(node).map(|it| &it.object);
+    let pool = object.and_then(|it| read::label(it, POOL_LABEL));
+    pool.is_some_and(|it| reached(world, it, node))
+}
+
 /// Whether another node like this one would be more than its pool may have.
 fn reached(world: &World, pool: &str, node: &str) -> bool {
     let kept = world.others.get("NodePool").and_then(|it| it.get(pool));

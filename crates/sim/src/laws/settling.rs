@@ -103,6 +103,14 @@ impl Settling {
                 let what = format!("node {node} still waits for {}", said.join("; "));
                 found.broken(Law::Settling, now, what);
             }
+            if let Some(name) = budget::used_up(world, node).filter(|_| !lasting)
+                && !excuse::pool_is_full(world, node)
+            {
+                let what = format!(
+                    "node {node} waits for NodeDisruptionBudget {name}, and others went without another in their place"
+                );
+                found.broken(Law::Settling, now, what);
+            }
         }
         self.match_images(world, now, found);
         deleted(world, now, found);

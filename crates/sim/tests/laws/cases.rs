@@ -601,6 +601,20 @@ pub(crate) const CASES: &[Case] = &[
         tale.wait(120);
         tale
     }),
+    ("nodes went that had to stay, and now none may go", Law::Settling, || {
+        let mut tale = begun();
+        tale.budget(&json!(["Controller"]));
+        tale.change(Actor::Person, "NodeDisruptionBudget", "/one", |it| {
+            it["spec"] = json!({"labelSelectors": [{"team": "shop"}], "minAvailable": 2});
+        });
+        tale.wait(120);
+        tale.granted("n1");
+        tale.gone("web-n1");
+        tale.ended();
+        tale.change(US, "Replacement", "/claim-n1", |it| it["status"]["successors"] = json!([]));
+        tale.turn(&["n2"], |it| it.waits = vec![Tale::waits("n2")]);
+        tale
+    }),
     ("a claim is deleted and does not go", Law::Settling, || {
         let mut tale = sound();
         tale.end_claim(Actor::Person, "n2");
