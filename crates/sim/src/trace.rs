@@ -113,7 +113,7 @@ pub enum Fact {
     Answered {
         /// In the words of whoever asked: the same question has the same words.
         question: String,
-        /// In full; else it was refused, throttled or lost.
+        /// In full; else it was refused, throttled or lost, or something was left out that should be in it.
         complete: bool,
     },
     /// A machine, new or changed.

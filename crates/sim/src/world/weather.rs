@@ -139,6 +139,11 @@ impl Weather {
         self.faults().any(|it| matches!(it, Fault::Throttle { whom, .. } if *whom == service))
     }
 
+    /// How much is still to be left out.
+    pub(super) fn lacking(&self) -> usize {
+        self.lacking.len()
+    }
+
     /// Whether this is left out, once.
     pub(super) fn lacks(&mut self, id: &str) -> bool {
         self.lacking.remove(id)
