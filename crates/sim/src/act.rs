@@ -71,6 +71,20 @@ pub enum Act {
     Untaint {
         node: String,
     },
+    /// `kubectl annotate`, of what has no namespace. Without a value it is taken away.
+    Annotate {
+        kind: String,
+        name: String,
+        key: String,
+        value: Option<String>,
+    },
+    /// Another controller's finalizer comes onto what has no namespace.
+    Hold {
+        kind: String,
+        name: String,
+    },
+    /// That controller lets go of everything that it holds.
+    Release,
     Run(SignedDuration),
 }
 
@@ -131,7 +145,7 @@ pub enum Behaviour {
 
 impl Act {
     /// One line per act, for help and for errors.
-    pub const WORDS: [&str; 21] = [
+    pub const WORDS: [&str; 24] = [
         "publish NAME [--id AMI] [--arch x86_64|arm64] [--owner ACCOUNT] [--created TIME] [--parameter NAME]… [--tag KEY=VALUE]… [--stillborn|--never-ready|--flapping]",
         "move PARAMETER IMAGE",
         "put PARAMETER VALUE",
@@ -152,6 +166,9 @@ impl Act {
         "cordon NODE",
         "uncordon NODE",
         "untaint NODE",
+        "annotate KIND NAME KEY=VALUE|KEY-",
+        "hold KIND NAME",
+        "release",
         "run LENGTH",
     ];
 }
@@ -230,6 +247,29 @@ fn read(verb: &str, rest: &str) -> Result<Act, String> {
         "cordon" => Act::Cordon { node: one("which node")? },
         "uncordon" => Act::Uncordon { node: one("which node")? },
         "untaint" => Act::Untaint { node: one("which node")? },
+        "annotate" => match rest.splitn(3, char::is_whitespace).collect::<Vec<_>>()[..] {
+            [kind, name, word] => {
+                let (kind, name) = (kind.to_owned(), name.to_owned());
+                match (word.split_once('='), word.strip_suffix('-')) {
+                    (Some((key, value)), _) => Act::Annotate {
+                        kind,
+                        name,
+                        key: key.to_owned(),
+                        value: Some(unquote(value)?),
+                    },
+                    (None, Some(key)) => {
+                        Act::Annotate { kind, name, key: key.to_owned(), value: None }
+                    }
+                    (None, None) => return Err(format!("`{word}` says nothing of a value")),
+                }
+            }
+            _ => return Err("it needs a kind, a name and what to say".to_owned()),
+        },
+        "hold" => match rest.split_whitespace().collect::<Vec<_>>()[..] {
+            [kind, name] => Act::Hold { kind: kind.to_owned(), name: name.to_owned() },
+            _ => return Err("it needs a kind and a name".to_owned()),
+        },
+        "release" => nothing(Act::Release)?,
         _ => Act::Run(length::read(&one("for how long")?)?),
     })
 }
@@ -423,6 +463,14 @@ impl fmt::Display for Act {
             Self::Cordon { node } => write!(out, "cordon {node}"),
             Self::Uncordon { node } => write!(out, "uncordon {node}"),
             Self::Untaint { node } => write!(out, "untaint {node}"),
+            Self::Annotate { kind, name, key, value: Some(value) } => {
+                write!(out, "annotate {kind} {name} {key}={}", quote(value))
+            }
+            Self::Annotate { kind, name, key, value: None } => {
+                write!(out, "annotate {kind} {name} {key}-")
+            }
+            Self::Hold { kind, name } => write!(out, "hold {kind} {name}"),
+            Self::Release => write!(out, "release"),
             Self::Run(length) => write!(out, "run {}", length::write(*length)),
         }
     }
@@ -462,6 +510,10 @@ mod tests {
             "cordon web-0",
             "uncordon web-0",
             "untaint @leaving",
+            "annotate node @any karpenter.sh/do-not-disrupt=true",
+            "annotate nodeclaim web-0 karpenter.sh/do-not-disrupt-",
+            "hold nodeclaim web-0",
+            "release",
             "run 8d",
         ] {
             let act: Act = text.parse().unwrap_or_else(|it| panic!("{text}: {it}"));
@@ -485,6 +537,10 @@ mod tests {
             "apply",
             "apply \"",
             "delete Pod",
+            "annotate node web-0",
+            "annotate node web-0 karpenter.sh/do-not-disrupt",
+            "hold node",
+            "release node",
             "run",
             "run soon",
             "fault",

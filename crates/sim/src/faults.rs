@@ -117,6 +117,10 @@ pub enum Fault {
         by: SignedDuration,
         lasts: Lasts,
     },
+    /// The next list of EC2 that has this image, subnet or security group in it lacks it, as if it were not there.
+    ListsLack {
+        id: String,
+    },
     /// What is not told yet is never told; the watch begins anew with a list.
     WatchDrop {
         kind: Option<Kind>,
@@ -187,7 +191,7 @@ pub const DOWN: SignedDuration = SignedDuration::from_secs(10);
 
 impl Fault {
     /// One line per fault, for help and for errors.
-    pub const WORDS: [&str; 21] = [
+    pub const WORDS: [&str; 22] = [
         "crash WHOM [before-send|after-send|after-answer [WRITE]] [for LENGTH]",
         "freeze WHOM [before-send|after-send|after-answer [WRITE]] for LENGTH",
         "skew WHOM [+|-]SECONDS",
@@ -208,6 +212,7 @@ impl Fault {
         "pdb-never NAMESPACE/NAME [for LENGTH]",
         "watch-lag LENGTH [KIND] [for LENGTH]",
         "watch-drop [KIND]",
+        "lists-lack ID",
         "end",
     ];
 
@@ -234,6 +239,7 @@ impl Fault {
             | Self::Skew { .. }
             | Self::NodeDies { .. }
             | Self::WatchDrop { .. }
+            | Self::ListsLack { .. }
             | Self::End => None,
         }
     }
@@ -363,6 +369,7 @@ impl fmt::Display for Fault {
                     write!(out, " {}", kind.as_str())?;
                 }
             }
+            Self::ListsLack { id } => write!(out, "lists-lack {id}")?,
             Self::End => write!(out, "end")?,
         }
         let lasts = if let Self::Crash { down, .. } = self { Some(*down) } else { self.lasts() };
@@ -411,6 +418,7 @@ mod tests {
             "watch-lag 30s Pod for 10m",
             "watch-drop NodeClaim",
             "watch-drop",
+            "lists-lack subnet-00000000000001111",
             "end",
         ] {
             let fault: Fault = text.parse().unwrap_or_else(|it| panic!("{text}: {it}"));
@@ -437,6 +445,7 @@ mod tests {
             "watch-lag 3 Pod",
             "watch-drop Secret",
             "pdb-never cart",
+            "lists-lack",
             "end now",
         ] {
             let told = text.parse::<Fault>().unwrap_err().to_string();

@@ -23,6 +23,7 @@ mod limits;
 mod machines;
 mod packing;
 mod partition;
+mod protection;
 mod quiet;
 mod read;
 mod said;
@@ -44,6 +45,10 @@ use world::World;
 
 /// A view may be half a minute old when somebody acts on it, and a call takes its time.
 pub const KNOWN_AFTER: SignedDuration = SignedDuration::from_secs(60);
+
+/// What is asked right before an act may be so old when the act is done: ten seconds are waited for the answer to
+/// the question, and the call travels for two at most. Assumption 21.
+const CALL_TAKES: SignedDuration = SignedDuration::from_secs(15);
 
 /// The laws by their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,13 +83,15 @@ pub enum Law {
     OwnMachines,
     /// S21. No leader writes or acts after a later one, and nobody who is none.
     Epoch,
+    /// S23. A node that people protect is neither granted nor cordoned.
+    Protection,
     /// S22. At rest every node that we cordoned is gone or uncordoned.
     CordonUndone,
 }
 
 impl Law {
     /// All that are checked.
-    pub const CHECKED: [Self; 15] = [
+    pub const CHECKED: [Self; 16] = [
         Self::Partition,
         Self::Determinism,
         Self::Quiet,
@@ -99,6 +106,7 @@ impl Law {
         Self::Home,
         Self::OwnMachines,
         Self::Epoch,
+        Self::Protection,
         Self::CordonUndone,
     ];
 
@@ -119,6 +127,7 @@ impl Law {
             Self::Home => "home",
             Self::OwnMachines => "own machines",
             Self::Epoch => "epoch",
+            Self::Protection => "protection",
             Self::CordonUndone => "cordon undone",
         }
     }
@@ -185,6 +194,7 @@ pub struct Laws {
     settling: settling::Settling,
     home: home::Home,
     epoch: epoch::Epoch,
+    protection: protection::Protection,
 }
 
 impl Default for Laws {
@@ -211,6 +221,7 @@ impl Laws {
             settling: settling::Settling::default(),
             home: home::Home::default(),
             epoch: epoch::Epoch::default(),
+            protection: protection::Protection::default(),
         }
     }
 
@@ -218,7 +229,8 @@ impl Laws {
     pub fn see(&mut self, step: &Step) -> Vec<Violation> {
         let Self { setting, world, found, .. } = self;
         // Against the world as it was right before.
-        self.eviction.see(world, step, found);
+        self.eviction.see(world, setting, step, found);
+        self.protection.see(world, step, found);
         match &step.fact {
             Fact::Stored { resource, object, old } => {
                 match resource.kind {
@@ -239,6 +251,7 @@ impl Laws {
             }
             Fact::Removed { resource, last } => words::see_removed(*resource, last, step, found),
             Fact::TerminateAsked { machine } => {
+                budget::see_terminate(world, machine, step, found);
                 succession::see_terminate(world, machine, step, found);
                 self.machines.see_terminate(world, machine, step, found);
             }

@@ -113,7 +113,7 @@ pub enum Fact {
     Answered {
         /// In the words of whoever asked: the same question has the same words.
         question: String,
-        /// In full; else it was refused, throttled or lost.
+        /// In full; else it was refused, throttled or lost, or something was left out that should be in it.
         complete: bool,
     },
     /// A machine, new or changed.
@@ -207,6 +207,8 @@ pub struct WaitsFor {
     pub kind: String,
     pub namespace: Option<String>,
     pub name: Option<String>,
+    /// The node that goes before it, where that is what it waits for.
+    pub behind: Option<String>,
     pub sentence: String,
 }
 

@@ -115,6 +115,38 @@ fn what_cannot_be_done_says_why() {
     assert_eq!(act(&mut world, "unlock"), "nothing is locked");
 }
 
+#[test]
+fn what_another_controller_holds_stays_until_it_lets_go() {
+    let mut world = begin(1);
+    world.run(mins(2));
+    let claims = |world: &World| -> Vec<String> {
+        let claims = world.objects(kinds::CLAIM);
+        claims.iter().map(|it| it["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let held = claims(&world)[0].clone();
+    act(&mut world, &format!("hold nodeclaim {held}"));
+    act(&mut world, &format!("delete nodeclaim {held}"));
+    world.run(hours(1));
+    assert!(claims(&world).contains(&held), "{}", last_lines(&world, 30));
+    assert_eq!(act(&mut world, "release"), format!("released NodeClaim {held}"));
+    world.run(mins(1));
+    assert!(!claims(&world).contains(&held), "{}", last_lines(&world, 30));
+    assert_eq!(act(&mut world, "release"), "nothing is held");
+}
+
+#[test]
+fn a_node_is_protected_for_as_long_as_it_says_so() {
+    let mut world = begin(1);
+    world.run(mins(2));
+    act(&mut world, "annotate node node-1 karpenter.sh/do-not-disrupt=true");
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(hours(1));
+    assert_eq!(images(&world), [OLD, NEW], "{}", last_lines(&world, 30));
+    act(&mut world, "annotate node node-1 karpenter.sh/do-not-disrupt-");
+    world.run(hours(1));
+    assert_eq!(images(&world), [NEW, NEW], "{}", last_lines(&world, 30));
+}
+
 /// Before anybody has started, and after: whoever looks sees what would be decided.
 #[test]
 fn whoever_looks_sees_the_plan() {

@@ -52,6 +52,8 @@ fn the_world_gets_over_every_fault() {
         "node-flaps node-1 for 20m",
         "watch-lag 20s",
         "watch-drop",
+        "lists-lack subnet-00000000000001111",
+        "lists-lack sg-00000000000001111",
     ]) {
         let mut world = begin(seed);
         world.run(mins(2));

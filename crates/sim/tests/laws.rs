@@ -15,10 +15,10 @@ mod cases;
 mod tale;
 
 use cases::{
-    CASES, cordoned_late, evicted_late, granted_after_the_end_of, paused_before_cordon, rebuilt,
-    told_late,
+    CASES, cordoned_late, evicted_late, granted_after_the_end_of, held_for_people,
+    paused_before_cordon, rebuilt, told_late,
 };
-use tale::{NEW, OLD, Tale, latest, sound};
+use tale::{NEW, OLD, Tale, begun, latest, sound};
 
 /// Of the whole life, and at rest in the end.
 fn judge(tale: &Tale) -> (Laws, Vec<Violation>) {
@@ -67,6 +67,27 @@ fn a_slot_is_free_when_the_old_machine_is_gone() {
     assert_eq!(broken, []);
 }
 
+/// Whom a budget holds back it says itself: one that is for people only holds them, and not us.
+#[test]
+fn a_budget_holds_back_whom_it_says() {
+    let mut tale = begun();
+    tale.budget(&json!(["People"]));
+    tale.change(Actor::Person, "NodeDisruptionBudget", "/one", |it| {
+        it["spec"]["maxUnavailable"] = json!(0);
+    });
+    tale.wait(120);
+    tale.ledger(&["n1"], 1);
+    tale.ledger(&[], 1);
+    assert_eq!(judge(&tale).1, []);
+    // One that says nothing of people lets them pass.
+    let mut tale = begun();
+    tale.budget(&json!(["Controller"]));
+    tale.grants(&[("n2", "Replacement")]);
+    tale.grants(&[("n2", "Replacement"), ("n1", "Delete")]);
+    tale.ledger(&[], 1);
+    assert_eq!(judge(&tale).1, []);
+}
+
 #[test]
 fn a_ledger_that_is_rebuilt_grants_nothing_new() {
     let mut tale = rebuilt();
@@ -81,6 +102,23 @@ fn what_arrives_late_is_judged_by_when_it_was_sent() {
     evicted.settle();
     for tale in [cordoned_late(31), evicted, told_late(46)] {
         assert_eq!(judge(&tale).1, []);
+    }
+}
+
+/// Seed 922 of an earlier draw: a pod came onto the node while watches told of pods a minute late.
+#[test]
+fn who_came_a_moment_ago_is_not_missed_at_a_cordon() {
+    for (seconds, fine) in [(30, true), (90, false)] {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.pod("web-too", Some("n1"), true);
+        tale.wait(seconds);
+        tale.cordoned("n1");
+        tale.settle();
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Succession), !fine, "after {seconds} s: {laws:?}");
     }
 }
 
@@ -172,6 +210,9 @@ fn a_node_may_wait_for_what_only_people_lift() {
     });
     let (why, kind) = ("PodDisruptionBudget", "PodDisruptionBudget");
     tale.turn(&["n2"], |it| it.waits = vec![Tale::waits_for("n2", why, kind, "web")]);
+    assert_eq!(judge(&tale).1, []);
+    let mut tale = held_for_people();
+    tale.turn(&["n2"], |it| it.waits = vec![Tale::waits_behind("n2", "n1")]);
     assert_eq!(judge(&tale).1, []);
 }
 

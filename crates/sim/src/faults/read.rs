@@ -116,6 +116,7 @@ fn read(first: &str, words: &mut Words<'_>) -> Result<Fault, String> {
             Fault::WatchLag { kind, by, lasts: words.lasts()? }
         }
         "watch-drop" => Fault::WatchDrop { kind: words.kind()? },
+        "lists-lack" => Fault::ListsLack { id: words.some("what")?.to_owned() },
         _ => Fault::End,
     })
 }

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::read::{self, at, items, text};
+use super::said::other_members;
 use super::settling::open;
 use super::succession::of_this_try;
 use super::world::{DISRUPTED_TAINT, Grant, Kept, POOL_LABEL, World, grants, has_taint, known};
@@ -45,6 +46,14 @@ struct Room<'a> {
     at_least_one: bool,
 }
 
+/// Who is held back by a budget, and so who does not count against them.
+#[derive(Clone, Copy, PartialEq)]
+enum Whom {
+    Us,
+    /// Others that are only to be deleted do not count before it is their turn.
+    People,
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Unit {
     Nodes,
@@ -69,10 +78,18 @@ impl Budget {
         if world.ledger.lost() && !world.replacements.is_empty() {
             return;
         }
-        let fresh: Vec<(&String, &Grant)> = granted
-            .iter()
-            .filter(|(holder, it)| !world.ledger.grants.contains_key(*holder) && !it.passes())
-            .collect();
+        let fresh = granted.iter().filter(|it| !world.ledger.grants.contains_key(it.0));
+        let (people, fresh): (Vec<_>, Vec<(&String, &Grant)>) = fresh.partition(|it| it.1.passes());
+        for (_, grant) in people.into_iter().filter(|it| it.1.kind == "Delete") {
+            let sent_at = world.sent_at(step);
+            for room in disruption_rooms(world, &grant.node, Whom::People, sent_at) {
+                found.premise(Law::Budget);
+                if let Some(what) = overdrawn(world, &room, grant, &granted, Whom::People, sent_at)
+                {
+                    found.broken(Law::Budget, step.at, what);
+                }
+            }
+        }
         for (holder, grant) in fresh {
             if let Some(why) = stopped(ledger) {
                 let what = format!("node {} was granted although {why}", grant.node);
@@ -85,7 +102,7 @@ impl Budget {
                 found.premise(Law::Budget);
             }
             for room in rooms {
-                if let Some(what) = overdrawn(world, &room, grant, &granted, sent_at) {
+                if let Some(what) = overdrawn(world, &room, grant, &granted, Whom::Us, sent_at) {
                     found.broken(Law::Budget, step.at, what);
                 }
             }
@@ -98,7 +115,7 @@ impl Budget {
         }
     }
 
-    /// No grant, no cordon; and none while people have paused.
+    /// No grant, no cordon; and none in a pause or a lock.
     pub(super) fn see_node(world: &World, node: &Value, step: &Step, found: &mut Found) {
         let name = read::name(node);
         let before = world.nodes.get(name);
@@ -118,7 +135,7 @@ impl Budget {
             found.broken(Law::Budget, step.at, what);
         }
         if paused(world, name, sent_at) {
-            let what = format!("node {name} was cordoned in a pause");
+            let what = format!("node {name} was cordoned in a pause or a lock");
             found.broken(Law::Budget, step.at, what);
         }
     }
@@ -169,7 +186,7 @@ impl Budget {
     }
 }
 
-/// Whether people have paused everything, and this node does not go whatever we do: nobody who is deleted waits
+/// Whether people have paused everything, or one of us has locked it, and this node does not go whatever we do: nobody who is deleted waits
 /// for the end of a pause.
 pub(super) fn paused(world: &World, node: &str, now: Timestamp) -> bool {
     let claim = world.claim_of(node);
@@ -177,7 +194,7 @@ pub(super) fn paused(world: &World, node: &str, now: Timestamp) -> bool {
     let node = world.nodes.get(node);
     let goes = claim.is_some_and(|it| it.deleting_since.is_some())
         || node.is_some_and(|it| read::deleting(&it.object).is_some());
-    world.ledger.paused_since.is_some_and(|it| now.duration_since(it) > PAUSED_AFTER)
+    world.ledger.halted_since.is_some_and(|it| now.duration_since(it) > PAUSED_AFTER)
         && grant.is_some_and(|it| !it.passes())
         && !goes
 }
@@ -199,9 +216,80 @@ pub(super) fn room_for(world: &World, setting: &Setting, node: &str, now: Timest
     let grant = Grant { node: node.to_owned(), kind: "Replacement".to_owned(), epoch: 0 };
     let mut granted = world.ledger.grants.clone();
     granted.insert(String::new(), grant.clone());
-    let overdrawn = |it: &Room<'_>| overdrawn(world, it, &grant, &granted, now).is_some();
+    let overdrawn = |it: &Room<'_>| overdrawn(world, it, &grant, &granted, Whom::Us, now).is_some();
     !rooms(world, setting, &grant, now).iter().any(overdrawn)
         && closed_window(world, setting, &grant, now).is_none()
+}
+
+/// The budget that lets a node not go for ever, because nodes that had to stay went without another in their place.
+pub(super) fn used_up<'a>(world: &'a World, node: &str) -> Option<&'a str> {
+    let used_up = |budget: &Value| {
+        let member = |it: &str| labels_of(world, it).is_some_and(|it| selected(budget, it));
+        let keeps = at(budget, &["spec", "minAvailable"]).is_some();
+        let total = count(world, member);
+        keeps
+            && member(node)
+            && gates(budget, Whom::Us)
+            && disruption_budget(budget, total) == 0
+            && went_alone(world, member).is_some_and(|it| disruption_budget(budget, total + it) > 0)
+    };
+    world.all("NodeDisruptionBudget").find(|it| used_up(&it.1.object)).map(|it| it.0)
+}
+
+/// How many of them we let go that nothing followed. `None` if some went in another way: then it may be that.
+fn went_alone(world: &World, member: impl Fn(&str) -> bool) -> Option<i128> {
+    let done = |it: &&Value| {
+        let cause = text(it, &["status", "cause"]);
+        text(it, &["status", "phase"]) == Some("Done")
+            && !matches!(cause, Some("Delete" | "Interruption"))
+    };
+    let followed = |record: &Value| {
+        items(record, &["status", "successors"]).any(|it| {
+            let claim = text(it, &["uid"]).and_then(|it| world.claims.get(it));
+            let node = claim.and_then(|it| text(&it.object, &["status", "nodeName"]));
+            node.is_none_or(&member)
+        })
+    };
+    let mut alone = 0;
+    for name in world.gone.keys().filter(|it| member(it)) {
+        let mut records = world.replacements.values().map(|it| &**it).filter(done);
+        let record = records.find(|it| text(it, &["spec", "nodeName"]) == Some(name))?;
+        alone += i128::from(!followed(record));
+    }
+    Some(alone)
+}
+
+/// Whether a person who has deleted a node waits for nobody else.
+pub(super) fn room_for_people(world: &World, node: &str, now: Timestamp) -> bool {
+    let holder = world.claim_of(node).map_or("", |it| read::uid(&it.object)).to_owned();
+    let grant = Grant { node: node.to_owned(), kind: "Delete".to_owned(), epoch: 0 };
+    let mut granted = world.ledger.grants.clone();
+    granted.insert(holder, grant.clone());
+    let rooms = disruption_rooms(world, node, Whom::People, now);
+    !rooms.iter().any(|it| overdrawn(world, it, &grant, &granted, Whom::People, now).is_some())
+}
+
+/// We ask for the end of a machine whose claim a person has deleted: where a budget holds people, not before it is
+/// granted, whatever else would end it.
+pub(super) fn see_terminate(world: &World, machine: &str, step: &Step, found: &mut Found) {
+    let seen = world.machines.get(machine).filter(|it| it.state == "running");
+    let claim = seen.and_then(|it| world.claim_of_machine(it));
+    let claim = claim.filter(|it| it.deleted_by == Some(Actor::Person));
+    let Some(claim) = claim.filter(|_| matches!(step.by, Actor::Operator(_))) else { return };
+    let name = text(&claim.object, &["status", "nodeName"]).unwrap_or_default();
+    let holder = read::uid(&claim.object);
+    let ledger = &world.ledger;
+    let granted = ledger.grants.contains_key(holder) || ledger.ended.contains_key(holder);
+    if granted || !world.nodes.get(name).is_some_and(|it| it.ready) {
+        return;
+    }
+    if let Some(room) = disruption_rooms(world, name, Whom::People, world.sent_at(step)).first() {
+        let what = format!(
+            "machine {machine} of node {name} was ended without a grant, and {} holds people",
+            room.name
+        );
+        found.broken(Law::Budget, step.at, what);
+    }
 }
 
 /// Whether it was said lately how the nodes of a class are replaced, or for which classes that is.
@@ -209,22 +297,19 @@ fn anew(world: &World, class: &str, now: Timestamp) -> bool {
     !known(world.members_changed_at, now) || world.policies_of(class).any(|it| it.1.lately(now))
 }
 
-/// Every budget that holds for a node and that everybody knows of. Where its own object was changed lately,
-/// what it allowed before is good enough.
-fn rooms<'a>(world: &'a World, setting: &Setting, grant: &Grant, now: Timestamp) -> Vec<Room<'a>> {
+/// Every NodeDisruptionBudget that holds somebody for a node and that everybody knows of.
+fn disruption_rooms<'a>(world: &'a World, node: &str, whom: Whom, now: Timestamp) -> Vec<Room<'a>> {
     let mut rooms = Vec::new();
-    let node = grant.node.as_str();
     for (name, budget) in world.all("NodeDisruptionBudget") {
         let object = &budget.object;
         let member = move |it: &str| labels_of(world, it).is_some_and(|it| selected(object, it));
-        let selectors = |it: &Value| at(it, &["spec", "labelSelectors"]).cloned();
         let old = budget.before.as_deref().filter(|_| budget.lately(now));
-        let old = old.filter(|it| selectors(it) == selectors(object));
-        // It is new, or for other nodes now: nobody need know.
+        let old = old.filter(|it| !other_members(it, object));
+        // It is new, or for other nodes or people now: nobody need know.
         if budget.lately(now) && old.is_none() {
             continue;
         }
-        if member(node) {
+        if member(node) && gates(object, whom) {
             rooms.push(Room {
                 name: format!("NodeDisruptionBudget {name}"),
                 unit: Unit::Nodes,
@@ -237,6 +322,23 @@ fn rooms<'a>(world: &'a World, setting: &Setting, grant: &Grant, now: Timestamp)
             });
         }
     }
+    rooms
+}
+
+/// Whom a budget holds back: us, unless it says otherwise. An empty list is none.
+fn gates(budget: &Value, whom: Whom) -> bool {
+    let mut gates = items(budget, &["spec", "gates"]).filter_map(Value::as_str).peekable();
+    match whom {
+        Whom::Us => gates.peek().is_none() || gates.any(|it| it == "Controller"),
+        Whom::People => gates.any(|it| it == "People"),
+    }
+}
+
+/// Every budget that holds for a node and that everybody knows of. Where its own object was changed lately,
+/// what it allowed before is good enough.
+fn rooms<'a>(world: &'a World, setting: &Setting, grant: &Grant, now: Timestamp) -> Vec<Room<'a>> {
+    let node = grant.node.as_str();
+    let mut rooms = disruption_rooms(world, node, Whom::Us, now);
     // Which of them hold is not known to all: a node may have had the cluster's slot a moment ago.
     let settled = known(world.members_changed_at, now);
     if grant.takes_slot() && settled {
@@ -310,6 +412,7 @@ fn overdrawn(
     room: &Room<'_>,
     grant: &Grant,
     granted: &BTreeMap<String, Grant>,
+    whom: Whom,
     now: Timestamp,
 ) -> Option<String> {
     let held = granted.iter().filter(|(holder, _)| !given_back(world, holder));
@@ -318,7 +421,12 @@ fn overdrawn(
     for (name, node) in &world.nodes {
         let claim = world.claim_of(name);
         let going = claim.and_then(|it| it.deleting_since);
-        let away = [node.away_since, going].into_iter().flatten().min();
+        let deleted = going.is_some() || read::deleting(&node.object).is_some();
+        let away = if whom == Whom::People && deleted {
+            (node.ever_ready && !node.ready).then_some(node.since)
+        } else {
+            [node.away_since, going].into_iter().flatten().min()
+        };
         // A stranger's node is counted in the whole, and who it is away for is not our business.
         if away.is_some_and(|it| known(it, now)) && claim.is_some() && (room.member)(name) {
             used.insert(name);
@@ -389,6 +497,7 @@ fn without_slot(world: &World, node: &str) -> bool {
     let labels = labels_of(world, node);
     let budgeted = world
         .all("NodeDisruptionBudget")
+        .filter(|(_, it)| gates(&it.object, Whom::Us))
         .any(|(_, it)| labels.is_some_and(|of| selected(&it.object, of)));
     let own = world.class_of(node).and_then(|it| world.rollout_of(&it).cloned());
     !budgeted && own.is_none_or(|it| at(&it, &["concurrency"]).is_none())

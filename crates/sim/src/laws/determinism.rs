@@ -149,10 +149,11 @@ impl TraceHash {
         }
         for (node, reasons) in waits {
             self.words(&["waits", node]);
-            for WaitsFor { reason, kind, namespace, name, sentence } in reasons {
+            for WaitsFor { reason, kind, namespace, name, behind, sentence } in reasons {
                 self.words(&[reason, kind, sentence]);
                 self.maybe(namespace.as_deref());
                 self.maybe(name.as_deref());
+                self.maybe(behind.as_deref());
             }
         }
         self.number(*writes);

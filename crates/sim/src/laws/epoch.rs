@@ -6,18 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::read;
 use super::said::deed;
 use super::world::{World, grants};
-use super::{Found, Law};
+use super::{CALL_TAKES, Found, Law};
 use crate::trace::{Actor, Fact, ReplicaState, Step};
-
-/// The epoch is read, then the call is made: ten seconds are waited for the answer to the one, and the other
-/// travels for two at most. Assumption 21.
-const CALL_TAKES: SignedDuration = SignedDuration::from_secs(15);
 
 #[derive(Debug, Default)]
 pub(super) struct Epoch {

@@ -7,21 +7,24 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::budget::paused;
-use super::excuse::for_ever;
 use super::read::{self, at, items, text};
 use super::succession::forced;
-use super::world::{Pod, World, known};
-use super::{Complaint, Found, Law};
+use super::world::{Pod, World, known, must_move};
+use super::{Complaint, Found, Law, Setting, protection};
 use crate::trace::{Actor, Fact, Step};
 
 /// What a pod has that does not say.
 const GRACE_DEFAULT: i64 = 30;
 
-const PROTECTIONS: [&str; 2] = ["karpenter.sh/do-not-disrupt", "karpenter.sh/do-not-evict"];
+/// Docs say: a drain goes on for at least so long after the last pod has left, unless a policy says how long.
+const DRAIN_LIMIT_MIN: SignedDuration = SignedDuration::from_mins(5);
+
+/// Times in objects are whole seconds, and those of a turn are of its beginning.
+const EARLY_BY: SignedDuration = SignedDuration::from_secs(30);
 
 #[derive(Debug, Default)]
 pub(super) struct Eviction {
@@ -29,6 +32,10 @@ pub(super) struct Eviction {
     going: Vec<Going>,
     /// By UID: since when a pod says that it must not be disturbed.
     protected: BTreeMap<String, Timestamp>,
+    /// By node: when a pod last left that had to.
+    left_at: BTreeMap<String, Timestamp>,
+    /// How far behind some clock has ever been: it may have written down when something began.
+    slowest_clock: SignedDuration,
 }
 
 #[derive(Debug)]
@@ -41,7 +48,8 @@ struct Going {
 }
 
 impl Eviction {
-    pub(super) fn see(&mut self, world: &World, step: &Step, found: &mut Found) {
+    pub(super) fn see(&mut self, world: &World, setting: &Setting, step: &Step, found: &mut Found) {
+        self.slowest_clock = self.slowest_clock.max(setting.slowest_clock);
         if !self.going.is_empty() {
             self.overdue(step.at, found);
         }
@@ -59,6 +67,11 @@ impl Eviction {
             }
             (Fact::Removed { resource, last }, _) if resource.kind == "Pod" => {
                 self.protected.remove(read::uid(last));
+                if let Some(node) = text(last, &["spec", "nodeName"])
+                    && must_move(last, step.at)
+                {
+                    self.left_at.insert(node.to_owned(), step.at);
+                }
                 if ours {
                     self.go(world, last, step.at);
                 }
@@ -73,16 +86,14 @@ impl Eviction {
                 found.premise(Law::Eviction);
                 let asked = Asked { uid: uid.as_deref(), grace: *grace_seconds };
                 let Some(leaving) = self.leaving(world, namespace, pod) else { return };
-                deleted(world, &leaving, asked, step, found);
+                self.deleted(world, &leaving, asked, step, found);
             }
             (_, _) => {}
         }
     }
 
     fn protect(&mut self, pod: &Value, now: Timestamp) {
-        let protected =
-            PROTECTIONS.iter().any(|it| read::annotation(pod, it).is_some_and(for_ever));
-        if protected {
+        if protection::said(pod) {
             self.protected.entry(read::uid(pod).to_owned()).or_insert(now);
         } else if !self.protected.is_empty() {
             self.protected.remove(read::uid(pod));
@@ -149,9 +160,7 @@ impl Eviction {
         if let Some(grace) = asked.grace.filter(|it| *it < own_grace(pod)) {
             said.broken(&format!("with {grace} s of grace, and has {} s", own_grace(pod)));
         }
-        if let Some(since) = self.protected.get(read::uid(pod))
-            && known(*since, world.sent_at(step))
-        {
+        if self.protects(pod, world.sent_at(step)) {
             said.broken("although it says that it must not be disturbed");
         }
         match read::controller(pod) {
@@ -169,7 +178,7 @@ impl Eviction {
             said.broken(&format!("from node {node}, which we had not cordoned"));
         }
         if leaving.node.as_ref().is_some_and(|it| paused(world, it, world.sent_at(step))) {
-            said.broken("in a pause");
+            said.broken("in a pause or a lock");
         }
         for pdb in budgets(world, pod) {
             let left = healthy(world, pdb, pod, step.at);
@@ -181,6 +190,12 @@ impl Eviction {
                 ));
             }
         }
+    }
+
+    /// Whether it says that it must not be disturbed, and everybody must know.
+    fn protects(&self, pod: &Value, now: Timestamp) -> bool {
+        let since = self.protected.get(read::uid(pod));
+        since.is_some_and(|it| known(*it, now)) && protection::holds(pod, now)
     }
 
     /// It ends with its machine, by what we ask for now.
@@ -199,8 +214,7 @@ impl Eviction {
         let called = format!("{}/{}", read::namespace(&pod.object), read::name(&pod.object));
         let of = format!("pod {called} ends with node {name}");
         let mut said = Complaint { found, law: Law::Eviction, at: step.at, of };
-        if let Some(since) = self.protected.get(read::uid(&pod.object))
-            && known(*since, sent_at)
+        if self.protects(&pod.object, sent_at)
             && at(&claim.object, &["spec", "terminationGracePeriod"]).is_none()
         {
             said.broken("although it says that it must not be disturbed");
@@ -223,6 +237,84 @@ impl Eviction {
             }
         }
     }
+
+    /// Past its budget, and by name.
+    fn deleted(
+        &self,
+        world: &World,
+        leaving: &Leaving,
+        asked: Asked<'_>,
+        step: &Step,
+        found: &mut Found,
+    ) {
+        let pod = &leaving.object;
+        let called = format!("{}/{}", read::namespace(pod), read::name(pod));
+        let of = format!("pod {called} was deleted");
+        let mut said = Complaint { found, law: Law::Eviction, at: step.at, of };
+        if asked.uid != Some(read::uid(pod)) {
+            said.broken("without its UID");
+        }
+        if asked.grace.is_some_and(|it| it < 1) {
+            said.broken("at once");
+        }
+        let claim = leaving.node.as_deref().and_then(|it| world.claim_of(it));
+        let record = claim.and_then(|it| world.replacements.get(read::uid(&it.object)));
+        if !record.is_some_and(|it| recorded_force(it, pod)) {
+            said.broken("and that was not recorded before");
+        }
+        // Somebody must have chosen that: a deadline on the claim, or a policy that forces.
+        if record.and_then(|it| text(it, &["status", "cause"])) == Some("Interruption") {
+            return;
+        }
+        let (Some(name), Some(claim)) = (leaving.node.as_deref(), claim) else { return };
+        let class = world.class_of(name);
+        let rollout = class.as_deref().and_then(|it| world.rollout_of(it));
+        let force = |it: Option<&str>| it == Some("Force");
+        let forces = force(rollout.and_then(|it| text(it, &["drainLimitAction"])))
+            || force(record.and_then(|it| text(it, &["status", "drainLimitAction"])));
+        let deadline = text(&claim.object, &["spec", "terminationGracePeriod"]);
+        let cordoned = world.nodes.get(name).and_then(|it| it.cordoned.as_ref()).map(|it| it.1);
+        let now = world.sent_at(step).saturating_add(self.early_by()).unwrap_or(step.at);
+        if let Some(lasts) = deadline.and_then(read::duration) {
+            // Its grace period is just what is left.
+            let begun = [claim.deleting_since, cordoned].into_iter().flatten().min();
+            let from = lasts.saturating_sub(SignedDuration::from_secs(own_grace(pod)));
+            if begun.is_none_or(|it| now.duration_since(it) < from) {
+                said.broken("before the time that its node has left");
+            }
+        } else if !forces && deadline.is_none() {
+            said.broken("and nobody asked for force");
+        } else if deadline.is_none()
+            && self.too_early(world, name, rollout, cordoned, world.sent_at(step))
+        {
+            said.broken("before the drain limit was reached");
+        }
+    }
+
+    fn early_by(&self) -> SignedDuration {
+        EARLY_BY.saturating_add(self.slowest_clock)
+    }
+
+    /// Whether pods of this node were asked to leave for less than the drain limit, or one has left since that
+    /// everybody must know of.
+    fn too_early(
+        &self,
+        world: &World,
+        node: &str,
+        rollout: Option<&Value>,
+        cordoned: Option<Timestamp>,
+        now: Timestamp,
+    ) -> bool {
+        // What it was a moment ago may have been shorter.
+        if !known(world.limits_changed_at, now) {
+            return false;
+        }
+        let limit = rollout.and_then(|it| text(it, &["drainLimit"])).and_then(read::duration);
+        let limit = limit.unwrap_or(DRAIN_LIMIT_MIN);
+        let short = |it: Timestamp| now.duration_since(it).saturating_add(self.early_by()) < limit;
+        cordoned.is_none_or(short)
+            || self.left_at.get(node).is_some_and(|it| known(*it, now) && short(*it))
+    }
 }
 
 /// The pod that leaves, as it was before.
@@ -240,36 +332,6 @@ struct Asked<'a> {
 
 fn own_grace(pod: &Value) -> i64 {
     read::number(pod, &["spec", "terminationGracePeriodSeconds"]).unwrap_or(GRACE_DEFAULT)
-}
-
-fn deleted(world: &World, leaving: &Leaving, asked: Asked<'_>, step: &Step, found: &mut Found) {
-    let pod = &leaving.object;
-    let called = format!("{}/{}", read::namespace(pod), read::name(pod));
-    let of = format!("pod {called} was deleted");
-    let mut said = Complaint { found, law: Law::Eviction, at: step.at, of };
-    if asked.uid != Some(read::uid(pod)) {
-        said.broken("without its UID");
-    }
-    if asked.grace.is_some_and(|it| it < 1) {
-        said.broken("at once");
-    }
-    let claim = leaving.node.as_deref().and_then(|it| world.claim_of(it));
-    let record = claim.and_then(|it| world.replacements.get(read::uid(&it.object)));
-    if !record.is_some_and(|it| recorded_force(it, pod)) {
-        said.broken("and that was not recorded before");
-    }
-    // Somebody must have chosen that: a deadline on the claim, or a policy that forces.
-    let deadline =
-        claim.is_some_and(|it| at(&it.object, &["spec", "terminationGracePeriod"]).is_some());
-    let interrupted = record.and_then(|it| text(it, &["status", "cause"])) == Some("Interruption");
-    let class = leaving.node.as_deref().and_then(|it| world.class_of(it));
-    let rollout = class.as_deref().and_then(|it| world.rollout_of(it));
-    let force = |it: Option<&str>| it == Some("Force");
-    let forces = force(rollout.and_then(|it| text(it, &["drainLimitAction"])))
-        || force(record.and_then(|it| text(it, &["status", "drainLimitAction"])));
-    if !deadline && !interrupted && !forces {
-        said.broken("and nobody asked for force");
-    }
 }
 
 /// Whether it stands in a Replacement that a pod goes past its budget.

@@ -12,11 +12,9 @@ use super::image::Rules;
 use super::read::{self, at, text};
 use super::said::line_of;
 use super::settling::{held, open};
-use super::world::{Kept, POOL_LABEL, World, ends_with_machine, must_move};
-use super::{Setting, budget};
+use super::world::{Kept, POOL_LABEL, Pod, World, ends_with_machine, must_move};
+use super::{Setting, budget, protection};
 use crate::trace::{Image, WaitsFor};
-
-const PROTECTIONS: [&str; 2] = ["karpenter.sh/do-not-disrupt", "karpenter.sh/do-not-evict"];
 
 /// Whether the world bears out that this node waits for it, for as long as nobody else does something.
 pub(super) fn lasts(
@@ -37,15 +35,10 @@ pub(super) fn lasts(
         "ProtectedNode" => {
             let claim = world.claim_of(node).map(|it| &it.object);
             let node = world.nodes.get(node).map(|it| &it.object);
-            [claim, node].into_iter().flatten().any(|it| protected(it, now))
+            [claim, node].into_iter().flatten().any(|it| protection::holds(it, now))
         }
-        "ProtectedPod" => on_node && pod.is_some_and(|it| protected(it, now)),
-        "BarePod" => {
-            let bare = on_node && pod.is_some_and(|it| read::controller(it).is_none());
-            let class = world.class_of(node);
-            let rollout = class.as_deref().and_then(|it| world.rollout_of(it));
-            bare && rollout.and_then(|it| text(it, &["barePods"])) != Some("Evict")
-        }
+        "ProtectedPod" => on_node && pod.is_some_and(|it| protection::holds(it, now)),
+        "BarePod" => on_node && pod.is_some_and(|it| bare(world, node, it)),
         "PodDisruptionBudget" => match named {
             Some((namespace, name)) => {
                 let key = format!("{namespace}/{name}");
@@ -67,10 +60,32 @@ pub(super) fn lasts(
         }
         "SharedBudget" | "SharedWorkload" => {
             let mut records = world.replacements.values();
-            records.any(|it| open(it) && held(world, it, now))
+            let first = |it: &Value| text(it, &["spec", "nodeName"]) == wait.behind.as_deref();
+            records.any(|it| first(it) && open(it) && held(world, it, now))
         }
         _ => false,
     }
+}
+
+/// Whether only people could let this pod leave its node: it is protected, nobody would start it again, or its
+/// budget allows nothing.
+pub(super) fn keeps(world: &World, node: &str, pod: &Pod, now: Timestamp) -> bool {
+    let deadline = world
+        .claim_of(node)
+        .is_some_and(|it| at(&it.object, &["spec", "terminationGracePeriod"]).is_some());
+    let mut budgets = world.all("PodDisruptionBudget").map(|it| &it.1.object);
+    !deadline
+        && (protection::holds(&pod.object, now)
+            || bare(world, node, &pod.object)
+            || budgets.any(|it| refuses(world, node, it, pod, now)))
+}
+
+/// Nobody would start it again, and nobody said that it may go all the same.
+fn bare(world: &World, node: &str, pod: &Value) -> bool {
+    let class = world.class_of(node);
+    let rollout = class.as_deref().and_then(|it| world.rollout_of(it));
+    read::controller(pod).is_none()
+        && rollout.and_then(|it| text(it, &["barePods"])) != Some("Evict")
 }
 
 /// Whether a node is one of those that a Replacement puts in the place of the old one.
@@ -85,52 +100,40 @@ fn ends(world: &World, namespace: &str) -> bool {
     known.is_none_or(|it| read::deleting(&it.object).is_some())
 }
 
-/// `true`, or for so long after the start. What nobody can read holds, too.
-fn protected(object: &Value, now: Timestamp) -> bool {
-    PROTECTIONS.iter().filter_map(|it| read::annotation(object, it)).any(|word| {
-        let begun = read::time(object, &["status", "startTime"])
-            .or_else(|| read::time(object, &["metadata", "creationTimestamp"]));
-        let length = read::duration(word);
-        for_ever(word)
-            || length.zip(begun).is_some_and(|(length, begun)| now.duration_since(begun) < length)
-    })
-}
-
-/// Whether it protects until somebody takes it away: `true`, and whatever is neither a length nor a no.
-pub(super) fn for_ever(word: &str) -> bool {
-    !matches!(word, "" | "false") && (read::duration(word).is_none() || word.contains(['d', 'w']))
-}
-
-/// Whether a budget lets no pod of this node go by our own count, or not all of those that have to go at once: they end with
-/// the machine, or come back only when it has gone.
+/// Whether a budget lets some pod of this node not go, by our own count.
 fn allows_nothing(world: &World, node: &str, pdb: &Value, now: Timestamp) -> bool {
+    let mut pods = world.pods_on(node).filter(|it| must_move(&it.object, now));
+    pods.any(|it| refuses(world, node, pdb, it, now))
+}
+
+/// Whether a budget does not let this pod of a node go by our own count, or not all of those that have to go at once: they
+/// end with the machine, or come back only when it has gone.
+fn refuses(world: &World, node: &str, pdb: &Value, pod: &Pod, now: Timestamp) -> bool {
     let selects = |pdb: &Value, pod: &Value| {
         read::namespace(pdb) == read::namespace(pod)
             && read::selects(at(pdb, &["spec", "selector"]), read::labels(pod))
     };
+    if !selects(pdb, &pod.object) {
+        return false;
+    }
     let all = world.pods.get(read::namespace(pdb)).into_iter().flat_map(BTreeMap::values);
     let healthy = all.filter(|it| it.healthy && selects(pdb, &it.object)).count();
     let healthy = i64::try_from(healthy).unwrap_or(i64::MAX);
     let desired = read::number(pdb, &["status", "desiredHealthy"]).unwrap_or(0);
+    let budgets = world.all("PodDisruptionBudget");
+    let several = budgets.filter(|it| selects(&it.1.object, &pod.object)).count() > 1;
     let class = world.class_of(node);
     let rollout = class.as_deref().and_then(|it| world.rollout_of(it));
     let goes_first = rollout.and_then(|it| text(it, &["replacement"])) == Some("DeleteFirst");
-    let at_once = world.pods_on(node).filter(|pod| {
-        let together = goes_first || ends_with_machine(&pod.object);
-        pod.healthy && together && must_move(&pod.object, now) && selects(pdb, &pod.object)
-    });
-    let at_once = i64::try_from(at_once.count()).unwrap_or(i64::MAX);
-    if at_once > 1 && healthy - at_once < desired {
-        return true;
-    }
-    world.pods_on(node).any(|pod| {
-        let budgets = world.all("PodDisruptionBudget");
-        let several = budgets.filter(|it| selects(&it.1.object, &pod.object)).count() > 1;
-        let left = if pod.healthy { healthy - 1 } else { healthy };
-        must_move(&pod.object, now)
-            && selects(pdb, &pod.object)
-            && (several || left < desired || at(pdb, &["spec", "maxUnavailable"]).is_some_and(zero))
-    })
+    let at_once = |it: &Pod| it.healthy && (goes_first || ends_with_machine(&it.object));
+    let go = if at_once(pod) {
+        let others = world.pods_on(node).filter(|it| at_once(it) && must_move(&it.object, now));
+        others.filter(|it| selects(pdb, &it.object)).count()
+    } else {
+        usize::from(pod.healthy)
+    };
+    let left = healthy - i64::try_from(go).unwrap_or(i64::MAX);
+    several || left < desired || at(pdb, &["spec", "maxUnavailable"]).is_some_and(zero)
 }
 
 fn zero(amount: &Value) -> bool {
@@ -171,6 +174,13 @@ fn young(world: &World, node: &str, now: Timestamp) -> bool {
     least.is_some_and(|it| age < it)
 }
 
+/// Whether its pool may not have another node like this one.
+pub(super) fn pool_is_full(world: &World, node: &str) -> bool {
+    let object = world.nodes.get(node).map(|it| &it.object);
+    let pool = object.and_then(|it| read::label(it, POOL_LABEL));
+    pool.is_some_and(|it| reached(world, it, node))
+}
+
 /// Whether another node like this one would be more than its pool may have.
 fn reached(world: &World, pool: &str, node: &str) -> bool {
     let kept = world.others.get("NodePool").and_then(|it| it.get(pool));
@@ -199,30 +209,3 @@ pub(super) fn exists(world: &World, wait: &WaitsFor, within: SignedDuration) -> 
 /// Kinds of which there are objects.
 const KINDS: [&str; 5] =
     ["Pod", "PodDisruptionBudget", "NodeDisruptionBudget", "ImagePolicy", "NodePool"];
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_protection_lasts_as_long_as_it_says() {
-        let now: Timestamp = "2026-11-02T09:00:00Z".parse().unwrap_or_default();
-        for (word, holds) in [
-            ("true", true),
-            ("false", false),
-            ("2h", true),
-            ("30m", false),
-            ("", false),
-            ("True", true),
-            ("banana", true),
-        ] {
-            let pod = json!({
-                "metadata": {"annotations": {"karpenter.sh/do-not-disrupt": word}},
-                "status": {"startTime": "2026-11-02T08:00:00Z"},
-            });
-            assert_eq!(protected(&pod, now), holds, "{word}");
-        }
-    }
-}

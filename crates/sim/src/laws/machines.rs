@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::read::{self, text};
 use super::world::World;
@@ -102,8 +103,12 @@ impl Machines {
         }
         let Some(seen) = seen.filter(|it| live(it)) else { return };
         let claim = world.claim_of_machine(seen).filter(|it| it.deleting_since.is_none());
+        // Of two that EC2 made the claim wants the one that it names, and either before it names one.
+        let own =
+            |it: &Value| text(it, &["status", "providerID"]).map(read::machine_of) == Some(machine);
         if let Some(claim) = claim
-            && self.live.get(read::uid(&claim.object)).is_some_and(|it| it.len() == 1)
+            && (own(&claim.object)
+                || self.live.get(read::uid(&claim.object)).is_some_and(|it| it.len() == 1))
         {
             let name = read::name(&claim.object);
             let what = format!("machine {machine} was ended, and claim {name} still wants it");

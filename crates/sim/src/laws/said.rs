@@ -33,8 +33,12 @@ pub(super) fn says_same(one: &Value, other: &Value) -> bool {
 
 /// Whether a limit is for other nodes than it was.
 pub(super) fn other_members(one: &Value, other: &Value) -> bool {
-    const CHOOSES: [&[&str]; 3] =
-        [&["metadata", "labels"], &["spec", "labelSelectors"], &["spec", "classSelector"]];
+    const CHOOSES: [&[&str]; 4] = [
+        &["metadata", "labels"],
+        &["spec", "labelSelectors"],
+        &["spec", "classSelector"],
+        &["spec", "gates"],
+    ];
     let own = |it: &Value| at(it, &["spec", "rollout", "concurrency"]).is_some();
     own(one) != own(other) || CHOOSES.iter().any(|it| at(one, it) != at(other, it))
 }

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::read::{self, text};
-use super::world::{World, class_key, must_move};
+use super::read::{self, items, text};
+use super::words::FINALIZER;
+use super::world::{Pod, World, class_key, must_move};
 use super::{Found, Law, Setting, budget, excuse};
 use crate::trace::{Actor, Fact, ReplicaState, Step, WaitsFor};
 
@@ -102,8 +103,17 @@ impl Settling {
                 let what = format!("node {node} still waits for {}", said.join("; "));
                 found.broken(Law::Settling, now, what);
             }
+            if let Some(name) = budget::used_up(world, node).filter(|_| !lasting)
+                && !excuse::pool_is_full(world, node)
+            {
+                let what = format!(
+                    "node {node} waits for NodeDisruptionBudget {name}, and others went without another in their place"
+                );
+                found.broken(Law::Settling, now, what);
+            }
         }
         self.match_images(world, now, found);
+        deleted(world, now, found);
         for (name, node) in &world.nodes {
             let Some((by, _)) = &node.cordoned else { continue };
             if !world.replacements.get(by).is_some_and(|it| open(it)) {
@@ -156,15 +166,48 @@ fn batch_held(world: &World, node: &str, now: Timestamp) -> bool {
     rests && world.replacements.values().any(|it| open(it) && of_class(it) && held(world, it, now))
 }
 
-/// A drain that waits for people, as people asked: it may last.
+/// A drain that waits for people, as people asked, because of a pod that only they let go: it may last.
 pub(super) fn held(world: &World, record: &Value, now: Timestamp) -> bool {
     let status = |key: &str| text(record, &["status", key]);
+    let paused = world.ledger.paused_since.is_some();
+    let claim = text(record, &["spec", "nodeClaim", "uid"]).and_then(|it| world.claims.get(it));
     let waits = status("drainLimitAction") == Some("Wait")
         || matches!(status("cause"), Some("Delete" | "Interruption"))
-        || world.ledger.paused_since.is_some();
-    let claim = text(record, &["spec", "nodeClaim", "uid"]).and_then(|it| world.claims.get(it));
-    let deleted = claim.is_some_and(|it| it.deleting_since.is_some());
+        || claim.is_some_and(|it| it.deleting_since.is_some());
     let node = text(record, &["spec", "nodeName"]).unwrap_or_default();
-    let pods = world.pods_on(node).any(|it| must_move(&it.object, now));
-    status("phase") == Some("Draining") && (waits || deleted) && pods
+    let mut pods = world.pods_on(node).filter(|it| must_move(&it.object, now));
+    let kept = |it: &Pod| excuse::keeps(world, node, it, now);
+    status("phase") == Some("Draining") && (paused || (waits && pods.any(kept)))
+}
+
+/// Whoever was deleted is gone in the end, unless only people could let it go.
+fn deleted(world: &World, now: Timestamp, found: &mut Found) {
+    for (uid, claim) in &world.claims {
+        let Some(since) = claim.deleting_since else { continue };
+        let record = world.replacements.get(uid);
+        let node = text(&claim.object, &["status", "nodeName"]);
+        let waits = record.is_some_and(|it| open(it) && held(world, it, now))
+            || node.is_some_and(|it| !budget::room_for_people(world, it, now))
+            || foreign_only(&claim.object);
+        if !waits {
+            let name = read::name(&claim.object);
+            let what = format!("claim {name} was deleted at {since}, and is still there");
+            found.broken(Law::Settling, now, what);
+        }
+    }
+    for (name, node) in world.nodes.iter().filter(|it| read::deleting(&it.1.object).is_some()) {
+        // With a claim that goes it is told of that one.
+        let goes = world.claim_of(name).is_some_and(|it| it.deleting_since.is_some());
+        if !goes && !foreign_only(&node.object) {
+            let what = format!("node {name} was deleted, and is still there");
+            found.broken(Law::Settling, now, what);
+        }
+    }
+}
+
+/// We have let it go, and somebody else has not.
+fn foreign_only(object: &Value) -> bool {
+    let mut finalizers =
+        items(object, &["metadata", "finalizers"]).filter_map(Value::as_str).peekable();
+    finalizers.peek().is_some() && finalizers.all(|it| it != FINALIZER)
 }

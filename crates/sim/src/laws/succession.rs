@@ -15,7 +15,7 @@ use super::read::{self, at, items, text};
 use super::world::{
     CORDONED_BY, Claim, DISRUPTED_TAINT, Node, Pod, World, has_taint, known, must_leave, must_move,
 };
-use super::{Found, Law};
+use super::{CALL_TAKES, Found, Law};
 use crate::trace::{Actor, Step};
 
 /// How long a successor must have been ready. Times in objects are whole seconds, which may be earlier.
@@ -28,7 +28,10 @@ pub(super) fn see_cordon(world: &World, node: &Value, step: &Step, found: &mut F
     if !news || !matches!(step.by, Actor::Operator(_)) || excepted(world, name, node) {
         return;
     }
-    let leaving: Vec<&Pod> = moving(world, name, step.at).collect();
+    // Nobody could know of who came a moment ago.
+    let sent_at = world.sent_at(step);
+    let leaving: Vec<&Pod> =
+        moving(world, name, step.at).filter(|it| known(it.bound_at, sent_at)).collect();
     if !leaving.is_empty() {
         found.premise(Law::Succession);
     }
@@ -36,7 +39,7 @@ pub(super) fn see_cordon(world: &World, node: &Value, step: &Step, found: &mut F
     let record = by.and_then(|it| world.replacements.get(it));
     let Some(record) = record else {
         // Somebody deleted it a moment ago.
-        if by.is_some_and(|it| world.lately_removed("Replacement", it, world.sent_at(step))) {
+        if by.is_some_and(|it| world.lately_removed("Replacement", it, sent_at)) {
             return;
         }
         let what = format!("node {name} was cordoned for a Replacement that is not there");
@@ -44,7 +47,7 @@ pub(super) fn see_cordon(world: &World, node: &Value, step: &Step, found: &mut F
         return;
     };
     for successor in items(record, &["status", "successors"]).filter(|it| of_this_try(record, it)) {
-        if let Some(why) = unready(world, successor, world.sent_at(step)) {
+        if let Some(why) = unready(world, successor, sent_at) {
             let claim = text(successor, &["name"]).unwrap_or_default();
             let what = format!("node {name} was cordoned, and its successor {claim} {why}");
             found.broken(Law::Succession, step.at, what);
@@ -81,8 +84,8 @@ fn unready(world: &World, successor: &Value, now: Timestamp) -> Option<String> {
     let node = text(&claim.object, &["status", "nodeName"]).and_then(|it| world.nodes.get(it));
     let Some(node) = node else { return Some("is no node".to_owned()) };
     if !node.ready {
-        // That it broke a moment ago nobody could know.
-        let known = !node.ever_ready || known(node.since, now);
+        // It is asked right before; that it broke after that nobody could know.
+        let known = !node.ever_ready || now.duration_since(node.since) > CALL_TAKES;
         return known.then(|| "is not ready".to_owned());
     }
     // It came back after this was sent, so it was there before, or nobody could know.
@@ -228,8 +231,15 @@ pub(super) fn see_terminate(world: &World, machine: &str, step: &Step, found: &m
         return;
     }
     let Some(seen) = world.machines.get(machine) else { return };
-    let Some(claim) = world.claim_of_machine(seen) else { return };
     let act = format!("machine {machine} was ended");
+    let Some(claim) = world.claim_of_machine(seen) else {
+        // Nobody's, as far as claims go. Whoever runs there is somebody's all the same.
+        if let Some(name) = seen.node.as_deref().filter(|_| seen.state == "running") {
+            found.premise(Law::Succession);
+            nobody_left(world, name, &act, step, found);
+        }
+        return;
+    };
     let has = text(&claim.object, &["status", "providerID"]).map(read::machine_of);
     if has.is_none_or(|it| it == machine) {
         still_there(world, claim, &act, step, found);
@@ -250,9 +260,10 @@ fn still_there(world: &World, claim: &Claim, act: &str, step: &Step, found: &mut
 }
 
 fn nobody_left(world: &World, name: &str, act: &str, step: &Step, found: &mut Found) {
-    // Nobody could know of who came a moment ago.
+    // Who is there is asked right before; nobody could know of who came after that.
+    let sent_at = world.sent_at(step);
     let mut left = world.pods_on(name).filter(|it| must_leave(&it.object, step.at));
-    let left = left.find(|it| known(it.bound_at, world.sent_at(step)));
+    let left = left.find(|it| sent_at.duration_since(it.bound_at) > CALL_TAKES);
     if let Some(pod) = left {
         let (namespace, pod) = (read::namespace(&pod.object), read::name(&pod.object));
         let what = format!("{act} while pod {namespace}/{pod} was on node {name}");

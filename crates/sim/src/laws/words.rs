@@ -37,7 +37,7 @@ const CORDON_FOUND: &str = "nodemolt.dev/cordon-found";
 /// What we write on nodes, change, and take away again. Nothing else on anything that people write.
 const OURS: [&str; 2] = [CORDONED_BY, CORDON_FOUND];
 
-const FINALIZER: &str = "karpenter.sh/termination";
+pub(super) const FINALIZER: &str = "karpenter.sh/termination";
 
 pub(super) fn see_stored(
     resource: Resource,

@@ -124,6 +124,8 @@ pub(super) struct Ledger {
     /// Holders whose grant was given back, and when.
     pub(super) ended: BTreeMap<String, Timestamp>,
     pub(super) paused_since: Option<Timestamp>,
+    /// Since when a pause or a lock holds everything that nobody else has decided.
+    pub(super) halted_since: Option<Timestamp>,
 }
 
 impl Ledger {
@@ -541,6 +543,8 @@ impl World {
         }
         let paused = at(object, &["spec", "pause"]).is_some();
         self.ledger.paused_since = paused.then(|| self.ledger.paused_since.unwrap_or(now));
+        let halted = paused || super::budget::locked(object);
+        self.ledger.halted_since = halted.then(|| self.ledger.halted_since.unwrap_or(now));
         self.ledger.epoch =
             self.ledger.epoch.max(read::number(object, &["status", "epoch"]).unwrap_or(0));
         self.ledger.grants = grants;

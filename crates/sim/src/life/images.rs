@@ -39,6 +39,8 @@ pub(super) enum Plot {
     Nothing,
     /// The new image is taken back in one of these words, and another follows if it may boot at once.
     TakenBack(&'static str),
+    /// The new image is taken back in one of these words, and given again.
+    GivenAgain(&'static str),
     /// A bad one comes, and soon after it a good one.
     Bad(&'static str),
     /// Another one comes, which is too young for the whole life.
@@ -74,6 +76,7 @@ impl Plot {
         for word in ["deprecate", "disable", "deregister", "unshare"] {
             plots.push(Self::TakenBack(word));
         }
+        plots.extend(["disable", "unshare"].map(Self::GivenAgain));
         if drawing.minimum_age.is_some() {
             plots.extend([Self::Young, Self::Young, Self::Young]);
         } else {
@@ -155,6 +158,7 @@ impl Drawing {
                 self.plan(at, &line.publish('b', ""));
             }
         }
+        self.drawn.listed.extend([line.id('a'), line.id('b')]);
         let expected = self.goes_on(line);
         let ids: BTreeSet<String> = expected.iter().map(|it| line.id(*it)).collect();
         self.drawn.expected.entry("nodemolt.dev/general".to_owned()).or_default().extend(ids);
@@ -179,6 +183,11 @@ impl Drawing {
                     self.plan(then, &format!("move {} {}", line.pointer(), line.id('a')));
                 }
                 vec!['a', 'b']
+            }
+            Plot::GivenAgain(how) => {
+                self.plan(first, &format!("{how} {}", line.id('b')));
+                self.plan(then, &format!("enable {}", line.id('b')));
+                vec!['b']
             }
             Plot::Bad(how) => {
                 self.plan(first, &line.publish('d', &format!(" --{how}")));

@@ -17,6 +17,14 @@ const EPOCH: &str = "2026-11-16T00:00:00Z";
 
 const ZONES: [&str; 3] = ["eu-central-1a", "eu-central-1b", "eu-central-1c"];
 
+/// What is made for what the class selects: a subnet in each zone, and a security group.
+const NETWORK: [&str; 4] = [
+    "subnet-00000000000001111",
+    "subnet-00000000000002222",
+    "subnet-00000000000003333",
+    "sg-00000000000001111",
+];
+
 /// What a class is edited to say at boot.
 const USER_DATA: &str = "#!/bin/sh\necho hello\n";
 
@@ -57,6 +65,9 @@ pub struct Drawn {
     pub pdbs: Vec<(String, String)>,
     pub types: Vec<String>,
     pub zones: Vec<String>,
+    pub start: Timestamp,
+    /// What EC2 lists: images, subnets, a security group.
+    pub listed: Vec<String>,
     /// Images are one's own: their names tell no version.
     pub own_images: bool,
     /// What publishers do when the life goes on: since the start, and in the words of acts.
@@ -115,6 +126,8 @@ impl Drawing {
             pdbs: Vec::new(),
             types: Vec::new(),
             zones: ZONES.map(str::to_owned).to_vec(),
+            start,
+            listed: NETWORK.map(str::to_owned).to_vec(),
             own_images: false,
             publishing: Vec::new(),
             edits: Vec::new(),
@@ -309,6 +322,11 @@ impl Drawing {
             ];
             let mut spec = self.one_of(&amounts);
             spec["labelSelectors"] = json!([{"karpenter.sh/nodepool": name}]);
+            if self.dice.chance(350) {
+                // People wait as well; or only people do.
+                let gates = [json!(["Controller", "People"]), json!(["People"])];
+                spec["gates"] = self.one_of(&gates);
+            }
             let kind = "NodeDisruptionBudget";
             self.document("karpenter.sh/v1alpha1", kind, &json!({"name": name}), &spec);
         }

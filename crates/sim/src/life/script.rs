@@ -21,7 +21,7 @@ const FAULTS_MIN: usize = 3;
 type Draws = fn(&Drawn, &mut Dice) -> Option<Fault>;
 
 /// Every kind of fault.
-const KINDS: [Draws; 24] = [
+const KINDS: [Draws; 28] = [
     |_, dice| Some(Fault::Crash { whom: whom(dice), when: moment(dice), down: DOWN }),
     |_, dice| {
         Some(Fault::Crash { whom: Whom::Leader, when: moment(dice), down: seconds(dice, 5, 300) })
@@ -77,6 +77,15 @@ const KINDS: [Draws; 24] = [
         Some(Fault::WatchLag { kind: kind(dice), by, lasts: lasts(dice) })
     },
     |_, dice| Some(Fault::WatchDrop { kind: kind(dice) }),
+    // What people say of how many and who may go is told late, and nothing else is.
+    |_, dice| {
+        let words = [Kind::Pdb, Kind::DisruptionBudget, Kind::Policy, Kind::Pool];
+        let (kind, by) = (dice.pick(&words).copied(), seconds(dice, 30, 300));
+        Some(Fault::WatchLag { kind, by, lasts: lasts(dice) })
+    },
+    |_, dice| Some(Fault::EvictionsGiveUp { percent: percent(dice), lasts: lasts(dice) }),
+    |_, dice| Some(Fault::Twins { percent: percent(dice), lasts: lasts(dice) }),
+    |drawn, dice| Some(Fault::ListsLack { id: dice.pick(&drawn.listed)?.clone() }),
 ];
 
 pub(super) fn draw(
@@ -155,6 +164,7 @@ fn people(drawn: &Drawn, unrest: SignedDuration, dice: &mut Dice) -> Vec<(Signed
             script.push((when(unrest, dice), Act::Delete { kind, namespace, name }));
         }
     }
+    people_hold(drawn, unrest, dice, &mut script);
     if dice.chance(60) {
         script.push((when(unrest, dice), Act::Untaint { node: "@leaving".to_owned() }));
     }
@@ -192,11 +202,68 @@ fn people(drawn: &Drawn, unrest: SignedDuration, dice: &mut Dice) -> Vec<(Signed
     script
 }
 
+/// What people and other controllers keep from going, some of it only for a while.
+fn people_hold(
+    drawn: &Drawn,
+    unrest: SignedDuration,
+    dice: &mut Dice,
+    script: &mut Vec<(SignedDuration, Act)>,
+) {
+    if dice.chance(120)
+        && let Some((node, claim)) = dice.pick(&drawn.nodes).cloned()
+    {
+        let (kind, name) = if dice.chance(700) { ("node", node) } else { ("nodeclaim", claim) };
+        let words = ["true", "true", "5m", "1h"];
+        let value = dice.pick(&words).map(|it| (*it).to_owned());
+        let annotate = |value| {
+            let (kind, name, key) = (kind.to_owned(), name.clone(), DO_NOT_DISRUPT.to_owned());
+            Act::Annotate { kind, name, key, value }
+        };
+        let at = when(unrest, dice);
+        script.push((at, annotate(value)));
+        if dice.chance(700) {
+            script.push((at + seconds(dice, 60, 900), annotate(None)));
+        }
+    }
+    if dice.chance(40) {
+        // Whoever is replaced just now must not be disturbed any more.
+        let (kind, name) = ("node".to_owned(), "@leaving".to_owned());
+        let (key, value) = (DO_NOT_DISRUPT.to_owned(), Some("true".to_owned()));
+        script.push((when(unrest, dice), Act::Annotate { kind, name, key, value }));
+    }
+    if dice.chance(80) {
+        let kinds = [("nodeclaim", "@any"), ("nodeclaim", "@leaving"), ("node", "@leaving")];
+        if let Some((kind, name)) = dice.pick(&kinds) {
+            let (kind, name) = ((*kind).to_owned(), (*name).to_owned());
+            let at = when(unrest, dice);
+            script.push((at, Act::Hold { kind, name }));
+            script.push((at + seconds(dice, 60, 1800), Act::Release));
+        }
+    }
+    if dice.chance(40) {
+        // As one of us would who found its own records broken.
+        let lock = json!({
+            "apiVersion": "nodemolt.dev/v1alpha1", "kind": "DisruptionLedger",
+            "metadata": {"name": "cluster"},
+            "status": {"lock": {
+                "id": "0123456789ab", "reason": "a record is broken",
+                "since": drawn.start.to_string(),
+            }},
+        });
+        let at = when(unrest, dice);
+        script.push((at, Act::ApplyStatus { manifest: lock.to_string() }));
+        script.push((at + seconds(dice, 60, 900), Act::Unlock));
+    }
+}
+
+const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
+
 /// Whatever would hold the world for ever is taken back: faults end, and what people began they finish.
 pub(super) fn healing(script: &[(SignedDuration, Act)]) -> Vec<Act> {
     let finishing = script.iter().filter_map(|(_, act)| match act {
         Act::Pause { .. } => Some(Act::Resume),
         Act::Cordon { node } => Some(Act::Uncordon { node: node.clone() }),
+        Act::Hold { .. } => Some(Act::Release),
         Act::Apply { manifest } if manifest.contains("ImageQuarantine") => {
             let (kind, name) = ("imagequarantine".to_owned(), "for-a-while".to_owned());
             Some(Act::Delete { kind, namespace: None, name })
@@ -219,6 +286,8 @@ pub(super) fn healing(script: &[(SignedDuration, Act)]) -> Vec<Act> {
         | Act::Delete { .. }
         | Act::Uncordon { .. }
         | Act::Untaint { .. }
+        | Act::Annotate { .. }
+        | Act::Release
         | Act::Run(_) => None,
     });
     // Whoever has locked itself is released by a person who has looked.
@@ -272,6 +341,17 @@ fn node(drawn: &Drawn, dice: &mut Dice) -> String {
 
 /// Of one kind of object, or of all.
 fn kind(dice: &mut Dice) -> Option<Kind> {
-    let kinds = [Kind::Node, Kind::Pod, Kind::Claim, Kind::Pdb, Kind::Pool, Kind::Replacement];
+    let kinds = [
+        Kind::Node,
+        Kind::Pod,
+        Kind::Claim,
+        Kind::Pdb,
+        Kind::Pool,
+        Kind::Replacement,
+        Kind::DisruptionBudget,
+        Kind::Policy,
+        Kind::Class,
+        Kind::Quarantine,
+    ];
     dice.pick(&kinds).copied().filter(|_| dice.chance(600))
 }

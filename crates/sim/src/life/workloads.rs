@@ -45,6 +45,14 @@ impl Drawing {
         if self.dice.chance(700) {
             pod["nodeSelector"] = json!({"karpenter.sh/nodepool": pool});
         }
+        if self.dice.chance(60) {
+            // It tolerates whatever happens to its node, our cordon included: it ends with the machine.
+            let tolerations = [
+                json!([{"operator": "Exists"}]),
+                json!([{"key": "karpenter.sh/disrupted", "operator": "Exists"}]),
+            ];
+            pod["tolerations"] = self.one_of(&tolerations);
+        }
         let selector = json!({"matchLabels": {"app": name}});
         self.keep_apart(pool, replicas, &selector, &mut pod);
         let called = json!({"name": name, "namespace": "apps"});

@@ -42,6 +42,13 @@ impl Region {
         }
     }
 
+    /// Whether an image, a subnet or a security group is there.
+    pub fn has(&self, id: &str) -> bool {
+        self.images.keys().any(|it| it.as_str() == id)
+            || self.subnets.iter().any(|it| it.id == id)
+            || self.security_groups.iter().any(|it| it.id == id)
+    }
+
     fn selects(
         &self,
         term: &Selects,

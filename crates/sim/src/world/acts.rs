@@ -12,6 +12,9 @@ use crate::act::{Act, Target};
 use crate::kinds;
 use crate::trace::{Actor, Fact};
 
+/// Somebody else's, whoever that is.
+const HOLD: &str = "example.com/hold";
+
 impl World {
     /// Does it now. What came of it, in a sentence for people.
     pub fn act(&mut self, act: &Act) -> Result<String, ActError> {
@@ -75,6 +78,16 @@ impl World {
                 Ok(format!("node {node} is {}", if closed { "cordoned" } else { "uncordoned" }))
             }
             Act::Untaint { node } => self.untaint(act, node),
+            Act::Annotate { kind, name, key, value } => {
+                let resource = called(kind)?;
+                self.tell_act(act);
+                let patch = json!({"metadata": {"annotations": {key: value}}});
+                self.patch(Actor::Person, resource, None, name, patch)
+                    .map_err(|it| refused(&it))?;
+                Ok(format!("{} {name} is annotated", resource.kind))
+            }
+            Act::Hold { kind, name } => self.hold(act, called(kind)?, name),
+            Act::Release => Ok(self.release(act)),
         }
     }
 
@@ -88,7 +101,9 @@ impl World {
             | Act::Uncordon { node }
             | Act::Untaint { node } => *node = self.resolved(kinds::NODE, node)?,
             Act::Upgrade(Target::Pool(pool)) => *pool = self.resolved(kinds::POOL, pool)?,
-            Act::Delete { kind, namespace: _, name } => {
+            Act::Annotate { kind, name, .. }
+            | Act::Hold { kind, name }
+            | Act::Delete { kind, namespace: _, name } => {
                 let resource = kinds_called(kind).next();
                 if let Some(resource) = resource {
                     *name = self.resolved(resource, name)?;
@@ -111,6 +126,47 @@ impl World {
         let patch = json!({"spec": {"taints": left}});
         self.patch(Actor::Person, kinds::NODE, None, node, patch).map_err(|it| refused(&it))?;
         Ok(format!("node {node} has no taint of ours"))
+    }
+
+    /// Another controller has something to do before this goes.
+    fn hold(&mut self, act: &Act, resource: Resource, name: &str) -> Result<String, ActError> {
+        let found = self.kube.borrow().server.get(resource, "", name).cloned();
+        let told = || ActError::gone(format!("there is no {} `{name}`", resource.kind));
+        let found = found.ok_or_else(told)?;
+        // Nothing takes hold of what goes already.
+        if found.pointer("/metadata/deletionTimestamp").is_some() {
+            return Err(ActError::gone(format!("{} {name} is going already", resource.kind)));
+        }
+        let mut finalizers = finalizers(&found);
+        finalizers.push(HOLD.to_owned());
+        self.tell_act(act);
+        let patch = json!({"metadata": {"finalizers": finalizers}});
+        self.patch(Actor::Person, resource, None, name, patch).map_err(|it| refused(&it))?;
+        Ok(format!("{} {name} is held", resource.kind))
+    }
+
+    fn release(&mut self, act: &Act) -> String {
+        self.tell_act(act);
+        let mut released = Vec::new();
+        for resource in kinds::ALL.into_iter().filter(|it| !it.namespaced) {
+            let held: Vec<(String, Vec<String>)> = {
+                let kube = self.kube.borrow();
+                let all = kube.server.all(resource).map(|(key, it)| (&key.name, finalizers(it)));
+                let held = all.filter(|(_, it)| it.iter().any(|it| it == HOLD));
+                held.map(|(name, it)| (name.clone(), it)).collect()
+            };
+            for (name, finalizers) in held {
+                let left: Vec<String> = finalizers.into_iter().filter(|it| it != HOLD).collect();
+                let patch = json!({"metadata": {"finalizers": left}});
+                if self.patch(Actor::Person, resource, None, &name, patch).is_ok() {
+                    released.push(format!("{} {name}", resource.kind));
+                }
+            }
+        }
+        if released.is_empty() {
+            return "nothing is held".to_owned();
+        }
+        format!("released {}", released.join(", "))
     }
 
     pub(super) fn tell_act(&mut self, act: &Act) {
@@ -216,6 +272,17 @@ impl World {
         self.kubernetes(Actor::Person, &request).map_err(|it| refused(&it))?;
         Ok(format!("{} {name} is deleted", resource.kind))
     }
+}
+
+fn finalizers(object: &Value) -> Vec<String> {
+    let all = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    all.into_iter().flatten().filter_map(|it| it.as_str().map(str::to_owned)).collect()
+}
+
+/// What people call a kind without a namespace.
+fn called(word: &str) -> Result<Resource, ActError> {
+    let found = kinds_called(word).find(|it| !it.namespaced);
+    found.ok_or_else(|| ActError::unknown(format!("`{word}` is no kind without a namespace")))
 }
 
 fn without_nulls(value: Value) -> Value {

@@ -87,7 +87,14 @@ impl World {
                         name
                     }
                 }
-                How::Status => self.apply_status(Actor::Person, &object.value)?,
+                How::Status => {
+                    if self.stored(&object.value).is_none()
+                        && let Ok(meant) = Meant::read(&object.value)
+                    {
+                        return Err(ActError::gone(format!("there is no {}", meant.called())));
+                    }
+                    self.apply_status(Actor::Person, &object.value)?
+                }
                 How::Unchecked => self.apply_unchecked(Actor::Person, object.value)?,
             });
         }

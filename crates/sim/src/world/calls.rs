@@ -35,6 +35,8 @@ pub(super) struct Coming {
     wrote: Option<Writing>,
     /// What was asked of EC2 or SSM, if that was a question.
     question: Option<String>,
+    /// Something is left out of it, which whoever asked cannot see.
+    lacks: bool,
     reply: Reply,
 }
 
@@ -85,8 +87,10 @@ impl World {
         let lost = || Reply::Lost("no answer in time");
         if self.weather.loses_request(&mut self.dice.weather) {
             let question = question(&call);
-            self.coming
-                .insert(id, Coming { number, process, wrote: None, question, reply: lost() });
+            self.coming.insert(
+                id,
+                Coming { number, process, wrote: None, question, lacks: false, reply: lost() },
+            );
             self.put(after(leaves_at, PATIENCE), Event::Returns(id));
             return;
         }
@@ -95,8 +99,10 @@ impl World {
         let in_vain = late >= PATIENCE;
         if in_vain {
             let question = question(&call);
-            self.coming
-                .insert(id, Coming { number, process, wrote: None, question, reply: lost() });
+            self.coming.insert(
+                id,
+                Coming { number, process, wrote: None, question, lacks: false, reply: lost() },
+            );
             self.put(after(leaves_at, PATIENCE), Event::Returns(id));
         }
         let held_up_since = (leaves_at > now || late > SignedDuration::ZERO).then_some(now);
@@ -117,7 +123,9 @@ impl World {
             self.tell(Actor::Operator(number), Fact::HeldUp { since });
         }
         let takes = self.takes(&call);
+        let lacking = self.weather.lacking();
         let mut reply = self.answer(number, &call);
+        let lacks = self.weather.lacking() < lacking;
         let wrote = call.writing();
         if in_vain {
             return;
@@ -139,12 +147,13 @@ impl World {
             }
         }
         let question = question(&call);
-        self.coming.insert(id, Coming { number, process, wrote, question, reply });
+        self.coming.insert(id, Coming { number, process, wrote, question, lacks, reply });
         self.put(after(now, back), Event::Returns(id));
     }
 
     pub(super) fn bring_back(&mut self, id: CallId) {
-        let Some(Coming { number, process, wrote, question, reply }) = self.coming.remove(&id)
+        let Some(Coming { number, process, wrote, question, lacks, reply }) =
+            self.coming.remove(&id)
         else {
             return;
         };
@@ -152,7 +161,7 @@ impl World {
         if let Some(question) = question
             && self.desk.awaited(id)
         {
-            let fact = Fact::Answered { question, complete: complete(&reply) };
+            let fact = Fact::Answered { question, complete: complete(&reply) && !lacks };
             self.tell(Actor::Operator(number), fact);
         }
         if let Some(Blow::Crash(_)) = self.strikes(number, Side::AfterAnswer, wrote) {
@@ -193,11 +202,20 @@ impl World {
         let wait = || CloudError::Throttled { retry_after: None };
         match call {
             Call::Kubernetes(request) => Reply::Kubernetes(self.answer_kubernetes(by, request)),
-            Call::Ask(query) => Reply::Ask(Box::new(self.region.ask(query, now))),
+            Call::Ask(query) => {
+                let mut seen = self.region.ask(query, now);
+                seen.images.retain(|it| !self.weather.lacks(it.id.as_str()));
+                Reply::Ask(Box::new(seen))
+            }
             Call::Offered if throttled => Reply::Offered(Err(wait())),
             Call::Offered => Reply::Offered(Ok(Box::new(self.region.offered()))),
             Call::Network(_) if throttled => Reply::Network(Err(wait())),
-            Call::Network(ask) => Reply::Network(Ok(self.region.network(ask))),
+            Call::Network(ask) => {
+                let mut network = self.region.network(ask);
+                network.subnets.retain(|it| !self.weather.lacks(&it.id));
+                network.security_groups.retain(|id, _| !self.weather.lacks(id));
+                Reply::Network(Ok(network))
+            }
             Call::Machines if throttled => Reply::Machines(Err(wait())),
             Call::Machines => {
                 Reply::Machines(Ok(self.region.machines(&self.simulation.cluster, now)))

@@ -80,7 +80,18 @@ fn waits_for(it: &WaitFor) -> WaitsFor {
         WaitFor::Consideration => nobody("Consideration"),
     };
     let (reason, kind) = (it.reason(), kind.to_owned());
-    WaitsFor { reason, kind, namespace, name, sentence: it.to_string() }
+    WaitsFor { reason, kind, namespace, name, behind: behind(it), sentence: it.to_string() }
+}
+
+/// Which node it waits for.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others wait for no node")]
+fn behind(it: &WaitFor) -> Option<String> {
+    match it {
+        WaitFor::Succession { node }
+        | WaitFor::SharedBudget { node, .. }
+        | WaitFor::SharedWorkload { node, .. } => Some(node.clone()),
+        _ => None,
+    }
 }
 
 fn budget_of(refused: &Refused) -> Option<&str> {

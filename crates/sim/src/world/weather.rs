@@ -3,7 +3,7 @@
 //! Faults that last, and how they bend what is sent, answered and told. Without any, calls take
 //! milliseconds and watches lag a little: that is good weather, and not no weather.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_cluster::resources;
@@ -26,6 +26,8 @@ pub(super) struct Weather {
     active: BTreeMap<u64, Active>,
     /// What waits for its moment.
     armed: Vec<Armed>,
+    /// What the next list lacks that would have it.
+    lacking: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -135,6 +137,16 @@ impl Weather {
 
     pub(super) fn throttles(&self, service: Counterpart) -> bool {
         self.faults().any(|it| matches!(it, Fault::Throttle { whom, .. } if *whom == service))
+    }
+
+    /// How much is still to be left out.
+    pub(super) fn lacking(&self) -> usize {
+        self.lacking.len()
+    }
+
+    /// Whether this is left out, once.
+    pub(super) fn lacks(&mut self, id: &str) -> bool {
+        self.lacking.remove(id)
     }
 
     /// What becomes of a machine that runs now.
@@ -249,6 +261,10 @@ impl World {
                 self.drop_watches(*kind);
                 return Ok(String::new());
             }
+            Fault::ListsLack { id } => {
+                self.weather.lacking.insert(id.clone());
+                return Ok(String::new());
+            }
             Fault::Throttle { whom, .. } => {
                 self.region.throttled.insert(*whom);
             }
@@ -353,6 +369,9 @@ impl World {
                     Some(_) => Ok(None),
                     None => Err(ActError::gone(format!("no machine that runs is node `{node}`"))),
                 }
+            }
+            Fault::ListsLack { id } if !self.region.has(id) => {
+                Err(ActError::gone(format!("there is no image, subnet or security group `{id}`")))
             }
             Fault::PdbNever { namespace, name, .. } => {
                 match self.kube.borrow().server.get(kinds::PDB, namespace, name) {
@@ -480,6 +499,7 @@ impl World {
             | Fault::NodeDies { .. }
             | Fault::WatchLag { .. }
             | Fault::WatchDrop { .. }
+            | Fault::ListsLack { .. }
             | Fault::End => {}
         }
     }
@@ -492,6 +512,7 @@ impl World {
             self.lift(number);
         }
         self.weather.armed.clear();
+        self.weather.lacking.clear();
         for number in 0..self.replicas.len() {
             let number = u8::try_from(number).unwrap_or(u8::MAX);
             self.skew(number, SignedDuration::ZERO);

@@ -4,7 +4,7 @@
 
 use jiff::SignedDuration;
 use nodemolt_sim::laws::Law;
-use nodemolt_sim::trace::{Actor, Fact, ReplicaState, Step};
+use nodemolt_sim::trace::{Actor, Fact, ReplicaState};
 use serde_json::json;
 
 use crate::tale::{NEW, OLD, Tale, US, begun, latest, sound};
@@ -289,6 +289,58 @@ pub(crate) const CASES: &[Case] = &[
         tale.ledger(&[], 1);
         tale
     }),
+    ("a person's node goes, and a budget that holds people allows no more", Law::Budget, || {
+        let mut tale = begun();
+        tale.budget(&json!(["Controller", "People"]));
+        tale.grants(&[("n2", "Replacement")]);
+        tale.grants(&[("n2", "Replacement"), ("n1", "Delete")]);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("another node is away, and a budget that holds people allows no more", Law::Budget, || {
+        let mut tale = begun();
+        tale.budget(&json!(["People"]));
+        tale.node(Actor::Kubelet, "n2", false, &json!([]));
+        tale.wait(120);
+        tale.grants(&[("n1", "Delete")]);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("a machine ends without a grant, and a budget holds people", Law::Budget, || {
+        let mut tale = begun();
+        tale.budget(&json!(["People"]));
+        tale.end_claim(Actor::Person, "n1");
+        tale.gone("web-n1");
+        tale.tell(US, Fact::TerminateAsked { machine: "i-n1".to_owned() });
+        tale.machine("n1", OLD, "terminated");
+        tale.remove(US, "NodeClaim", "/n1");
+        tale.remove(US, "Node", "/n1");
+        tale
+    }),
+    ("a budget that holds people only leaves us the one slot", Law::Budget, || {
+        let mut tale = begun();
+        tale.budget(&json!(["People"]));
+        tale.ledger(&["n1", "n2"], 1);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("a protected node is granted", Law::Protection, || {
+        let mut tale = begun();
+        tale.annotated("Node", "/n1", "karpenter.sh/do-not-disrupt", "true");
+        tale.ledger(&["n1"], 1);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("a node is cordoned whose claim is protected meanwhile", Law::Protection, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.annotated("NodeClaim", "/n1", "karpenter.sh/do-not-disrupt", "24h");
+        tale.cordoned("n1");
+        tale.settle();
+        tale
+    }),
     ("a node is cordoned in a pause", Law::Budget, || {
         let mut tale = begun();
         tale.granted("n1");
@@ -298,6 +350,19 @@ pub(crate) const CASES: &[Case] = &[
         tale.wait(31);
         tale.cordoned("n1");
         tale.resumed();
+        tale.settle();
+        tale
+    }),
+    ("a node is cordoned while the ledger is locked", Law::Budget, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.change(US, "DisruptionLedger", "/cluster", |it| {
+            it["status"]["lock"] = json!({"id": "lock-1", "reason": "a record is broken"});
+        });
+        tale.wait(31);
+        tale.cordoned("n1");
         tale.settle();
         tale
     }),
@@ -391,6 +456,39 @@ pub(crate) const CASES: &[Case] = &[
         tale.settle();
         tale
     }),
+    ("the successor is not ready any more when it is asked for", Law::Succession, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.node(Actor::Kubelet, "s1", false, &json!([]));
+        tale.wait(20);
+        tale.cordoned("n1");
+        tale.settle();
+        tale
+    }),
+    ("a pod came before it was asked who is there", Law::Succession, || {
+        let mut tale = drained_until_eviction();
+        tale.emptied();
+        tale.other_pod(Some("ReplicaSet"));
+        tale.wait(20);
+        tale.end_claim(US, "n1");
+        tale.remove(Actor::Kubelet, "Pod", "shop/other");
+        tale.ended();
+        tale
+    }),
+    ("a machine without a claim is ended while a pod is on its node", Law::Succession, || {
+        let mut tale = begun();
+        tale.remove(Actor::Person, "NodeClaim", "/n2");
+        tale.machine("n2", OLD, "running");
+        let Fact::Machine(machine) = &mut tale.steps.last_mut().unwrap().fact else {
+            panic!("the last is a machine")
+        };
+        machine.node = Some("n2".to_owned());
+        tale.tell(US, Fact::TerminateAsked { machine: "i-n2".to_owned() });
+        tale.machine("n2", OLD, "terminated");
+        tale
+    }),
     ("a machine is ended while a pod is on its node", Law::Succession, || {
         let mut tale = begun();
         tale.granted("n1");
@@ -470,12 +568,7 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("EC2 made two machines at once and both stay", Law::NoOrphansNoTwins, || {
         let mut tale = sound();
-        let made = |it: &Step| matches!(&it.fact, Fact::Machine(it) if it.id == "i-s1");
-        let at = tale.steps.iter().position(made).unwrap();
-        let mut twin = tale.steps[at].clone();
-        let Fact::Machine(machine) = &mut twin.fact else { panic!("it is a machine") };
-        "i-twin".clone_into(&mut machine.id);
-        tale.steps.insert(at + 1, twin);
+        tale.twin();
         tale
     }),
     ("a machine is left over", Law::NoOrphansNoTwins, || {
@@ -493,6 +586,46 @@ pub(crate) const CASES: &[Case] = &[
     ("a grant is never given back", Law::Settling, || {
         let mut tale = sound();
         tale.ledger(&["n2"], 1);
+        tale
+    }),
+    ("a drain waits for people, and nobody holds its pod", Law::Settling, || {
+        let mut tale = drained_until_eviction();
+        tale.change(US, "Replacement", "/claim-n1", |it| {
+            it["status"]["drainLimitAction"] = json!("Wait");
+        });
+        tale
+    }),
+    ("a node waits behind one that nobody holds", Law::Settling, || {
+        let mut tale = held_for_people();
+        tale.turn(&["n2"], |it| it.waits = vec![Tale::waits_behind("n2", "n3")]);
+        tale.wait(120);
+        tale
+    }),
+    ("nodes went that had to stay, and now none may go", Law::Settling, || {
+        let mut tale = begun();
+        tale.budget(&json!(["Controller"]));
+        tale.change(Actor::Person, "NodeDisruptionBudget", "/one", |it| {
+            it["spec"] = json!({"labelSelectors": [{"team": "shop"}], "minAvailable": 2});
+        });
+        tale.wait(120);
+        tale.granted("n1");
+        tale.gone("web-n1");
+        tale.ended();
+        tale.change(US, "Replacement", "/claim-n1", |it| it["status"]["successors"] = json!([]));
+        tale.turn(&["n2"], |it| it.waits = vec![Tale::waits("n2")]);
+        tale
+    }),
+    ("a claim is deleted and does not go", Law::Settling, || {
+        let mut tale = sound();
+        tale.end_claim(Actor::Person, "n2");
+        tale
+    }),
+    ("a node is deleted and does not go", Law::Settling, || {
+        let mut tale = sound();
+        let now = tale.now.to_string();
+        tale.change(Actor::Person, "Node", "/n2", |it| {
+            it["metadata"]["deletionTimestamp"] = json!(now);
+        });
         tale
     }),
     ("a node waits for what has room", Law::Settling, || {
@@ -593,6 +726,50 @@ pub(crate) const CASES: &[Case] = &[
         tale.evict("web-n1", Some("pod-web-n1"), None);
         tale
     }),
+    ("a pod is evicted that is protected in a way that nobody can read", Law::Eviction, || {
+        let mut tale = drained_until_eviction();
+        tale.annotated("Pod", "shop/web-n1", "karpenter.sh/do-not-evict", "1h");
+        tale.evict("web-n1", Some("pod-web-n1"), None);
+        tale
+    }),
+    ("a pod is evicted that is protected for a while", Law::Eviction, || {
+        let mut tale = drained_until_eviction();
+        let now = tale.now.to_string();
+        tale.change(Actor::Kubelet, "Pod", "shop/web-n1", |it| {
+            it["status"]["startTime"] = json!(now);
+        });
+        tale.annotated("Pod", "shop/web-n1", "karpenter.sh/do-not-disrupt", "1h");
+        tale.evict("web-n1", Some("pod-web-n1"), None);
+        tale
+    }),
+    ("a pod is deleted before the drain limit is reached", Law::Eviction, || {
+        let mut tale = drained_until_eviction();
+        tale.wait(200);
+        tale.delete_now(Some("pod-web-n1"), 30, true);
+        tale
+    }),
+    ("a pod is deleted when another has just left", Law::Eviction, || {
+        let mut tale = drained_until_eviction();
+        tale.other_pod(Some("ReplicaSet"));
+        tale.wait(240);
+        tale.gone("other");
+        tale.wait(120);
+        tale.delete_now(Some("pod-web-n1"), 30, true);
+        tale
+    }),
+    ("a pod is deleted long before its node's time is over", Law::Eviction, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "NodeClaim", "/n1", |it| {
+            it["spec"]["terminationGracePeriod"] = json!("10m");
+        });
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.cordoned("n1");
+        tale.wait(400);
+        tale.delete_now(Some("pod-web-n1"), 30, true);
+        tale
+    }),
     ("a pod is evicted from a node that nobody cordoned", Law::Eviction, || {
         let mut tale = begun();
         tale.evict("web-n1", Some("pod-web-n1"), None);
@@ -658,6 +835,8 @@ pub(crate) const CASES: &[Case] = &[
         tale.pod("web-n2", Some("n2"), false);
         tale.wait(120);
         tale.end_claim(US, "n1");
+        tale.machine("n1", OLD, "terminated");
+        tale.remove(US, "NodeClaim", "/n1");
         tale
     }),
     ("a protected pod ends with its machine", Law::Eviction, || {
@@ -667,6 +846,8 @@ pub(crate) const CASES: &[Case] = &[
         });
         tale.wait(120);
         tale.end_claim(US, "n1");
+        tale.machine("n1", OLD, "terminated");
+        tale.remove(US, "NodeClaim", "/n1");
         tale
     }),
     ("we change a pool", Law::UsersWords, || {
@@ -773,6 +954,18 @@ pub(crate) const CASES: &[Case] = &[
     ("a stranger's machine is ended", Law::OwnMachines, || {
         let mut tale = sound();
         tale.tell(US, Fact::TerminateAsked { machine: "i-stranger".to_owned() });
+        tale
+    }),
+    ("EC2 made two machines, and the one is ended that the claim names", Law::OwnMachines, || {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.launched();
+        tale.twin();
+        tale.joined();
+        tale.tell(US, Fact::TerminateAsked { machine: "i-s1".to_owned() });
+        tale.machine_for("i-twin", "s1", NEW, "terminated");
+        tale.record("n1", "Failed");
+        tale.ledger(&[], 1);
         tale
     }),
     ("a machine is ended that its claim still wants", Law::OwnMachines, || {
@@ -888,6 +1081,27 @@ fn drained_until_eviction() -> Tale {
     tale.joined();
     tale.cordoned("n1");
     tale.wait(1);
+    tale
+}
+
+/// `n1` is emptied and waits for people, whose budget lets its pod not go.
+pub(crate) fn held_for_people() -> Tale {
+    let mut tale = drained_until_eviction();
+    tale.change(US, "Replacement", "/claim-n1", |it| {
+        it["status"]["drainLimitAction"] = json!("Wait");
+    });
+    tale.change(Actor::Person, "PodDisruptionBudget", "shop/web", |it| {
+        it["spec"]["maxUnavailable"] = json!(0);
+        it["status"]["desiredHealthy"] = json!(3);
+    });
+    // It takes no slot from the others.
+    tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
+        it["spec"]["rollout"] = json!({"concurrency": 3});
+    });
+    tale.change(Actor::Person, "NodePool", "/web", |it| {
+        it["spec"]["disruption"]["budgets"] = json!([{"nodes": "100%"}]);
+    });
+    tale.wait(120);
     tale
 }
 

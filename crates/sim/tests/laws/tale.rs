@@ -248,8 +248,14 @@ impl Tale {
         self.wait(120);
     }
 
-    /// We delete the pod of `n1`; whether that was recorded before.
+    /// We delete the pod of `n1` when the drain limit is reached; whether that was recorded before.
     pub(crate) fn delete(&mut self, uid: Option<&str>, grace_seconds: i64, recorded: bool) {
+        self.wait(300);
+        self.delete_now(uid, grace_seconds, recorded);
+    }
+
+    /// We delete the pod of `n1`.
+    pub(crate) fn delete_now(&mut self, uid: Option<&str>, grace_seconds: i64, recorded: bool) {
         if recorded {
             let forced = json!([{"namespace": "shop", "name": "web-n1", "uid": "pod-web-n1"}]);
             self.change(US, "Replacement", "/claim-n1", |it| {
@@ -266,6 +272,43 @@ impl Tale {
 
     pub(crate) fn ledger(&mut self, nodes: &[&str], epoch: i64) {
         self.ledger_by(US, nodes, epoch);
+    }
+
+    /// The ledger as it is, with these grants: node and what for.
+    pub(crate) fn grants(&mut self, nodes: &[(&str, &str)]) {
+        let grants: Vec<Value> = nodes
+            .iter()
+            .map(|(node, kind)| json!({"holder": format!("claim-{node}"), "nodeName": node, "kind": kind, "epoch": 1}))
+            .collect();
+        self.change(US, "DisruptionLedger", "/cluster", |it| {
+            it["status"]["grants"] = json!(grants)
+        });
+    }
+
+    /// A budget for all three nodes, which everybody knows of: one may be away.
+    pub(crate) fn budget(&mut self, gates: &Value) {
+        let spec =
+            json!({"labelSelectors": [{"team": "shop"}], "maxUnavailable": 1, "gates": gates});
+        let budget = json!({"metadata": {"name": "one"}, "spec": spec});
+        self.store(Actor::Person, "NodeDisruptionBudget", "", budget);
+        self.change(Actor::Person, "NodePool", "/web", |it| {
+            it["spec"]["disruption"]["budgets"] = json!([{"nodes": "100%"}]);
+        });
+        self.wait(120);
+    }
+
+    /// A person writes an annotation, and everybody knows of it.
+    pub(crate) fn annotated(
+        &mut self,
+        kind: &'static str,
+        key: &str,
+        annotation: &str,
+        word: &str,
+    ) {
+        self.change(Actor::Person, kind, key, |it| {
+            it["metadata"]["annotations"] = json!({annotation: word});
+        });
+        self.wait(120);
     }
 
     pub(crate) fn ledger_by(&mut self, by: Actor, nodes: &[&str], epoch: i64) {
@@ -312,6 +355,16 @@ impl Tale {
             Fact::LaunchAsked { token, machine: Some("i-s1".to_owned()), made: true, error: None },
         );
         self.machine("s1", image, "pending");
+    }
+
+    /// EC2 has made the machine of `s1` twice.
+    pub(crate) fn twin(&mut self) {
+        let made = |it: &Step| matches!(&it.fact, Fact::Machine(it) if it.id == "i-s1");
+        let at = self.steps.iter().position(made).unwrap();
+        let mut twin = self.steps[at].clone();
+        let Fact::Machine(machine) = &mut twin.fact else { panic!("it is a machine") };
+        "i-twin".clone_into(&mut machine.id);
+        self.steps.insert(at + 1, twin);
     }
 
     /// People pause everything.
@@ -450,15 +503,30 @@ impl Tale {
     ) -> (String, Vec<WaitsFor>) {
         let namespace = matches!(kind, "Pod" | "PodDisruptionBudget").then(|| "shop".to_owned());
         let (kind, sentence) = (kind.to_owned(), format!("{kind} {name}"));
-        let wait = WaitsFor { reason, kind, namespace, name: Some(name.to_owned()), sentence };
+        let wait = WaitsFor {
+            reason,
+            kind,
+            namespace,
+            name: Some(name.to_owned()),
+            behind: None,
+            sentence,
+        };
         (node.to_owned(), vec![wait])
+    }
+
+    /// Whoever waits for another node to go first.
+    pub(crate) fn waits_behind(node: &str, first: &str) -> (String, Vec<WaitsFor>) {
+        let (kind, name) = ("PodDisruptionBudget", "web");
+        let (node, mut waits) = Self::waits_for(node, "SharedBudget", kind, name);
+        waits[0].behind = Some(first.to_owned());
+        (node, waits)
     }
 
     /// Whoever waits, for the one slot.
     pub(crate) fn waits(node: &str) -> (String, Vec<WaitsFor>) {
         let sentence = "the cluster's one slot".to_owned();
         let kind = "Budget".to_owned();
-        let wait = WaitsFor { reason: "Budget", kind, namespace: None, name: None, sentence };
+        let wait = WaitsFor { reason: "Budget", kind, sentence, ..WaitsFor::default() };
         (node.to_owned(), vec![wait])
     }
 }
