@@ -297,7 +297,7 @@ fn anew(world: &World, class: &str, now: Timestamp) -> bool {
     !known(world.members_changed_at, now) || world.policies_of(class).any(|it| it.1.lately(now))
 }
 
-/// Every NodeDisruptionBudget that holds somebody for a node and that everybody knows of.
+/// Every `NodeDisruptionBudget` that holds somebody for a node and that everybody knows of.
 fn disruption_rooms<'a>(world: &'a World, node: &str, whom: Whom, now: Timestamp) -> Vec<Room<'a>> {
     let mut rooms = Vec::new();
     for (name, budget) in world.all("NodeDisruptionBudget") {

@@ -281,7 +281,7 @@ impl Tale {
             .map(|(node, kind)| json!({"holder": format!("claim-{node}"), "nodeName": node, "kind": kind, "epoch": 1}))
             .collect();
         self.change(US, "DisruptionLedger", "/cluster", |it| {
-            it["status"]["grants"] = json!(grants)
+            it["status"]["grants"] = json!(grants);
         });
     }
 
