@@ -33,22 +33,22 @@ fn lead(world: &mut World, transitions: u64) {
 
 /// The answers about all nodes, in a word, over a few turns. The same word twice is told once.
 fn told(world: &mut World) -> String {
-    let mut words: Vec<&str> = Vec::new();
+    let mut all: Vec<&str> = Vec::new();
     for _ in 0..6 {
         let turn = world.turn();
         world.pass(1);
         for drift in turn.picture.drifts.values() {
-            let word = match drift {
+            let answer = match drift {
                 Drift::InSync => "in sync",
                 Drift::Drifted { .. } => "drifted",
                 Drift::Unknown(_) => "unknown",
             };
-            if words.last() != Some(&word) {
-                words.push(word);
+            if all.last() != Some(&answer) {
+                all.push(answer);
             }
         }
     }
-    words.join(", ")
+    all.join(", ")
 }
 
 /// Everything is asked again.
