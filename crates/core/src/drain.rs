@@ -12,6 +12,7 @@
 mod eviction;
 mod limit;
 mod protection;
+mod selecting;
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use jiff::{SignedDuration, Timestamp};
 pub use eviction::{Answer, Pdb, Pdbs, Refused, UnhealthyPods};
 pub use limit::{LIMIT_FLOOR, limit_ends_at};
 pub use protection::{DO_NOT_DISRUPT, DO_NOT_EVICT, Protection, protection};
+pub use selecting::Selecting;
 
 /// Karpenter's patience with a pod that should be gone and is not; then its node does not wait for it.
 const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(1);

@@ -7,8 +7,10 @@
 //! may be older than that. So wherever somebody is about to leave, the pods of its budget are counted here: those that are ready, on
 //! a node that is there, and that nobody has let go.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jiff::Timestamp;
-use nodemolt_core::drain::{self, Pdb};
+use nodemolt_core::drain::{self, Pdb, Selecting};
 use nodemolt_core::seen::{Kind, Node, ObjectName, Pod, View};
 
 /// All budgets; those that select one of these pods as they are counted.
@@ -17,25 +19,33 @@ pub(crate) fn pdbs<'p>(
     leaving: impl Iterator<Item = &'p drain::Pod>,
     now: Timestamp,
 ) -> Vec<Pdb> {
-    let mut all: Vec<(&Pdb, bool)> = view.pdbs.values().map(|it| (it, false)).collect();
-    for pod in leaving.filter(|_| !view.pdbs.is_empty()) {
-        for (pdb, counts) in all.iter_mut().filter(|(_, counts)| !counts) {
-            *counts = pdb.selects(pod);
+    if view.pdbs.is_empty() {
+        return Vec::new();
+    }
+    let selecting = Selecting::new(view.pdbs.values());
+    let mut serve: BTreeMap<usize, usize> = BTreeMap::new();
+    for at in leaving.flat_map(|it| selecting.of(it)) {
+        serve.insert(at, 0);
+    }
+    let budget = |at: &usize| selecting.all().get(*at).copied();
+    let namespaces: BTreeSet<&str> =
+        serve.keys().filter_map(budget).map(|it| it.namespace.as_str()).collect();
+    for it in namespaces.into_iter().flat_map(|it| view.pods.in_namespace(it)) {
+        let pod = &it.drain;
+        if !pod.ready || pod.ends_at.is_some() || ended(view, it) {
+            continue;
+        }
+        for at in selecting.of(pod) {
+            if let Some(serve) = serve.get_mut(&at)
+                && budget(&at).is_some_and(|it| !it.lets_go(pod, now))
+            {
+                *serve = serve.saturating_add(1);
+            }
         }
     }
-    let counted = |(pdb, counts): (&Pdb, bool)| {
-        if counts { pdb.counting(serve(view, pdb, now)) } else { pdb.clone() }
-    };
-    all.into_iter().map(counted).collect()
-}
-
-fn serve(view: &View, pdb: &Pdb, now: Timestamp) -> usize {
-    let serves = |it: &&Pod| {
-        let pod = &it.drain;
-        let healthy = pod.ready && pod.ends_at.is_none();
-        healthy && pdb.selects(pod) && !pdb.lets_go(pod, now) && !ended(view, it)
-    };
-    view.pods.in_namespace(&pdb.namespace).filter(serves).count()
+    let all = selecting.all().iter().enumerate();
+    all.map(|(at, pdb)| serve.get(&at).map_or_else(|| (*pdb).clone(), |it| pdb.counting(*it)))
+        .collect()
 }
 
 /// Whether the machine that a pod is on has gone: its node is not there, or only by somebody else's finalizer. What cannot be

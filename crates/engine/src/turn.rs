@@ -103,7 +103,9 @@ pub async fn turn(
     };
     let Decision { questions, remember, going, starts, forget, statuses, cooldown_max, .. } =
         decision;
-    pen.remember(memory, &remember).await;
+    // Whoever took over while we were waiting has read the records as they are.
+    let lease_ends = memory.leads_until();
+    pen.remember(memory, &remember, lease_ends).await;
     let mut acts = Acts { memory, records: &records, now, all: Vec::new() };
     for question in questions {
         acts.push(Intent::Ask(question.clone()), Errand::Ask(question), CLOUD_ALLOWED, false);
@@ -113,8 +115,6 @@ pub async fn turn(
         let intent = Intent::Claim(it.key.clone());
         acts.push(intent, Errand::Claim(Box::new(it)), CLOUD_ALLOWED, voluntary);
     }
-    // Whoever took over while we were waiting has read the records as they are.
-    let lease_ends = memory.leads_until();
 
     // Steps are recorded, then what has ended is given back and what begins is granted, then the
     // records of those are made; and only what is recorded is done.
@@ -168,6 +168,9 @@ pub async fn turn(
         }
     }
     for it in forget {
+        if !pen.leads(lease_ends) {
+            break;
+        }
         if let Some(revision) = &it.revision {
             let answer = cluster.delete_replacement(&it.name, revision).await;
             pen.wrote(&it.name, answer);
@@ -175,6 +178,9 @@ pub async fn turn(
     }
     let acts = acts.all;
     for it in statuses {
+        if !pen.leads(lease_ends) {
+            break;
+        }
         let place = place_of(&it);
         if pen.wrote(&place.1, cluster.write_status(&it).await).is_some() {
             memory.told.insert(place, it);
@@ -279,12 +285,14 @@ impl<C: Cluster, K: Clock> Pen<'_, C, K> {
 
     /// Images, before they are used. One that could not be remembered is tried again more and more rarely: an
     /// object of its name that cannot be read is a person's to mend.
-    async fn remember(&mut self, memory: &mut Memory, images: &[NewMemory]) {
+    async fn remember(&mut self, memory: &mut Memory, images: &[NewMemory], lease_ends: Timestamp) {
         let tried = std::mem::take(&mut memory.unremembered);
         for it in images {
             let (until, times) = tried.get(&it.image).copied().unwrap_or((self.now, 0));
             let again = if self.now < until {
                 self.again(until.duration_since(self.now));
+                (until, times)
+            } else if !self.leads(lease_ends) {
                 (until, times)
             } else {
                 let answer = self.cluster.remember(it).await;

@@ -3,6 +3,7 @@
 
 mod support;
 
+use nodemolt_core::budget::{Amount, DisruptionBudget, Keep};
 use nodemolt_core::drift::Drift;
 use nodemolt_core::explain::explain;
 use nodemolt_core::replace::Phase;
@@ -461,12 +462,24 @@ fn whose_lease_runs_out_in_the_middle_of_a_turn_writes_nothing_more() {
     world.memory.lead(&Leadership::Leads { until, transitions: 1 });
     world.cluster.records.borrow_mut().replacements.clear();
     world.cluster.records.borrow_mut().ledger.grants.clear();
+    // Of which something would be told.
+    let budget = DisruptionBudget {
+        name: "new".to_owned(),
+        selectors: vec![std::collections::BTreeMap::from([("no".to_owned(), "such".to_owned())])],
+        keep: Ok(Keep::MaxUnavailable(Amount::Count(1))),
+        gates_controller: true,
+        gates_people: false,
+    };
+    world.cluster.view.borrow_mut().budgets.insert(budget.name.clone(), budget);
     world.written();
     for (clock, wrote) in [(Still(until), false), (Still(world.now), true)] {
         let config = config();
         let done = turn(&mut world.memory, &config, &world.cluster, &clock, world.now);
         now_or_never(done).unwrap();
         assert_eq!(!world.cluster.records.borrow().replacements.is_empty(), wrote);
+        let written = world.written();
+        assert_eq!(written.iter().any(|it| it == "status of budget new"), wrote, "{written:?}");
+        assert_eq!(!written.is_empty(), wrote, "{written:?}");
     }
 }
 

@@ -12,10 +12,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Pod, PodPhase};
+use super::{Pod, PodPhase, Selecting};
 use crate::policy::LabelSelector;
 
 /// How long the API server believes that an accepted eviction will still happen.
@@ -46,7 +47,8 @@ pub struct Pdb {
 
 impl Pdb {
     pub fn selects(&self, pod: &Pod) -> bool {
-        self.namespace == pod.id.namespace && selects(self, pod)
+        let selector = self.selector.as_ref().filter(|_| self.namespace == pod.id.namespace);
+        selector.is_some_and(|it| it.matches(&pod.labels))
     }
 
     /// Whether it has accepted a pod's eviction and still believes in it: such a one is not counted as healthy.
@@ -163,26 +165,21 @@ impl fmt::Display for Refused {
 /// All budgets and what is left of each: one ledger for the whole fleet.
 #[derive(Debug, Clone)]
 pub struct Pdbs<'a> {
-    by_namespace: BTreeMap<&'a str, Vec<(&'a Pdb, i32)>>,
+    selecting: Arc<Selecting<'a>>,
+    /// Of each, in the order of [`Selecting::all`].
+    left: Vec<i32>,
 }
 
 impl<'a> Pdbs<'a> {
     pub fn new(pdbs: &'a [Pdb]) -> Self {
-        let mut by_namespace: BTreeMap<&str, Vec<(&Pdb, i32)>> = BTreeMap::new();
-        for pdb in pdbs {
-            let all = by_namespace.entry(&pdb.namespace).or_default();
-            all.push((pdb, pdb.disruptions_allowed));
-        }
-        for all in by_namespace.values_mut() {
-            all.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
-        }
-        Self { by_namespace }
+        let selecting = Arc::new(Selecting::new(pdbs.iter()));
+        Self { selecting, left: pdbs.iter().map(|it| it.disruptions_allowed).collect() }
     }
 
     /// Those that select a pod, in the order of their names, and what is left of each.
     pub fn matching(&self, pod: &Pod) -> impl Iterator<Item = (&'a Pdb, i32)> {
-        let all = self.by_namespace.get(pod.id.namespace.as_str()).into_iter().flatten();
-        all.filter(|(it, _)| selects(it, pod)).map(|(pdb, left)| (*pdb, *left))
+        let found = self.selecting.of(pod).into_iter();
+        found.filter_map(|at| Some((*self.selecting.all().get(at)?, *self.left.get(at)?)))
     }
 
     /// What the budget of a pod allowed before anybody took of it.
@@ -218,10 +215,11 @@ impl<'a> Pdbs<'a> {
     /// The same, and one is taken of what the budget allows.
     pub fn evict(&mut self, pod: &Pod) -> Answer {
         let (answer, taken) = self.ask(pod);
-        let all = self.by_namespace.get_mut(pod.id.namespace.as_str());
-        if let (Some((pdb, _)), Some(all)) = (taken, all) {
-            for (_, left) in all.iter_mut().filter(|(it, _)| it.name == pdb.name) {
-                *left = left.saturating_sub(1);
+        if taken.is_some() {
+            for at in self.selecting.of(pod) {
+                if let Some(left) = self.left.get_mut(at) {
+                    *left = left.saturating_sub(1);
+                }
             }
         }
         answer
@@ -268,8 +266,4 @@ impl<'a> Pdbs<'a> {
         }
         (Answer::Evicted, Some((pdb, left)))
     }
-}
-
-fn selects(pdb: &Pdb, pod: &Pod) -> bool {
-    pdb.selector.as_ref().is_some_and(|it| it.matches(&pod.labels))
 }
