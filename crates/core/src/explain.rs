@@ -556,8 +556,7 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
         world.plan.waiting.iter().filter(|(name, _)| nodes.contains_key(name)).collect();
     // One line for each thing that holds, not for each kind: whoever reads it goes there.
     // What names several, as two budgets of one pod, is one thing.
-    let mut held: BTreeMap<(&'static str, Vec<Named>), (usize, &String, Vec<Cause>)> =
-        BTreeMap::new();
+    let mut held = BTreeMap::new();
     for (name, it) in &waiting {
         let class = nodes.get(name).and_then(|it| it.member.class.as_deref());
         // A node counts once for each.
@@ -567,7 +566,7 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
             let named: Vec<Named> = causes.iter().map(|it| it.named.clone()).collect();
             let key = (first.reason, named);
             if counted.insert(key.clone()) {
-                held.entry(key).or_insert((0, *name, causes)).0 += 1;
+                held.entry(key).or_insert((0_usize, *name, causes)).0 += 1;
             }
         }
     }

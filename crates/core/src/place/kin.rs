@@ -78,7 +78,7 @@ fn one_more(pool: &Pool, used: &Amounts, machines: &[&Machine]) -> Pool {
     let mut limits = pool.limits.clone();
     let nodes = used.get(NODES).copied().unwrap_or_default();
     limits.insert(NODES.to_owned(), nodes.saturating_add(Quantity::from_units(1)));
-    let machines = Arc::new(machines.iter().map(|it| Machine::clone(it)).collect());
+    let machines = Arc::new(machines.iter().copied().cloned().collect());
     Pool { limits, used: used.clone(), machines, weight: u32::MAX, ..pool.clone() }
 }
 
