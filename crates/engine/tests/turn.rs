@@ -7,7 +7,7 @@ use nodemolt_core::budget::{Amount, DisruptionBudget, Keep};
 use nodemolt_core::drift::Drift;
 use nodemolt_core::explain::explain;
 use nodemolt_core::replace::Phase;
-use nodemolt_core::seen::Kind;
+use nodemolt_core::seen::{Identity, Kind, Subject};
 use nodemolt_engine::port::{Leadership, Records};
 use nodemolt_engine::record::{DrainRecord, Ledger, Lock, Pause, Recorded};
 use nodemolt_engine::{Done, Errand, Memory, turn};
@@ -470,7 +470,12 @@ fn whose_lease_runs_out_in_the_middle_of_a_turn_writes_nothing_more() {
         gates_controller: true,
         gates_people: false,
     };
-    world.cluster.view.borrow_mut().budgets.insert(budget.name.clone(), budget);
+    {
+        let mut view = world.cluster.view.borrow_mut();
+        let identity = Identity { uid: "uid-7".to_owned(), generation: 7, class: None };
+        view.subjects.insert(Subject::DisruptionBudget(budget.name.clone()), identity);
+        view.budgets.insert(budget.name.clone(), budget);
+    }
     world.written();
     for (clock, wrote) in [(Still(until), false), (Still(world.now), true)] {
         let config = config();

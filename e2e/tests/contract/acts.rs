@@ -21,10 +21,12 @@ use nodemolt_core::budget::{
 };
 use nodemolt_core::catalog::{Appeared, Because, Withdrawn};
 use nodemolt_core::drain::{AtLimit, PodId};
+use nodemolt_core::image::Architecture;
 use nodemolt_core::node::Stamp;
 use nodemolt_core::replace::{Cause, Old, Order, Phase, Replacement, Successor};
 use nodemolt_core::seen::{
-    Attempt, Choice, ClassKey, FrozenRequest, MachineId, Remembered, Revision, Stage, Subject,
+    Attempt, Choice, ClassKey, FrozenRequest, Looks, MachineId, Remembered, Revision, Stage,
+    Subject,
 };
 use nodemolt_engine::port::{
     ClaimState, ClassStatus, Cluster as _, ClusterError, Condition, NewClaim, NewMemory,
@@ -709,10 +711,16 @@ impl<'a, T: Transport> Side<'a, T> {
         let withdrawn = (how % 2 == 1).then(|| Withdrawn {
             at: Some(at),
             because: Because::PointerMovedBack {
-                parameter: "/images/current".to_owned(),
+                parameter: if how < 5 { "/images/current" } else { "/images/next" }.to_owned(),
                 to: "ami-00000000000000001".parse().unwrap(),
             },
         });
+        let looks = Looks {
+            name: "golden-7".to_owned(),
+            owner_alias: None,
+            architecture: Architecture::Arm64,
+            created: Some(at),
+        };
         let new = NewMemory {
             known,
             image,
@@ -720,7 +728,10 @@ impl<'a, T: Transport> Side<'a, T> {
             first_seen: Some(at),
             appeared: (how > 1).then_some(Appeared::Later),
             first_owner: Some("012345678901".parse().unwrap()),
+            looks: (how > 2).then_some(looks),
             withdrawn,
+            returned: (how == 6).then_some(at),
+            not_listed_since: (how == 2 || how == 6).then_some(at),
         };
         say(&self.adapter.remember(&new).await)
     }

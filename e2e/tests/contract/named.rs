@@ -419,6 +419,12 @@ const CASES: &[(&str, &[Act], &str)] = &[
     ("remember", &[Act::Remember(0, 0)], "Ok(())"),
     ("remember more", &[Act::Remember(0, 0), Act::Remember(0, 3)], "Ok(())"),
     ("remember nothing new", &[Act::Remember(0, 3), Act::Remember(0, 2)], "Ok(())"),
+    ("remember that it came back", &[Act::Remember(0, 3), Act::Remember(0, 6)], "Ok(())"),
+    (
+        "remember that it went again",
+        &[Act::Remember(0, 3), Act::Remember(0, 6), Act::Remember(0, 7)],
+        "Ok(())",
+    ),
     ("remember what is there", &[Act::Remember(0, 0), Act::Remember(0, 4)], "Err(Exists("),
     ("records", &[Act::Record(0, Now, 3), Act::Record(1, Now, 9), Act::Records], "Ok(Records"),
     (

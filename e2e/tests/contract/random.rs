@@ -132,7 +132,7 @@ fn sequence(seed: u32) -> Vec<Act> {
                 _ => Act::Records,
             },
             30 => Act::Ledger(dice.small(7)),
-            31 => Act::Remember(number, dice.small(5)),
+            31 => Act::Remember(number, dice.small(8)),
             32 => Act::Lead(number, i64::from(dice.small(60))),
             33 => Act::MakeSubject(dice.of()),
             34 => match dice.below(4) {
