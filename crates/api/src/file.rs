@@ -74,10 +74,6 @@ impl Source {
 
 /// What may stand in a file.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a file holds a handful; boxes would only be in the way"
-)]
 pub enum Object {
     Class(EC2NodeClass),
     Pool(NodePool),

@@ -106,9 +106,9 @@ fn written(key: &str, operator: Operator, values: &str) -> Written {
 }
 
 /// One list after another; none before the first.
-fn listed(before: Option<&str>, last: &str) -> Option<Listed> {
+fn listed(before: Option<&str>, last: &str) -> Listed {
     let all = |words: &str| Arc::new(set(words));
-    Some(Listed { last: all(last), before: before.map(all) })
+    Listed { last: all(last), before: before.map(all) }
 }
 
 /// A list that lacks what is there is no difference, until the next one lacks it, too.
@@ -156,14 +156,14 @@ fn what_one_list_lacks_is_not_gone() {
         for (before, last, expected) in lives {
             let (mut running, mut wanted) = (running(), wants());
             running.instance.as_mut().unwrap().reservation = Some("cr-1".to_owned());
-            wanted.beside.reservations = listed(None, "cr-1");
-            put(&mut wanted.beside, listed(before, last));
+            wanted.beside.reservations = Some(listed(None, "cr-1"));
+            put(&mut wanted.beside, Some(listed(before, last)));
             assert_eq!(told(&running, &wanted), [expected], "{before:?} and then {last}");
         }
     }
     // What is listed and not on the machine is there, by whatever list.
     let mut wanted = wants();
-    wanted.beside.security_groups = listed(None, "sg-1 sg-3");
+    wanted.beside.security_groups = Some(listed(None, "sg-1 sg-3"));
     assert!(drift(&running(), &wanted).drifted());
 }
 
@@ -211,7 +211,7 @@ fn each_difference_is_told_with_old_and_new() {
         ),
         (
             Box::new(|_, wanted| {
-                wanted.beside.instance_types = Some(Listed::twice(set("m8g.large")))
+                wanted.beside.instance_types = Some(Listed::twice(set("m8g.large")));
             }),
             "instance type m7g.large is not offered any more",
         ),

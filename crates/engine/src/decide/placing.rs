@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use nodemolt_core::budget::{DisruptionBudget, Grants, Limits, Measured};
+use nodemolt_core::budget::{DisruptionBudget, Grants, Limits, Measured, Room};
 use nodemolt_core::drain::{PodPhase, moves};
 use nodemolt_core::place::{Launchable, Placement, Placements, Turn, daemons, place_leaving};
 use nodemolt_core::plan::{Fleet, Plan, Planner, Reach, WaitFor};
@@ -405,7 +405,7 @@ pub(crate) fn plan_all(
 /// Whether every budget of a node lets others go after it, followed or not.
 fn spared(fleet: &Fleet, rooms: &Measured, name: &str) -> bool {
     let node = fleet.nodes.get(name);
-    node.is_some_and(|it| rooms.rooms_of(&it.member).all(|it| it.spares_one()))
+    node.is_some_and(|it| rooms.rooms_of(&it.member).all(Room::spares_one))
 }
 
 /// One of a node's kind to follow it beside these: where a budget keeps so many available that it would let
