@@ -113,7 +113,8 @@ fn no_life_breaks_a_law_and_each_is_the_same_when_it_is_lived_again() {
 
     let broken: Vec<&Report> = reports.iter().filter(|it| !it.violations.is_empty()).collect();
     let told: Vec<String> = broken.iter().take(COMPLAINTS_MAX).map(|it| it.complaint()).collect();
-    assert!(broken.is_empty(), "{} lives broke a law\n{}", broken.len(), told.join("\n"));
+    let seeds: Vec<u64> = broken.iter().map(|it| it.seed).collect();
+    assert!(broken.is_empty(), "lives that broke a law: {seeds:?}\n{}", told.join("\n"));
     if tally.lives >= LIVES_THAT_COUNT {
         assert_rich(&tally);
     }

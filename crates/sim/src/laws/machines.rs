@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::read::{self, text};
-use super::world::World;
+use super::world::{Node, World};
 use super::{Found, Law};
 use crate::trace::{Actor, Machine, Step};
 
@@ -119,13 +119,23 @@ impl Machines {
 
 impl Machines {
     pub(super) fn at_rest(&self, world: &World, now: Timestamp, found: &mut Found) {
-        for (claim, live) in self.live.iter().filter(|it| it.1.len() > 1) {
+        // A machine whose node is at work is left to a person, whoever made it.
+        let works =
+            |id: &&String| world.nodes.values().any(|it| it.ready && machine(it) == Some(id));
+        for (claim, live) in &self.live {
+            if live.len().saturating_sub(live.iter().filter(works).count().max(1)) == 0 {
+                continue;
+            }
             let names: Vec<&str> = live.iter().map(String::as_str).collect();
             let what = format!("claim {claim} still has the live machines {}", names.join(", "));
             found.broken(Law::NoOrphansNoTwins, now, what);
         }
         left_over(world, now, found);
     }
+}
+
+fn machine(node: &Node) -> Option<&str> {
+    text(&node.object, &["spec", "providerID"]).map(read::machine_of)
 }
 
 fn left_over(world: &World, now: Timestamp, found: &mut Found) {

@@ -16,6 +16,10 @@ use crate::trace::{Actor, Fact, ReplicaState, Step, Turned};
 /// A watch may lag for a minute and a half, and what images there are is looked at twice a minute.
 const HEARD_AFTER: SignedDuration = SignedDuration::from_mins(3);
 
+/// Images are asked for every five minutes, and what somebody who has just begun to lead remembers and is not told of it believes
+/// gone when two answers lack it: until then it may say that it does not know.
+const DOUBTS_FOR: SignedDuration = SignedDuration::from_mins(10);
+
 /// Our own look at all nodes costs more than everything else here.
 const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(30);
 
@@ -23,6 +27,8 @@ const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(30);
 pub(super) struct Partition {
     /// By replica that leads: when its turns were last compared with the world.
     looked_at: BTreeMap<u8, Timestamp>,
+    /// By replica that leads: since when.
+    leads: BTreeMap<u8, Timestamp>,
     /// By node: since when it should go, and why.
     wishes: BTreeMap<String, (Wish, Timestamp)>,
 }
@@ -41,6 +47,7 @@ impl Partition {
             (Fact::Replica { number, state }, _) => match state {
                 ReplicaState::Leads => {
                     self.looked_at.insert(*number, step.at);
+                    self.leads.insert(*number, step.at);
                 }
                 ReplicaState::Started | ReplicaState::Follows | ReplicaState::Crashed => {
                     self.looked_at.remove(number);
@@ -54,14 +61,12 @@ impl Partition {
                     .filter(|it| step.at.duration_since(**it) >= LOOK_EVERY);
                 if let Some(looked_at) = due {
                     *looked_at = step.at;
-                    self.compare(
-                        world,
-                        setting,
-                        answers.since(replica, step.at),
-                        turned,
-                        step,
-                        found,
-                    );
+                    let since = answers.since(replica, step.at);
+                    let doubts = self
+                        .leads
+                        .get(&replica)
+                        .is_some_and(|it| step.at.duration_since(*it) <= DOUBTS_FOR);
+                    self.compare(world, setting, (since, doubts), turned, step, found);
                 }
             }
             _ => {}
@@ -72,7 +77,7 @@ impl Partition {
         &mut self,
         world: &World,
         setting: &Setting,
-        answered_since: Option<Timestamp>,
+        (answered_since, doubts): (Option<Timestamp>, bool),
         turned: &Turned,
         step: &Step,
         found: &mut Found,
@@ -103,7 +108,8 @@ impl Partition {
                 || turned.waits.iter().any(|it| it.0 == *node)
         };
         for (node, (wish, since)) in &self.wishes {
-            if !heard(slow(*since)) || (*wish == Wish::Image && !told) {
+            let in_doubt = doubts && turned.unknown.contains(node);
+            if !heard(slow(*since)) || (*wish == Wish::Image && (!told || in_doubt)) {
                 continue;
             }
             found.premise(Law::Partition);
