@@ -50,6 +50,15 @@ pub(crate) fn run(verb: &cli::Sim, look: Look) -> Result<Answer, Failure> {
         SimVerb::Cordon(verb) => do_act(&verb.world, &Act::Cordon { node: verb.node.clone() }),
         SimVerb::Uncordon(verb) => do_act(&verb.world, &Act::Uncordon { node: verb.node.clone() }),
         SimVerb::Untaint(verb) => do_act(&verb.world, &Act::Untaint { node: verb.node.clone() }),
+        SimVerb::Annotate(verb) => {
+            let line = format!("annotate {} {} {}", verb.kind, verb.name, verb.annotation);
+            do_act(&verb.world, &line.parse().map_err(Failure::usage)?)
+        }
+        SimVerb::Hold(verb) => {
+            let line = format!("hold {} {}", verb.kind, verb.name);
+            do_act(&verb.world, &line.parse().map_err(Failure::usage)?)
+        }
+        SimVerb::Release(verb) => do_act(&verb.world, &Act::Release),
         SimVerb::Replay(verb) => match verb.seed {
             Some(seed) => replay_life(verb, seed, look),
             None => replay(verb, look),

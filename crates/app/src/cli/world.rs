@@ -60,6 +60,9 @@ pub(crate) enum SimVerb {
     Cordon(SimCordon),
     Uncordon(SimCordon),
     Untaint(SimUntaint),
+    Annotate(SimAnnotate),
+    Hold(SimHold),
+    Release(SimRelease),
     Replay(SimReplay),
 }
 
@@ -266,6 +269,49 @@ pub(crate) struct SimCordon {
 pub(crate) struct SimUntaint {
     pub node: String,
 
+    #[command(flatten)]
+    pub world: WorldPath,
+}
+
+/// Write an annotation or take it away, as `kubectl annotate` would
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nodemolt sim annotate node node-0 karpenter.sh/do-not-disrupt=true
+  nodemolt sim annotate node node-0 karpenter.sh/do-not-disrupt-
+")]
+pub(crate) struct SimAnnotate {
+    /// Node, `NodeClaim`, …: kinds without a namespace
+    pub kind: String,
+
+    pub name: String,
+
+    #[arg(value_name = "KEY=VALUE|KEY-")]
+    pub annotation: String,
+
+    #[command(flatten)]
+    pub world: WorldPath,
+}
+
+/// Put another controller's finalizer onto an object: it stays when it is deleted, until `sim release`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nodemolt sim hold nodeclaim web-0
+")]
+pub(crate) struct SimHold {
+    /// Node, `NodeClaim`, …: kinds without a namespace
+    pub kind: String,
+
+    pub name: String,
+
+    #[command(flatten)]
+    pub world: WorldPath,
+}
+
+/// Take the finalizers of `sim hold` off everything
+#[derive(Debug, Args)]
+pub(crate) struct SimRelease {
     #[command(flatten)]
     pub world: WorldPath,
 }
