@@ -44,26 +44,27 @@ pub(crate) fn run(verb: &cli::Sim, look: Look) -> Result<Answer, Failure> {
             do_act(&verb.world, &act)
         }
         SimVerb::Delete(verb) => {
-            let line = format!("delete {} {}", verb.kind, verb.name);
-            do_act(&verb.world, &line.parse().map_err(Failure::usage)?)
+            do_line(&verb.world, &format!("delete {} {}", verb.kind, verb.name))
         }
         SimVerb::Cordon(verb) => do_act(&verb.world, &Act::Cordon { node: verb.node.clone() }),
         SimVerb::Uncordon(verb) => do_act(&verb.world, &Act::Uncordon { node: verb.node.clone() }),
         SimVerb::Untaint(verb) => do_act(&verb.world, &Act::Untaint { node: verb.node.clone() }),
-        SimVerb::Annotate(verb) => {
-            let line = format!("annotate {} {} {}", verb.kind, verb.name, verb.annotation);
-            do_act(&verb.world, &line.parse().map_err(Failure::usage)?)
-        }
-        SimVerb::Hold(verb) => {
-            let line = format!("hold {} {}", verb.kind, verb.name);
-            do_act(&verb.world, &line.parse().map_err(Failure::usage)?)
-        }
+        SimVerb::Annotate(verb) => do_line(
+            &verb.world,
+            &format!("annotate {} {} {}", verb.kind, verb.name, verb.annotation),
+        ),
+        SimVerb::Hold(verb) => do_line(&verb.world, &format!("hold {} {}", verb.kind, verb.name)),
         SimVerb::Release(verb) => do_act(&verb.world, &Act::Release),
         SimVerb::Replay(verb) => match verb.seed {
             Some(seed) => replay_life(verb, seed, look),
             None => replay(verb, look),
         },
     }
+}
+
+/// What stands in a world file as one line.
+fn do_line(world: &cli::WorldPath, line: &str) -> Result<Answer, Failure> {
+    do_act(world, &line.parse().map_err(Failure::usage)?)
 }
 
 /// A world out of its file, as it is now.

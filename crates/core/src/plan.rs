@@ -429,6 +429,7 @@ fn unread(wish: &Wish) -> Option<WaitFor> {
 /// right before its cordon. `None` too if there is no such node.
 pub fn held_by_people(
     fleet: &Fleet,
+    pdbs: &Pdbs<'_>,
     limits: &Limits,
     name: &str,
     now: Timestamp,
@@ -436,7 +437,7 @@ pub fn held_by_people(
     let node = fleet.nodes.get(name)?;
     let rule = node.member.class.as_ref().and_then(|it| limits.classes.get(it));
     let mut reasons = Vec::new();
-    held(name, node, rule, &Pdbs::new(&fleet.pdbs), now, &mut reasons);
+    held(name, node, rule, pdbs, now, &mut reasons);
     reasons.into_iter().next()
 }
 
@@ -444,11 +445,12 @@ pub fn held_by_people(
 /// they have no room elsewhere. `None` too if there is no such node.
 pub fn held_at_once(
     fleet: &Fleet,
+    pdbs: &Pdbs<'_>,
     name: &str,
     at_limit: AtLimit,
     now: Timestamp,
 ) -> Option<WaitFor> {
-    not_all(fleet.nodes.get(name)?, at_limit, &Pdbs::new(&fleet.pdbs), now)
+    not_all(fleet.nodes.get(name)?, at_limit, pdbs, now)
 }
 
 fn not_all(node: &Node, at_limit: AtLimit, pdbs: &Pdbs<'_>, now: Timestamp) -> Option<WaitFor> {

@@ -14,7 +14,8 @@ use nodemolt_core::budget::{
     Keep, Limits, Standing, Unavailable, When, Window, Windows, zone,
 };
 use nodemolt_core::drain::{
-    AtLimit, BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Homeless, Owner, Pod, PodPhase, Protection,
+    AtLimit, BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Homeless, Owner, Pdbs, Pod, PodPhase,
+    Protection,
 };
 use nodemolt_core::fit::Quantity;
 use nodemolt_core::fit::pack::{Miss, Obstacle, Place, Why};
@@ -374,7 +375,8 @@ fn protected_pods_hold_their_node_though_they_would_stay_with_it() {
     ] {
         let mut world = one(vec![pod]);
         assert_eq!(!world.starts().is_empty(), starts, "{what}");
-        let held = held_by_people(&world.fleet, &world.limits, "n1", now());
+        let held =
+            held_by_people(&world.fleet, &Pdbs::new(&world.fleet.pdbs), &world.limits, "n1", now());
         assert_eq!(held.is_none(), starts, "{what}: right before the cordon it is asked again");
         world.node("n1").has_deadline = true;
         assert_eq!(world.starts(), ["n1"], "{what}, with a deadline");
@@ -388,7 +390,8 @@ fn budgets_of_pods_that_tolerate_the_cordon_hold_their_node() {
         let mut world = one(vec![Pod { tolerates_cordon: true, ..web("p") }]);
         world.fleet.pdbs = vec![pdb("shop", "web", "web", allowed)];
         assert_eq!(!world.starts().is_empty(), starts, "{allowed}");
-        let held = held_by_people(&world.fleet, &world.limits, "n1", now());
+        let held =
+            held_by_people(&world.fleet, &Pdbs::new(&world.fleet.pdbs), &world.limits, "n1", now());
         assert_eq!(held.is_none(), starts, "right before the cordon it is asked again");
     }
 }
@@ -406,7 +409,8 @@ fn those_that_end_with_one_machine_wait_until_all_of_them_may() {
         let mut world = one(pods);
         world.fleet.pdbs = vec![pdb("shop", "web", "web", allowed)];
         assert_eq!(!world.starts().is_empty(), starts, "{what}");
-        let held = held_by_people(&world.fleet, &world.limits, "n1", now());
+        let held =
+            held_by_people(&world.fleet, &Pdbs::new(&world.fleet.pdbs), &world.limits, "n1", now());
         assert_eq!(held.is_none(), starts, "{what}: right before the cordon it is asked again");
         if !starts {
             assert_eq!(
@@ -443,7 +447,8 @@ fn who_goes_first_waits_until_all_of_its_pods_may_go_or_have_room() {
         let order = plan.start.first().map(|it| (it.order, it.placement.is_none()));
         let expected = waits.is_none().then_some((Order::DeleteFirst, true));
         assert_eq!(order, expected, "{what}");
-        let held = held_at_once(&world.fleet, "n1", AtLimit::Skip, now());
+        let held =
+            held_at_once(&world.fleet, &Pdbs::new(&world.fleet.pdbs), "n1", AtLimit::Skip, now());
         assert_eq!(
             held.is_some(),
             allowed < 2,

@@ -157,7 +157,7 @@ pub(crate) fn settled(
         ledger.closed.drain(..too_many);
     }
     ledger.lock = lock(records, &contradictions(records, &there), now);
-    let holds = |it: &&Recorded| disturbs(it, &there) || it.grant_lost(&records.ledger);
+    let holds = |it: &&Recorded| goes_anyway(it, &there) || it.grant_lost(&records.ledger);
     for it in records.replacements.values().filter(holds) {
         // It is we who say so now, whoever granted it first.
         let since = it.grant.map_or(now, |(_, since)| since);
@@ -187,26 +187,10 @@ fn without_status(record: &Recorded) -> bool {
     record.grant.is_none() && *phase == Phase::Launching && *because == Because::Begun
 }
 
-/// What is disturbed already is so, granted or not; the ledger must say it. And what goes without us needs
-/// its grant, or nobody drains it.
-fn disturbs(record: &Recorded, there: impl Fn(&Old) -> bool) -> bool {
+/// What goes without us needs its grant, or nobody drains it.
+fn goes_anyway(record: &Recorded, there: impl Fn(&Old) -> bool) -> bool {
     let Replacement { phase, cause, old, .. } = &record.replacement;
-    let disturbed = match phase {
-        // One that goes first begins here: while nobody has cordoned it there may be no room for it any more.
-        Phase::Draining => record.cordoned(),
-        Phase::Terminating => true,
-        Phase::Launching
-        | Phase::Joining
-        | Phase::Settling
-        | Phase::Retreating
-        | Phase::Done
-        | Phase::Failed
-        | Phase::Skipped
-        | Phase::Kept
-        | Phase::Cancelled => false,
-    };
-    let disturbed = disturbed && record.grant.is_some();
-    disturbed || (!cause.voluntary() && !phase.ended() && there(old))
+    !cause.voluntary() && !phase.ended() && there(old)
 }
 
 /// The lock that should stand. One holds as it is until a person has released it; what they have looked

@@ -151,29 +151,11 @@ impl Stands {
     /// Places that differ in amounts only stand alike.
     fn alike(&self) -> String {
         let Self::InTheWay(miss) = self else { return self.sentence() };
-        let each = miss.obstacles.iter().zip(remedy::changes(miss)).map(|(it, text)| match it {
-            Obstacle::Short { resource, .. }
-            | Obstacle::TooSmall { resource, .. }
-            | Obstacle::PoolLimit { resource, .. } => {
-                format!("{} {resource}", remedy::kind(it))
-            }
-            Obstacle::VolumesFull { driver, .. } => format!("{} {driver}", remedy::kind(it)),
-            Obstacle::Skewed { key, .. } => format!("{} {key}", remedy::kind(it)),
-            Obstacle::Taint(_)
-            | Obstacle::Label(_)
-            | Obstacle::NotOffered(_)
-            | Obstacle::VolumeElsewhere { .. }
-            | Obstacle::VolumesApart { .. }
-            | Obstacle::Unread(_)
-            | Obstacle::Idle(_)
-            | Obstacle::HostPortTaken(_)
-            | Obstacle::LacksTopology { .. }
-            | Obstacle::NobodyNear { .. }
-            | Obstacle::TooNear { .. }
-            | Obstacle::Unwelcome { .. }
-            | Obstacle::NoSuchMachine
-            | Obstacle::NoCapacity
-            | Obstacle::MinValues { .. } => text,
+        let each = miss.obstacles.iter().zip(remedy::changes(miss));
+        let each = each.map(|(it, text)| match (it, remedy::amount(it)) {
+            (Obstacle::Skewed { key: of, .. }, _) => format!("{} {of}", remedy::kind(it)),
+            (_, Some((of, _))) => format!("{} {of}", remedy::kind(it)),
+            (_, None) => text,
         });
         each.collect::<Vec<String>>().join("; ")
     }
@@ -181,28 +163,8 @@ impl Stands {
     fn amounts(&self) -> Vec<Quantity> {
         let Self::InTheWay(miss) = self else { return Vec::new() };
         let each = miss.obstacles.iter().filter_map(|it| match it {
-            Obstacle::Short { by, .. }
-            | Obstacle::TooSmall { by, .. }
-            | Obstacle::PoolLimit { by, .. } => Some(*by),
-            Obstacle::VolumesFull { over, .. } => {
-                Some(Quantity::from_units(i64::try_from(*over).unwrap_or(i64::MAX)))
-            }
             Obstacle::Skewed { skew, .. } => Some(Quantity::from_units(i64::from(*skew))),
-            Obstacle::Taint(_)
-            | Obstacle::Label(_)
-            | Obstacle::NotOffered(_)
-            | Obstacle::VolumeElsewhere { .. }
-            | Obstacle::VolumesApart { .. }
-            | Obstacle::Unread(_)
-            | Obstacle::Idle(_)
-            | Obstacle::HostPortTaken(_)
-            | Obstacle::LacksTopology { .. }
-            | Obstacle::NobodyNear { .. }
-            | Obstacle::TooNear { .. }
-            | Obstacle::Unwelcome { .. }
-            | Obstacle::NoSuchMachine
-            | Obstacle::NoCapacity
-            | Obstacle::MinValues { .. } => None,
+            _ => remedy::amount(it).map(|(_, amount)| amount),
         });
         each.collect()
     }

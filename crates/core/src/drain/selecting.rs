@@ -45,13 +45,10 @@ impl<'a> Selecting<'a> {
     /// Where in [`Self::all`] those that select a pod are, in the order of their names.
     pub fn of(&self, pod: &Pod) -> Vec<usize> {
         let namespace = pod.id.namespace.as_str();
-        let here = self.others.get(namespace).into_iter().flatten();
-        let label = |(key, value)| self.by_label.get(&(namespace, key, value));
-        let mut labels = pod.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        // Where no budget asks for a label nobody is looked for by one.
-        let labelled =
-            (!self.by_label.is_empty()).then(|| labels.by_ref().filter_map(label).flatten());
-        let asked = here.chain(labelled.into_iter().flatten()).copied();
+        let labels =
+            pod.labels.iter().map(|(key, value)| (namespace, key.as_str(), value.as_str()));
+        let labelled = labels.filter_map(|it| self.by_label.get(&it));
+        let asked = self.others.get(namespace).into_iter().chain(labelled).flatten().copied();
         let mut found: Vec<usize> =
             asked.filter(|at| self.pdbs.get(*at).is_some_and(|it| it.selects(pod))).collect();
         found.sort_by_key(|at| self.pdbs.get(*at).map(|it| it.name.as_str()));

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Limits;
-use nodemolt_core::drain::{Drain, Evict, Held, evictions};
+use nodemolt_core::drain::{Drain, Evict, Held, Pdbs, evictions};
 use nodemolt_core::plan::{WaitFor, held_at_once, held_by_people};
 use nodemolt_core::replace::{
     Because, Command, JOIN_DEADLINE, OldSeen, Phase, PlacementSeen, Replacement, STEADY_FOR, Seen,
@@ -92,8 +92,10 @@ pub(crate) fn go_on(
 ) -> Vec<Going> {
     coming::forget(memory, sight);
     let open = sight.records.replacements.values().filter(|it| !it.replacement.phase.ended());
-    let mut looked: Vec<Looked<'_>> =
-        open.map(|it| look(memory, sight, table, limits, it)).collect();
+    let mut looked: Vec<Looked<'_>> = {
+        let pdbs = Pdbs::new(&table.readings.fleet().pdbs);
+        open.map(|it| look(memory, sight, table, (limits, &pdbs), it)).collect()
+    };
     for it in &looked {
         recall(memory, sight, table, it);
     }
@@ -127,7 +129,7 @@ fn look<'a>(
     memory: &Memory,
     sight: &Sight<'_>,
     table: &Table<'_>,
-    limits: &Limits,
+    (limits, pdbs): (&Limits, &Pdbs<'_>),
     record: &'a Recorded,
 ) -> Looked<'a> {
     let now = sight.now;
@@ -163,10 +165,10 @@ fn look<'a>(
         Looked { record, replacement, seen, drain, not_all: None, homes: BTreeSet::new() };
     if looked.before_cordon() {
         let (node, fleet) = (&looked.replacement.old.node, table.readings.fleet());
-        looked.seen.people = held_by_people(fleet, limits, node, now);
+        looked.seen.people = held_by_people(fleet, pdbs, limits, node, now);
         if looked.replacement.deletes_first() {
             let at_limit = looked.replacement.at_limit;
-            looked.not_all = held_at_once(fleet, node, at_limit, now);
+            looked.not_all = held_at_once(fleet, pdbs, node, at_limit, now);
         }
     }
     looked

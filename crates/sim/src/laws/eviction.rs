@@ -151,12 +151,7 @@ impl Eviction {
         found: &mut Found,
     ) {
         let pod = &leaving.object;
-        let called = format!("{}/{}", read::namespace(pod), read::name(pod));
-        let of = format!("pod {called} was evicted");
-        let mut said = Complaint { found, law: Law::Eviction, at: step.at, of };
-        if asked.uid != Some(read::uid(pod)) {
-            said.broken("without its UID");
-        }
+        let mut said = complaint(pod, "evicted", asked, step, found);
         if let Some(grace) = asked.grace.filter(|it| *it < own_grace(pod)) {
             said.broken(&format!("with {grace} s of grace, and has {} s", own_grace(pod)));
         }
@@ -248,12 +243,7 @@ impl Eviction {
         found: &mut Found,
     ) {
         let pod = &leaving.object;
-        let called = format!("{}/{}", read::namespace(pod), read::name(pod));
-        let of = format!("pod {called} was deleted");
-        let mut said = Complaint { found, law: Law::Eviction, at: step.at, of };
-        if asked.uid != Some(read::uid(pod)) {
-            said.broken("without its UID");
-        }
+        let mut said = complaint(pod, "deleted", asked, step, found);
         if asked.grace.is_some_and(|it| it < 1) {
             said.broken("at once");
         }
@@ -328,6 +318,22 @@ struct Leaving {
 struct Asked<'a> {
     uid: Option<&'a str>,
     grace: Option<i64>,
+}
+
+/// What is said of a pod that was asked to go, by name and by what never comes again.
+fn complaint<'f>(
+    pod: &Value,
+    what: &str,
+    asked: Asked<'_>,
+    step: &Step,
+    found: &'f mut Found,
+) -> Complaint<'f> {
+    let of = format!("pod {}/{} was {what}", read::namespace(pod), read::name(pod));
+    let mut said = Complaint { found, law: Law::Eviction, at: step.at, of };
+    if asked.uid != Some(read::uid(pod)) {
+        said.broken("without its UID");
+    }
+    said
 }
 
 fn own_grace(pod: &Value) -> i64 {
