@@ -162,9 +162,11 @@ impl Stands {
 
     fn amounts(&self) -> Vec<Quantity> {
         let Self::InTheWay(miss) = self else { return Vec::new() };
-        let each = miss.obstacles.iter().filter_map(|it| match it {
-            Obstacle::Skewed { skew, .. } => Some(Quantity::from_units(i64::from(*skew))),
-            _ => remedy::amount(it).map(|(_, amount)| amount),
+        let each = miss.obstacles.iter().filter_map(|it| {
+            if let Obstacle::Skewed { skew, .. } = it {
+                return Some(Quantity::from_units(i64::from(*skew)));
+            }
+            remedy::amount(it).map(|(_, amount)| amount)
         });
         each.collect()
     }
