@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use nodemolt_sim::laws::{Law, Laws, Violation, hash_of, same_life};
-use nodemolt_sim::trace::{Actor, Fact};
+use nodemolt_sim::trace::{Actor, Fact, ReplicaState};
 use serde_json::json;
 
 #[path = "laws/cases.rs"]
@@ -149,6 +149,28 @@ fn an_image_of_the_future_is_not_held_against_a_slow_clock() {
         tale.turn(&[], |it| it.unknown = vec!["n1".to_owned()]);
         let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
         assert_eq!(laws.contains(&Law::Partition), !fine, "after {seconds} s: {laws:?}");
+    }
+}
+
+/// Seed 1035 of an earlier draw: EC2 did not answer for eight minutes when somebody began to lead, and what it remembered
+/// was missing from the first answer that came. It knows when another one lacks it, five minutes later.
+#[test]
+fn who_has_begun_to_lead_may_doubt_until_it_was_answered_twice() {
+    for (answers, fine) in [(1, true), (2, false)] {
+        let mut tale = latest();
+        tale.replica(0, ReplicaState::Follows);
+        tale.replica(0, ReplicaState::Leads);
+        tale.answered("Parameters", false);
+        tale.turn(&[], |it| it.unknown = vec!["n1".to_owned()]);
+        tale.wait(660);
+        for _ in 0..answers {
+            tale.turn(&[], |it| it.unknown = vec!["n1".to_owned()]);
+            tale.answered("Parameters", true);
+            tale.wait(310);
+        }
+        tale.turn(&[], |it| it.unknown = vec!["n1".to_owned()]);
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Partition), !fine, "{answers} answers: {laws:?}");
     }
 }
 
