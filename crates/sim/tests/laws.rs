@@ -18,7 +18,7 @@ use cases::{
     CASES, cordoned_late, evicted_late, granted_after_the_end_of, held_for_people,
     paused_before_cordon, rebuilt, told_late,
 };
-use tale::{NEW, OLD, Tale, begun, latest, sound};
+use tale::{NEW, OLD, Tale, US, begun, latest, sound};
 
 /// Of the whole life, and at rest in the end.
 fn judge(tale: &Tale) -> (Laws, Vec<Violation>) {
@@ -172,6 +172,64 @@ fn who_has_begun_to_lead_may_doubt_until_it_was_answered_twice() {
         let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
         assert_eq!(laws.contains(&Law::Partition), !fine, "{answers} answers: {laws:?}");
     }
+}
+
+/// Seed 1101 of an earlier draw: a watch that lagged told nothing for a minute and a half, and then told again. Where nothing
+/// goes wrong no watch is silent.
+#[test]
+fn that_there_is_no_news_comes_and_goes_only_where_something_goes_wrong() {
+    for fine in [true, false] {
+        let mut tale = begun();
+        if fine {
+            tale.tell(Actor::Fate, Fact::Fault { what: "watch-lag 1m28s NodeClaim".to_owned() });
+            tale.wait(120);
+        }
+        for silent in [false, true, false] {
+            tale.turn(&["n1"], |it| {
+                it.waits = vec![Tale::waits("n1")];
+                let (_, no_news) = Tale::waits_for("n1", "NoNews", "NodeClaim", "");
+                it.waits[0].1.extend(no_news.into_iter().filter(|_| silent));
+            });
+            tale.wait(1);
+        }
+        tale.turn(&[], |_| ());
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Quiet), !fine, "{laws:?}");
+    }
+}
+
+/// Seed 1973 of an earlier draw: EC2 had no machine for a pod that was moved, and was asked again while nothing else
+/// happened. Nobody asks for one that is there.
+#[test]
+fn a_machine_that_is_not_to_be_had_is_asked_for_again() {
+    let asked = |tale: &mut Tale| {
+        let (token, error) = ("token-more".to_owned(), Some("no capacity".to_owned()));
+        tale.change(US, "NodeClaim", "/more", |it| {
+            it["metadata"]["annotations"] = json!({"nodemolt.dev/attempt": "{}"});
+        });
+        tale.tell(US, Fact::LaunchAsked { token, machine: None, made: false, error });
+        tale.turn(&[], |it| it.commands = 1);
+    };
+    let mut tale = sound();
+    tale.claim(US, "more");
+    tale.turn(&[], |it| it.wished = vec!["n2".to_owned()]);
+    let sound = tale.steps.len();
+    let quiet = |tale: &Tale| {
+        let mut laws = Laws::default();
+        let (before, after) = tale.steps.split_at(sound);
+        before.iter().for_each(|it| drop(laws.see(it)));
+        after.iter().flat_map(|it| laws.see(it)).filter(|it| it.law == Law::Quiet).count()
+    };
+    asked(&mut tale);
+    tale.wait(600);
+    asked(&mut tale);
+    // It is given up, and that is an end, too.
+    tale.end_claim(US, "more");
+    tale.remove(US, "NodeClaim", "/more");
+    tale.turn(&[], |_| ());
+    assert_eq!(quiet(&tale), 0);
+    tale.turn(&[], |it| it.commands = 1);
+    assert_eq!(quiet(&tale), 1);
 }
 
 #[test]
