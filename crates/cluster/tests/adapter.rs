@@ -13,9 +13,11 @@ use jiff::{SignedDuration, Timestamp};
 use nodemolt_cluster::Adapter;
 use nodemolt_cluster::resources::{self, WATCHED};
 use nodemolt_cluster::transport::{Answer, Heard, Refusal, Request, Subresource, Transport, Verb};
-use nodemolt_core::drain::PodId;
+use nodemolt_core::drain::{AtLimit, PodId};
+use nodemolt_core::replace::{Cause, Old, Order, Replacement};
 use nodemolt_core::seen::{Kind, Revision};
 use nodemolt_engine::port::{Cluster as _, ClusterError, EvictAnswer, Leadership, Object};
+use nodemolt_engine::record::{Recorded, Told};
 use serde_json::{Value, json};
 
 /// Answers in the order of the script, and keeps what it was asked.
@@ -380,6 +382,44 @@ fn a_broken_record_is_named_and_hides_no_other() {
     assert!(records.unreadable["uid-2"].contains("status.phaseSince"));
     assert_eq!(records.server_time, "2026-11-16T06:15:00Z".parse().ok());
     assert_eq!(adapter.seen().server_time, records.server_time);
+}
+
+/// Whoever made it died before its first status: what was decided stands in it all the same.
+#[test]
+fn a_record_without_a_status_is_read_as_it_was_begun() {
+    let old = Old { node: "n".to_owned(), claim: "c".to_owned(), claim_uid: "uid-1".to_owned() };
+    let successors = [vec![], vec!["web-1".to_owned()], vec!["web-1".to_owned(), "b-2".to_owned()]];
+    for (cause, order, at_limit, successors) in [
+        (Cause::Drift, Order::SuccessorFirst, AtLimit::Skip, &successors[0]),
+        (Cause::Expiry, Order::SuccessorFirst, AtLimit::Force, &successors[1]),
+        (Cause::Asked, Order::DeleteFirst, AtLimit::Wait, &successors[1]),
+        (Cause::Deleted, Order::SuccessorFirst, AtLimit::Wait, &successors[2]),
+    ] {
+        let since = "2026-11-16T06:00:00Z".parse().unwrap();
+        let successors = successors.clone();
+        let begun = Replacement::begin(old.clone(), cause, order, at_limit, successors, since);
+        let record = Recorded {
+            name: "uid-1".to_owned(),
+            revision: None,
+            pool: Some("web".to_owned()),
+            replacement: begun.clone(),
+            grant: Some((1, since)),
+            drain: None,
+            told: Told::default(),
+        };
+        let made = json!({"metadata": {"resourceVersion": "3"}});
+        let (asked, adapter) = script([Ok(made), Err(Refusal::NoAnswer("lost".to_owned()))]);
+        assert!(now(adapter.write_replacement(&record)).is_err());
+        let mut made = asked.asked.borrow()[0].body.clone().unwrap();
+        made["metadata"]["creationTimestamp"] = "2026-11-16T06:00:00Z".into();
+        let (_, adapter) = script([
+            Ok(json!({"metadata": {"resourceVersion": "9"}, "items": [made]})),
+            Err(status(404, "NotFound", "")),
+        ]);
+        let records = now(adapter.records()).unwrap();
+        assert_eq!(records.replacements["uid-1"].replacement, begun);
+        assert_eq!(records.replacements["uid-1"].grant, None);
+    }
 }
 
 /// Whoever took over has raised the epoch before it wrote a record: who reads its record reads its epoch.

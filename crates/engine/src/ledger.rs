@@ -184,7 +184,8 @@ pub(crate) fn settled(
 /// Whether its first status was never written: such a one says nothing about its grant.
 fn without_status(record: &Recorded) -> bool {
     let Replacement { phase, because, .. } = &record.replacement;
-    record.grant.is_none() && *phase == Phase::Launching && *because == Because::Begun
+    let first = matches!(phase, Phase::Launching | Phase::Draining);
+    record.grant.is_none() && first && *because == Because::Begun
 }
 
 /// What goes without us needs its grant, or nobody drains it.

@@ -284,7 +284,7 @@ impl Laws {
         self.settling.see(world, step);
         self.home.see(world, step);
         let changed = world.apply(step);
-        self.quiet.see(step, changed, found);
+        self.quiet.see(world, step, changed, found);
         std::mem::take(&mut found.violations)
     }
 

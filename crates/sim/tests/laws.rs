@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use nodemolt_sim::laws::{Law, Laws, Violation, hash_of, same_life};
-use nodemolt_sim::trace::{Actor, Fact};
+use nodemolt_sim::trace::{Actor, Fact, ReplicaState};
 use serde_json::json;
 
 #[path = "laws/cases.rs"]
@@ -18,7 +18,7 @@ use cases::{
     CASES, cordoned_late, evicted_late, granted_after_the_end_of, held_for_people,
     paused_before_cordon, rebuilt, told_late,
 };
-use tale::{NEW, OLD, Tale, begun, latest, sound};
+use tale::{NEW, OLD, Tale, US, begun, latest, sound};
 
 /// Of the whole life, and at rest in the end.
 fn judge(tale: &Tale) -> (Laws, Vec<Violation>) {
@@ -150,6 +150,86 @@ fn an_image_of_the_future_is_not_held_against_a_slow_clock() {
         let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
         assert_eq!(laws.contains(&Law::Partition), !fine, "after {seconds} s: {laws:?}");
     }
+}
+
+/// Seed 1035 of an earlier draw: EC2 did not answer for eight minutes when somebody began to lead, and what it remembered
+/// was missing from the first answer that came. It knows when another one lacks it, five minutes later.
+#[test]
+fn who_has_begun_to_lead_may_doubt_until_it_was_answered_twice() {
+    for (answers, fine) in [(1, true), (2, false)] {
+        let mut tale = latest();
+        tale.replica(0, ReplicaState::Follows);
+        tale.replica(0, ReplicaState::Leads);
+        tale.answered("Parameters", false);
+        tale.turn(&[], |it| it.unknown = vec!["n1".to_owned()]);
+        tale.wait(660);
+        for _ in 0..answers {
+            tale.turn(&[], |it| it.unknown = vec!["n1".to_owned()]);
+            tale.answered("Parameters", true);
+            tale.wait(310);
+        }
+        tale.turn(&[], |it| it.unknown = vec!["n1".to_owned()]);
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Partition), !fine, "{answers} answers: {laws:?}");
+    }
+}
+
+/// Seed 1101 of an earlier draw: a watch that lagged told nothing for a minute and a half, and then told again. Where nothing
+/// goes wrong no watch is silent.
+#[test]
+fn that_there_is_no_news_comes_and_goes_only_where_something_goes_wrong() {
+    for fine in [true, false] {
+        let mut tale = begun();
+        if fine {
+            tale.tell(Actor::Fate, Fact::Fault { what: "watch-lag 1m28s NodeClaim".to_owned() });
+            tale.wait(120);
+        }
+        for silent in [false, true, false] {
+            tale.turn(&["n1"], |it| {
+                it.waits = vec![Tale::waits("n1")];
+                let (_, no_news) = Tale::waits_for("n1", "NoNews", "NodeClaim", "");
+                it.waits[0].1.extend(no_news.into_iter().filter(|_| silent));
+            });
+            tale.wait(1);
+        }
+        tale.turn(&[], |_| ());
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Quiet), !fine, "{laws:?}");
+    }
+}
+
+/// Seed 1973 of an earlier draw: EC2 had no machine for a pod that was moved, and was asked again while nothing else
+/// happened. Nobody asks for one that is there.
+#[test]
+fn a_machine_that_is_not_to_be_had_is_asked_for_again() {
+    let asked = |tale: &mut Tale| {
+        let (token, error) = ("token-more".to_owned(), Some("no capacity".to_owned()));
+        tale.change(US, "NodeClaim", "/more", |it| {
+            it["metadata"]["annotations"] = json!({"nodemolt.dev/attempt": "{}"});
+        });
+        tale.tell(US, Fact::LaunchAsked { token, machine: None, made: false, error });
+        tale.turn(&[], |it| it.commands = 1);
+    };
+    let mut tale = sound();
+    tale.claim(US, "more");
+    tale.turn(&[], |it| it.wished = vec!["n2".to_owned()]);
+    let sound = tale.steps.len();
+    let quiet = |tale: &Tale| {
+        let mut laws = Laws::default();
+        let (before, after) = tale.steps.split_at(sound);
+        before.iter().for_each(|it| drop(laws.see(it)));
+        after.iter().flat_map(|it| laws.see(it)).filter(|it| it.law == Law::Quiet).count()
+    };
+    asked(&mut tale);
+    tale.wait(600);
+    asked(&mut tale);
+    // It is given up, and that is an end, too.
+    tale.end_claim(US, "more");
+    tale.remove(US, "NodeClaim", "/more");
+    tale.turn(&[], |_| ());
+    assert_eq!(quiet(&tale), 0);
+    tale.turn(&[], |it| it.commands = 1);
+    assert_eq!(quiet(&tale), 1);
 }
 
 #[test]

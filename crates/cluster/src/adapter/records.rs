@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 use nodemolt_api::disruptionledger::{self, DisruptionLedger, DisruptionLedgerStatus};
+use nodemolt_api::imagepolicy::{DrainLimitAction, ReplacementOrder};
 use nodemolt_api::into_record::cut;
 use nodemolt_api::problem::Finding;
 use nodemolt_api::replacement::{
@@ -18,8 +19,8 @@ use nodemolt_core::replace::{self, Order};
 use nodemolt_core::seen::{PodKey, Revision};
 use nodemolt_engine::port::{ClusterError, Records};
 use nodemolt_engine::record::{DrainRecord, Ledger, Lock, Pause, Recorded, Told};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
 
 use super::Adapter;
@@ -35,9 +36,14 @@ const HELD_MAX: usize = 50;
 const FORCED_MAX: usize = 500;
 const MOVED_MAX: usize = 500;
 
-/// Why it was begun, until its first status says so: whoever finds it without one must not take a person's
-/// deed for ours, which is counted against budgets.
+/// How it was begun, until its first status says so. Whoever finds it without one must not take a person's deed for
+/// ours, which is counted against budgets, nor let a node go without the successors that were decided for it.
 const CAUSE: &str = "nodemolt.dev/cause";
+const ORDER: &str = "nodemolt.dev/order";
+const DRAIN_LIMIT_ACTION: &str = "nodemolt.dev/drain-limit-action";
+
+/// The names of their claims, which hold no comma.
+const SUCCESSORS: &str = "nodemolt.dev/successors";
 
 /// A status as it was last read or written, by revision.
 #[derive(Debug)]
@@ -152,8 +158,7 @@ impl<T: Transport> Adapter<T> {
             let mut new = object(REPLACEMENT, name);
             let old = &record.replacement.old;
             new["spec"] = written(&ReplacementSpec::of(old, record.pool.as_deref()));
-            let cause = written(&wire::Cause::from(record.replacement.cause));
-            new["metadata"]["annotations"] = json!({ (CAUSE): cause });
+            new["metadata"]["annotations"] = beginning(&record.replacement);
             revision(&self.call(&Request::of(Verb::Create, REPLACEMENT).body(new)).await?.body)
         };
         let known = self.told.borrow_mut().remove(name).filter(|it| it.revision == at);
@@ -244,8 +249,7 @@ fn recorded(object: &Value) -> Result<(Recorded, ReplacementStatus), String> {
         None => {
             let created = wire.metadata.creation_timestamp.as_deref();
             let created = created.and_then(|it| it.parse().ok()).unwrap_or(Timestamp::UNIX_EPOCH);
-            let cause = wire.metadata.annotations.get(CAUSE);
-            (begun(&wire.spec, cause, created), ReplacementStatus::default())
+            (begun(&wire, created), ReplacementStatus::default())
         }
         Some(status) => {
             let read = replace::Replacement::try_from(&wire).map_err(|it| found(&it))?;
@@ -299,22 +303,37 @@ fn recorded(object: &Value) -> Result<(Recorded, ReplacementStatus), String> {
     Ok((Recorded { name, revision, pool, replacement, grant, drain, told }, status))
 }
 
-fn begun(
-    spec: &ReplacementSpec,
-    cause: Option<&String>,
-    created: Timestamp,
-) -> replace::Replacement {
+fn beginning(replacement: &replace::Replacement) -> Value {
+    let successors: Vec<&str> = replacement.successors.iter().map(|it| it.claim.as_str()).collect();
+    json!({
+        (CAUSE): written(&wire::Cause::from(replacement.cause)),
+        (ORDER): written(&ReplacementOrder::from(replacement.order)),
+        (DRAIN_LIMIT_ACTION): written(&DrainLimitAction::from(replacement.at_limit)),
+        (SUCCESSORS): successors.join(","),
+    })
+}
+
+fn begun(record: &wire::Replacement, created: Timestamp) -> replace::Replacement {
+    let wire::Replacement { metadata, spec, .. } = record;
     let old = replace::Old {
         node: spec.node.clone().unwrap_or_else(|| spec.claim.name.clone()),
         claim: spec.claim.name.clone(),
         claim_uid: spec.claim.uid.clone(),
     };
-    let written = cause.and_then(|it| wire::Cause::deserialize(Value::from(it.as_str())).ok());
-    let cause = written.map_or(replace::Cause::Drift, replace::Cause::from);
+    let said = |key: &str| metadata.annotations.get(key).map(String::as_str);
+    let cause = word::<wire::Cause>(said(CAUSE)).map_or(replace::Cause::Drift, Into::into);
+    let order = word::<ReplacementOrder>(said(ORDER)).map_or(Order::SuccessorFirst, Into::into);
     // What goes without us has nothing to go back to.
-    let at_limit = if cause.voluntary() { AtLimit::Skip } else { AtLimit::Wait };
-    let order = Order::SuccessorFirst;
-    replace::Replacement::begin(old, cause, order, at_limit, Vec::new(), created)
+    let usual = if cause.voluntary() { AtLimit::Skip } else { AtLimit::Wait };
+    let at_limit = word::<DrainLimitAction>(said(DRAIN_LIMIT_ACTION)).map_or(usual, Into::into);
+    let successors = said(SUCCESSORS).unwrap_or_default().split(',').filter(|it| !it.is_empty());
+    let successors = successors.map(str::to_owned).collect();
+    replace::Replacement::begin(old, cause, order, at_limit, successors, created)
+}
+
+/// A word of ours, where there is one and we know it.
+fn word<W: DeserializeOwned>(said: Option<&str>) -> Option<W> {
+    W::deserialize(Value::from(said?)).ok()
 }
 
 fn id(namespace: &str, name: &str, uid: &str) -> PodId {

@@ -56,7 +56,7 @@ pub trait Cluster {
     async fn write_ledger(&self, ledger: &Ledger) -> Result<Revision, ClusterError>;
 
     /// Creates a Replacement, or writes its status against its revision. Creation and first status are
-    /// two writes: one that has no status yet is read as begun and not granted.
+    /// two writes: one that has no status yet is read as begun, as it was decided, and not granted.
     async fn write_replacement(&self, record: &Recorded) -> Result<Revision, ClusterError>;
 
     /// Ended ones go after a time.

@@ -16,10 +16,6 @@ use crate::trace::{Actor, Fact, ReplicaState, Step, Turned};
 /// A watch may lag for a minute and a half, and what images there are is looked at twice a minute.
 const HEARD_AFTER: SignedDuration = SignedDuration::from_mins(3);
 
-/// Images are asked for every five minutes, and what somebody who has just begun to lead remembers and is not told of it believes
-/// gone when two answers lack it: until then it may say that it does not know.
-const DOUBTS_FOR: SignedDuration = SignedDuration::from_mins(10);
-
 /// Our own look at all nodes costs more than everything else here.
 const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(30);
 
@@ -27,8 +23,6 @@ const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(30);
 pub(super) struct Partition {
     /// By replica that leads: when its turns were last compared with the world.
     looked_at: BTreeMap<u8, Timestamp>,
-    /// By replica that leads: since when.
-    leads: BTreeMap<u8, Timestamp>,
     /// By node: since when it should go, and why.
     wishes: BTreeMap<String, (Wish, Timestamp)>,
 }
@@ -47,7 +41,6 @@ impl Partition {
             (Fact::Replica { number, state }, _) => match state {
                 ReplicaState::Leads => {
                     self.looked_at.insert(*number, step.at);
-                    self.leads.insert(*number, step.at);
                 }
                 ReplicaState::Started | ReplicaState::Follows | ReplicaState::Crashed => {
                     self.looked_at.remove(number);
@@ -62,10 +55,9 @@ impl Partition {
                 if let Some(looked_at) = due {
                     *looked_at = step.at;
                     let since = answers.since(replica, step.at);
-                    let doubts = self
-                        .leads
-                        .get(&replica)
-                        .is_some_and(|it| step.at.duration_since(*it) <= DOUBTS_FOR);
+                    // What somebody who has begun to lead remembers and is not told of it believes gone when two
+                    // answers lack it, however late those come: until then it may say that it does not know.
+                    let doubts = !answers.twice(replica, step.at);
                     self.compare(world, setting, (since, doubts), turned, step, found);
                 }
             }

@@ -2,16 +2,19 @@
 //!
 //! A world is quiet when nobody but us has changed anything for a while. Then a replica that says that all is
 //! in sync writes nothing and asks for nothing; what it tells people it may correct once, since time alone
-//! can make an image old enough. And in a world that nobody changes at all, decisions do not go to and
-//! fro: time lifts a wait once, and does not take that back a moment later.
+//! can make an image old enough. All is not in sync while a claim has not come as far as it goes, nor while a pod that
+//! we moved has no node: a machine that is not to be had is asked for again and again. And in a world that nobody changes
+//! at all, decisions do not go to and fro: time lifts a wait once, and does not take that back a moment later.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 
 use super::said::deed;
-use super::{Found, Law, read};
-use crate::trace::{Actor, Fact, Step, Turned};
+use super::world::World;
+use super::{Found, KNOWN_AFTER, Law, read};
+use crate::trace::{Actor, Fact, Step, Turned, WaitsFor};
 
 /// Everybody has heard of everything by then, questions that are asked now and then included.
 const QUIET_AFTER: SignedDuration = SignedDuration::from_mins(15);
@@ -41,6 +44,10 @@ pub(super) struct Quiet {
     told: BTreeSet<String>,
     /// By replica: its last decisions in an unchanged world.
     decided: BTreeMap<u8, VecDeque<(Timestamp, Decision)>>,
+    /// Something is still to come, as of the last step.
+    unsettled: bool,
+    /// Until when watches may be silent, and tell again, though nothing happens.
+    silent_until: Option<Timestamp>,
 }
 
 /// Kind and name of what is waited for.
@@ -55,7 +62,23 @@ struct Decision {
 }
 
 impl Quiet {
-    pub(super) fn see(&mut self, step: &Step, changed: bool, found: &mut Found) {
+    /// Right after the step.
+    pub(super) fn see(&mut self, world: &World, step: &Step, changed: bool, found: &mut Found) {
+        match &step.fact {
+            Fact::Fault { .. } => self.silent_until = Some(Timestamp::MAX),
+            Fact::FaultsEnd => {
+                self.silent_until =
+                    step.at.checked_add(KNOWN_AFTER.saturating_add(TO_AND_FRO)).ok();
+            }
+            _ => {}
+        }
+        self.judge(step, changed, found);
+        if changed {
+            self.unsettled = unsettled(world);
+        }
+    }
+
+    fn judge(&mut self, step: &Step, changed: bool, found: &mut Found) {
         match (&step.fact, step.by) {
             (Fact::Turned(turned), Actor::Operator(replica)) => {
                 self.turned(replica, turned, step, found);
@@ -81,7 +104,7 @@ impl Quiet {
             self.changed_at = Some(step.at);
             self.decided.clear();
         }
-        if !self.quiet(step.at) {
+        if !self.quiet(step.at) || self.unsettled {
             return;
         }
         if let Fact::Stored { resource, object, .. } = &step.fact
@@ -99,7 +122,8 @@ impl Quiet {
         let in_sync = turned.wished.is_empty()
             && turned.under_way.is_empty()
             && turned.unknown.is_empty()
-            && turned.starts.is_empty();
+            && turned.starts.is_empty()
+            && !self.unsettled;
         if in_sync && self.quiet(step.at) {
             found.premise(Law::Quiet);
             if let Some(first) = done.first() {
@@ -117,16 +141,19 @@ impl Quiet {
     }
 
     fn decide(&mut self, replica: u8, turned: &Turned, step: &Step, found: &mut Found) {
-        let reasons = |it: &[crate::trace::WaitsFor]| {
-            it.iter().map(|it| (it.kind.clone(), it.name.clone())).collect()
+        // Docs say: of what a watch has not told for a while there is no news. That is so of who listens, and not of the
+        // world, and only where something goes wrong.
+        let silent = self.silent_until.is_some_and(|it| step.at <= it);
+        let reasons = |it: &[WaitsFor]| {
+            let of_world = it.iter().filter(|it| !(silent && it.reason == "NoNews"));
+            of_world.map(|it| (it.kind.clone(), it.name.clone())).collect()
         };
         let decision = Decision {
             starts: turned.starts.clone(),
             under_way: turned.under_way.clone(),
             waits: turned.waits.iter().map(|(node, it)| (node.clone(), reasons(it))).collect(),
         };
-        let known =
-            self.changed_at.is_some_and(|it| step.at.duration_since(it) > super::KNOWN_AFTER);
+        let known = self.changed_at.is_some_and(|it| step.at.duration_since(it) > KNOWN_AFTER);
         if !known {
             self.decided.remove(&replica);
             return;
@@ -148,4 +175,13 @@ impl Quiet {
             before.pop_front();
         }
     }
+}
+
+/// Whether some claim has not come as far as it goes, or some pod that we moved waits for a node.
+fn unsettled(world: &World) -> bool {
+    let on_its_way = |it: &Value| !read::condition(it, "Initialized");
+    let moved = |it: &Value| read::controller(it).is_some_and(|it| world.moved.contains_key(it.2));
+    let mut claims = world.claims.values();
+    let mut pods = world.pods.values().flat_map(BTreeMap::values);
+    claims.any(|it| on_its_way(&it.object)) || pods.any(|it| it.node.is_none() && moved(&it.object))
 }

@@ -14,7 +14,7 @@ use super::Setting;
 use super::image::Rules;
 use super::read::{self, items, text};
 use super::said::line_of;
-use super::world::{Kept, POOL_LABEL, World, class_key};
+use super::world::{Kept, POOL_LABEL, World, class_key, known};
 use crate::trace::{Actor, Fact, Image, ReplicaState, Step};
 
 const ASKED: &str = "nodemolt.dev/upgrade-requested-at";
@@ -43,8 +43,15 @@ struct Answer {
     at: Timestamp,
     /// When the last one that was.
     complete_at: Option<Timestamp>,
+    /// When the first one that was.
+    first_at: Option<Timestamp>,
+    /// When the first one that was so much later.
+    second_at: Option<Timestamp>,
     complete: bool,
 }
+
+/// Docs say: what one answer lacks is believed to be gone when another one, so much later, lacks it too.
+const LACKED_FOR: SignedDuration = SignedDuration::from_mins(5);
 
 /// What was not asked for so long is not asked any more: images are asked for every five minutes.
 const ASKED_WITHIN: SignedDuration = SignedDuration::from_mins(12);
@@ -54,9 +61,18 @@ impl Answers {
         match (&step.fact, step.by) {
             (Fact::Answered { question, complete }, Actor::Operator(replica)) => {
                 let answers = self.of.entry(replica).or_default();
-                let before = answers.get(question).and_then(|it| it.complete_at);
-                let complete_at = if *complete { Some(step.at) } else { before };
-                let answer = Answer { at: step.at, complete_at, complete: *complete };
+                let before = answers.get(question);
+                let now = complete.then_some(step.at);
+                let first_at = before.and_then(|it| it.first_at).or(now);
+                let later =
+                    |it: &Timestamp| first_at.is_some_and(|at| it.duration_since(at) >= LACKED_FOR);
+                let answer = Answer {
+                    at: step.at,
+                    complete_at: now.or(before.and_then(|it| it.complete_at)),
+                    first_at,
+                    second_at: before.and_then(|it| it.second_at).or(now.filter(later)),
+                    complete: *complete,
+                };
                 answers.insert(question.clone(), answer);
             }
             // Who does not lead any more forgets.
@@ -89,6 +105,11 @@ impl Answers {
     pub(super) fn nothing(&self, replica: u8) -> bool {
         let mut images = self.all(replica).filter(|(question, _)| about_images(question));
         images.all(|(_, it)| it.complete_at.is_none())
+    }
+
+    /// It was answered twice, long enough apart and a while ago, so it knows what is gone.
+    pub(super) fn twice(&self, replica: u8, now: Timestamp) -> bool {
+        self.current(replica, now).all(|it| it.second_at.is_some_and(|it| known(it, now)))
     }
 
     /// Since when it knows all that it asked for, in the last answers that were complete.
