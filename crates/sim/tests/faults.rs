@@ -72,6 +72,29 @@ fn the_world_gets_over_every_fault() {
     }
 }
 
+/// Seed 2486: what two lists lack is gone, by assumption 29, and a list lacked an image that the one before had lacked.
+#[test]
+fn what_one_list_lacks_the_next_one_has() {
+    let mut world = begin(1);
+    world.run(mins(2));
+    for _ in 0..15 {
+        act(&mut world, "fault lists-lack subnet-00000000000001111");
+        world.run(mins(3));
+    }
+    let answers: Vec<bool> = world
+        .trace()
+        .iter()
+        .filter_map(|it| match &it.fact {
+            Fact::Answered { question, complete } if question == "subnets and groups" => {
+                Some(*complete)
+            }
+            _ => None,
+        })
+        .collect();
+    assert!(answers.contains(&false), "{answers:?}");
+    assert!(answers.windows(2).all(|it| it[0] || it[1]), "{answers:?}");
+}
+
 #[test]
 fn a_leader_that_stood_still_believes_that_it_leads_beside_another() {
     let text = text().replace("kubernetes: \"1.33\"", "kubernetes: \"1.33\"\nreplicas: 2");

@@ -198,6 +198,26 @@ fn that_there_is_no_news_comes_and_goes_only_where_something_goes_wrong() {
     }
 }
 
+/// Seed 2362: a person deleted a node that a budget for people keeps, and it waits for that one, whatever we might do. One
+/// that holds us only holds no person.
+#[test]
+fn who_was_deleted_waits_for_the_budgets_that_hold_people() {
+    for (gates, fine) in [("People", true), ("Controller", false)] {
+        let mut tale = sound();
+        tale.budget(&json!([gates]));
+        tale.change(Actor::Person, "NodeDisruptionBudget", "/one", |it| {
+            it["spec"]["maxUnavailable"] = json!(0);
+        });
+        tale.wait(120);
+        tale.end_claim(Actor::Person, "n2");
+        tale.turn(&["n2"], |it| {
+            it.waits = vec![Tale::waits_for("n2", "Budget", "NodeDisruptionBudget", "one")];
+        });
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.is_empty(), fine, "{gates}: {laws:?}");
+    }
+}
+
 /// Seed 1973 of an earlier draw: EC2 had no machine for a pod that was moved, and was asked again while nothing else
 /// happened. Nobody asks for one that is there.
 #[test]

@@ -98,7 +98,7 @@ impl Settling {
         for (node, waits) in &self.waiting {
             let lasting = waits.iter().any(|it| excuse::lasts(world, setting, node, it, now));
             let lasting = lasting || batch_held(world, node, now);
-            if !lasting && budget::room_for(world, setting, node, now) {
+            if !lasting && room_for(world, setting, node, now) {
                 let said: Vec<&str> = waits.iter().map(|it| it.sentence.as_str()).collect();
                 let what = format!("node {node} still waits for {}", said.join("; "));
                 found.broken(Law::Settling, now, what);
@@ -148,6 +148,16 @@ impl Settling {
                 found.broken(Law::Settling, now, what);
             }
         }
+    }
+}
+
+/// Whether budgets and windows have room for a node: for whoever wants it gone. A person who has deleted it passes those that
+/// hold us, and waits for those that hold people.
+fn room_for(world: &World, setting: &Setting, node: &str, now: Timestamp) -> bool {
+    if world.claim_of(node).is_some_and(|it| it.deleting_since.is_some()) {
+        budget::room_for_people(world, node, now)
+    } else {
+        budget::room_for(world, setting, node, now)
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Weather {
     armed: Vec<Armed>,
     /// What the next list lacks that would have it.
     lacking: BTreeSet<String>,
+    /// What the last list lacked that would have had it. The one after that has it again: what two of them lack is gone.
+    lacked: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -144,9 +146,13 @@ impl Weather {
         self.lacking.len()
     }
 
-    /// Whether this is left out, once.
+    /// Whether this is left out, once, and not twice in a row.
     pub(super) fn lacks(&mut self, id: &str) -> bool {
-        self.lacking.remove(id)
+        let lacks = !self.lacked.remove(id) && self.lacking.remove(id);
+        if lacks {
+            self.lacked.insert(id.to_owned());
+        }
+        lacks
     }
 
     /// What becomes of a machine that runs now.
