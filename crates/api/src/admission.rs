@@ -7,7 +7,7 @@
 //! are left out where the shape is too wrong to ask them. The cases under `tests/admission` run here and
 //! on a real server, and must agree.
 
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceSubresourceScale,
@@ -57,7 +57,6 @@ pub struct Validator {
 #[derive(Debug)]
 struct Version {
     node: Node,
-    has_rules: bool,
     /// Status is written apart from the rest.
     status: bool,
     scale: Option<CustomResourceSubresourceScale>,
@@ -124,7 +123,6 @@ impl Validator {
             }
             let subresources = version.subresources.as_ref();
             let version_read = Version {
-                has_rules: node.has_rules(),
                 node,
                 status: subresources.is_some_and(|it| it.status.is_some()),
                 scale: subresources.and_then(|it| it.scale.clone()),
@@ -179,7 +177,7 @@ impl Validator {
         let mut causes = metadata::check_new(object.get("metadata"), self.namespaced);
         let warnings = metadata::warnings(object.get("metadata"), None);
         let object = Value::Object(object);
-        causes.extend(structure::check(&version.node, &object, None, ""));
+        causes.extend(structure::check(&version.node, &object, None, "", Asks::All));
         causes.extend(scale(version.scale.as_ref(), &object, true));
         causes.extend(embedded(&version.node, &object));
         causes.extend(lists::check(&version.node, &object));
@@ -201,18 +199,19 @@ impl Validator {
         }
         self.drop_namespace(&mut object);
         let generation = generation(&before);
-        let changed = without_metadata(&object) != without_metadata(&before);
+        let changed = changed(&object, &before);
         set_generation(&mut object, if changed { generation + 1 } else { generation });
         inherit(&mut object, &before);
         let mut causes = metadata::check_change(object.get("metadata"), before.get("metadata"));
         let mut warnings = metadata::warnings(object.get("metadata"), before.get("metadata"));
-        let (object, before) = (Value::Object(object), Value::Object(before));
-        causes.extend(structure::check(&version.node, &object, Some(&before), ""));
+        let object = Value::Object(object);
+        let asks = self.asks();
+        causes.extend(structure::check(&version.node, &object, Some(&before), "", asks));
         causes.extend(scale(version.scale.as_ref(), &object, true));
         causes.extend(embedded(&version.node, &object));
         causes.extend(self.new_lists(version, &before, &object));
         warnings.sort();
-        conclude(version, object, Some(&before), self.asks(), causes, unknown, warnings)
+        conclude(version, object, Some(&before), asks, causes, unknown, warnings)
     }
 
     /// Another status of an object that is there; everything else that was sent is ignored.
@@ -226,18 +225,20 @@ impl Validator {
             return Outcome::refused(Cause::malformed("", message));
         }
         let status = object.remove("status");
-        let mut object = before.clone();
-        match status {
-            Some(status) => object.insert("status".to_owned(), status),
-            None => object.remove("status"),
-        };
+        let mut object = before.as_ref().clone();
+        if let Value::Object(object) = &mut object {
+            match status {
+                Some(status) => object.insert("status".to_owned(), status),
+                None => object.remove("status"),
+            };
+        }
         let mut causes = metadata::check_change(object.get("metadata"), before.get("metadata"));
         if let (Some(node), Some(status)) =
             (version.node.properties.get("status"), object.get("status"))
         {
-            causes.extend(structure::check(node, status, before.get("status"), "status"));
+            let before = before.get("status");
+            causes.extend(structure::check(node, status, before, "status", self.asks()));
         }
-        let (object, before) = (Value::Object(object), Value::Object(before));
         causes.extend(scale(version.scale.as_ref(), &object, false));
         causes.extend(self.new_lists(version, &before, &object));
         conclude(version, object, Some(&before), self.asks(), causes, unknown, Vec::new())
@@ -305,17 +306,14 @@ impl Validator {
     }
 
     /// What is sent, and what is stored: that is read with the same schema.
-    fn receive_both(
+    fn receive_both<'o>(
         &self,
-        old: &Value,
+        old: &'o Value,
         new: &Value,
-    ) -> Result<(Received<'_>, Map<String, Value>), Cause> {
+    ) -> Result<(Received<'_>, Cow<'o, Value>), Cause> {
         let received = self.receive(new)?;
-        if self.trusts
-            && let Value::Object(stored) = old
-            && stored.get("apiVersion") == new.get("apiVersion")
-        {
-            return Ok((received, stored.clone()));
+        if self.trusts && old.is_object() && old.get("apiVersion") == new.get("apiVersion") {
+            return Ok((received, Cow::Borrowed(old)));
         }
         let mut old = old.clone();
         // An object is read in the version that is asked for.
@@ -325,7 +323,7 @@ impl Validator {
             members.insert("apiVersion".to_owned(), version.clone());
         }
         let (_, old, _) = self.receive(&old)?;
-        Ok((received, old))
+        Ok((received, Cow::Owned(Value::Object(old))))
     }
 
     fn version_of(&self, object: &Value) -> Result<&Version, Cause> {
@@ -366,7 +364,7 @@ fn conclude(
     unknown: Vec<String>,
     mut warnings: Vec<String>,
 ) -> Outcome {
-    if version.has_rules {
+    if version.node.rules_within {
         if causes.iter().any(Cause::blocks_rules) {
             let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
             causes.push(Cause::invalid(NO_FIELD, &Value::Null, detail));
@@ -458,13 +456,16 @@ fn replicas(path: &str, object: &Value) -> Result<Option<i64>, String> {
     value.as_i64().map(Some).ok_or_else(|| go::unexpected(&walked, value, "int64"))
 }
 
-fn without_metadata(object: &Map<String, Value>) -> Vec<(&String, &Value)> {
-    let mut members: Vec<_> = object.iter().filter(|(key, _)| *key != "metadata").collect();
-    members.sort_by_key(|(key, _)| *key);
-    members
+/// Whether anything is other than it was, beside metadata.
+fn changed(object: &Map<String, Value>, before: &Value) -> bool {
+    let none = Map::new();
+    let before = before.as_object().unwrap_or(&none);
+    let without = |all: &Map<String, Value>| all.len() - usize::from(all.contains_key("metadata"));
+    without(object) != without(before)
+        || object.iter().any(|(key, it)| key != "metadata" && before.get(key) != Some(it))
 }
 
-fn generation(object: &Map<String, Value>) -> i64 {
+fn generation(object: &Value) -> i64 {
     let stored = object.get("metadata").and_then(|it| it.get("generation"));
     stored.and_then(Value::as_i64).unwrap_or(1)
 }
@@ -477,7 +478,7 @@ fn set_generation(object: &mut Map<String, Value>, generation: i64) {
 }
 
 /// What a client need not send again, because the server knows it.
-fn inherit(object: &mut Map<String, Value>, before: &Map<String, Value>) {
+fn inherit(object: &mut Map<String, Value>, before: &Value) {
     let Some(Value::Object(before)) = before.get("metadata") else { return };
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return };
     for field in ["uid", "namespace", "creationTimestamp", "deletionTimestamp"] {

@@ -97,8 +97,14 @@ impl Eyes {
     }
 
     /// A whole list: what is not in it is not there.
-    pub fn listed(&mut self, of: Watched, objects: &[Value], now: Timestamp) {
-        let there: BTreeSet<Key> = objects.iter().filter_map(key).collect();
+    pub fn listed<'o>(
+        &mut self,
+        of: Watched,
+        objects: impl IntoIterator<Item = &'o Value>,
+        now: Timestamp,
+    ) {
+        let objects: Vec<&Value> = objects.into_iter().collect();
+        let there: BTreeSet<Key> = objects.iter().filter_map(|it| key(it)).collect();
         for gone in self.known(of) {
             if !there.contains(&gone) {
                 self.remove(of, &gone);

@@ -196,6 +196,47 @@ fn every_case_of_our_kinds_is_judged_as_it_says() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
+/// Of what a store holds, a validator that trusts it looks at what changed and at nothing else.
+#[test]
+fn a_store_that_is_trusted_gets_the_same_verdicts() {
+    const STORED_MAX: usize = 12;
+    let text = std::fs::read_to_string(tests().join("oddity/crd.yaml")).unwrap();
+    let crd: CustomResourceDefinition = serde_saphyr::from_str(&text).unwrap();
+    let text = std::fs::read_to_string(tests().join("oddity/cases.yaml")).unwrap();
+    let (base, cases) = cases::read(&text).unwrap();
+    let odd: Vec<Value> = base.into_iter().chain(cases.into_iter().map(|it| it.object)).collect();
+    let mut kinds_and_objects = vec![(oddity(), Validator::new(&crd).unwrap().trusting(), odd)];
+    for (kind, crd) in kinds().into_iter().zip(nodemolt_api::crd::all()) {
+        let trusting = Validator::new(&(crd.definition)()).unwrap().trusting();
+        let (cases, bases) = read_cases(&kind);
+        let sent = cases.into_iter().flat_map(|(_, it)| [Some(it.object), it.old]).flatten();
+        let objects = bases.into_iter().chain(sent).collect();
+        kinds_and_objects.push((kind.validator, trusting, objects));
+    }
+    let mut compared = 0;
+    for (plain, trusting, objects) in &kinds_and_objects {
+        let whole = |it: &Value| {
+            let created = plain.create(it).verdict.ok()?;
+            Some(plain.update_status(&created, it).verdict.unwrap_or(created))
+        };
+        let stored: Vec<Value> = objects.iter().filter_map(whole).take(STORED_MAX).collect();
+        for old in &stored {
+            for new in objects {
+                let mut new = new.clone();
+                if new.is_object() {
+                    new["metadata"] = old["metadata"].clone();
+                }
+                assert_eq!(plain.update(old, &new), trusting.update(old, &new), "{old}\n{new}");
+                let (one, other) =
+                    (plain.update_status(old, &new), trusting.update_status(old, &new));
+                assert_eq!(one, other, "status of {old}\n{new}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 2_000, "{compared}");
+}
+
 #[test]
 fn every_demand_of_our_kinds_has_a_case_that_meets_it_and_one_that_does_not() {
     let mut missing = String::new();

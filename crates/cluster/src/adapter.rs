@@ -27,6 +27,7 @@ use nodemolt_engine::port::{
     Object, Records, Status,
 };
 use nodemolt_engine::record::{Ledger, Recorded};
+use serde_json::Value;
 
 use crate::resources;
 use crate::transport::{Heard, Resource, Transport};
@@ -71,20 +72,43 @@ impl<T> Adapter<T> {
 
     /// What a watch told, and when by our own clock. Resources that are not watched are not heard.
     pub fn hear(&self, resource: Resource, heard: &Heard, now: Timestamp) {
+        match heard {
+            Heard::Listed(objects) => self.hear_all(resource, objects, now),
+            Heard::Applied(object) => self.hear_applied(resource, object, now),
+            Heard::Deleted(object) => self.hear_deleted(resource, object, now),
+            Heard::Current => {
+                if let Some(of) = resources::watched(resource) {
+                    self.eyes.borrow_mut().current(of, now);
+                }
+            }
+        }
+    }
+
+    /// [`Heard::Listed`], for whoever keeps the objects.
+    pub fn hear_all<'o>(
+        &self,
+        resource: Resource,
+        objects: impl IntoIterator<Item = &'o Value>,
+        now: Timestamp,
+    ) {
+        let Some(of) = resources::watched(resource) else { return };
+        self.eyes.borrow_mut().listed(of, objects, now);
+    }
+
+    /// [`Heard::Applied`], likewise.
+    pub fn hear_applied(&self, resource: Resource, object: &Value, now: Timestamp) {
         let Some(of) = resources::watched(resource) else { return };
         let mut eyes = self.eyes.borrow_mut();
-        match heard {
-            Heard::Listed(objects) => eyes.listed(of, objects, now),
-            Heard::Applied(object) => {
-                eyes.applied(of, object);
-                eyes.current(of, now);
-            }
-            Heard::Deleted(object) => {
-                eyes.deleted(of, object);
-                eyes.current(of, now);
-            }
-            Heard::Current => eyes.current(of, now),
-        }
+        eyes.applied(of, object);
+        eyes.current(of, now);
+    }
+
+    /// [`Heard::Deleted`], likewise.
+    pub fn hear_deleted(&self, resource: Resource, object: &Value, now: Timestamp) {
+        let Some(of) = resources::watched(resource) else { return };
+        let mut eyes = self.eyes.borrow_mut();
+        eyes.deleted(of, object);
+        eyes.current(of, now);
     }
 
     /// What watches have told so far.

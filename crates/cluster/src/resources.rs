@@ -75,5 +75,7 @@ pub const WATCHED: [(Resource, Watched); 19] = [
 
 /// What the eyes call it; `None` for what nobody watches.
 pub fn watched(resource: Resource) -> Option<Watched> {
-    WATCHED.iter().find(|(it, _)| *it == resource).map(|(_, watched)| *watched)
+    // By the word that differs most: this is asked for every word of every watch.
+    let mut all = WATCHED.iter();
+    all.find(|(it, _)| it.kind == resource.kind && *it == resource).map(|(_, watched)| *watched)
 }

@@ -79,8 +79,9 @@ impl fmt::Display for Resource {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     pub code: u16,
-    pub body: Value,
-    /// What a list lists, if it is one, which then does not stand in `body`: who holds the objects need not copy them.
+    /// Shared, as what is listed: who holds the objects need not copy them.
+    pub body: Rc<Value>,
+    /// What a list lists, if it is one, which then does not stand in `body`.
     pub items: Option<Vec<Rc<Value>>>,
     /// The server's clock.
     pub date: Option<Timestamp>,
@@ -96,7 +97,7 @@ impl Answer {
             Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_))
             | None => None,
         };
-        Self { code, body, items, date }
+        Self { code, body: Rc::new(body), items, date }
     }
 
     /// All of a list, and its revision. What a list lacks is taken for gone, so a part of one is no answer,

@@ -106,7 +106,7 @@ pub async fn turn(
     // Whoever took over while we were waiting has read the records as they are.
     let lease_ends = memory.leads_until();
     pen.remember(memory, &remember, lease_ends).await;
-    let mut acts = Acts { memory, records: &records, now, all: Vec::new() };
+    let mut acts = Acts { memory, epoch: records.ledger.epoch, now, all: Vec::new() };
     for question in questions {
         acts.push(Intent::Ask(question.clone()), Errand::Ask(question), CLOUD_ALLOWED, false);
     }
@@ -118,7 +118,7 @@ pub async fn turn(
 
     // Steps are recorded, then what has ended is given back and what begins is granted, then the
     // records of those are made; and only what is recorded is done.
-    let mut after_steps = records.clone();
+    let mut after_steps = records;
     for it in going {
         let mut recorded = it.recorded.clone();
         if it.changed {
@@ -210,7 +210,7 @@ fn disturbs(errand: &Errand) -> bool {
 /// What a turn asks of the hands.
 struct Acts<'a> {
     memory: &'a Memory,
-    records: &'a Records,
+    epoch: u64,
     now: Timestamp,
     all: Vec<Act>,
 }
@@ -220,7 +220,7 @@ impl Acts<'_> {
         self.all.push(Act {
             intent,
             errand,
-            epoch: self.records.ledger.epoch,
+            epoch: self.epoch,
             decided_at: self.now,
             leads_until: self.memory.leads_until(),
             voluntary,

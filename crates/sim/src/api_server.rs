@@ -154,7 +154,7 @@ impl ApiServer {
             (Verb::Get, _) => (200, self.asked_for(&call)?),
             (Verb::List, None) => {
                 items = Some(self.listed(&call)?);
-                (200, self.list_of(&call))
+                (200, Rc::new(self.list_of(&call)))
             }
             (Verb::Create, None) => (201, self.create(&call)?),
             (Verb::Create, Some(Subresource::Eviction)) => {
@@ -169,7 +169,7 @@ impl ApiServer {
                     "kind": "Status", "apiVersion": "v1", "metadata": {},
                     "status": "Success", "code": 201,
                 });
-                (201, body)
+                (201, Rc::new(body))
             }
             (Verb::Replace | Verb::MergePatch, None) => (200, self.update(&call, false)?),
             (Verb::Replace | Verb::MergePatch, Some(Subresource::Status)) => {
@@ -324,8 +324,8 @@ impl ApiServer {
         found.cloned().ok_or_else(|| refuse::not_found(call.resource, call.name()))
     }
 
-    fn asked_for(&self, call: &Call<'_>) -> Result<Value, Refusal> {
-        Ok(call.shown(&*self.current(call)?))
+    fn asked_for(&self, call: &Call<'_>) -> Result<Rc<Value>, Refusal> {
+        Ok(call.shared(&self.current(call)?))
     }
 
     fn listed(&self, call: &Call<'_>) -> Result<Vec<Rc<Value>>, Refusal> {
@@ -339,11 +339,9 @@ impl ApiServer {
             return Ok(there);
         }
         let all = self.shelves.get(call.kind).into_iter().flat_map(|it| &it.objects);
-        let all = all.filter(|(key, _)| namespace.is_none_or(|it| it == key.namespace)).map(
-            |(_, object)| {
-                if call.as_stored() { Rc::clone(object) } else { Rc::new(call.shown(object)) }
-            },
-        );
+        let all = all
+            .filter(|(key, _)| namespace.is_none_or(|it| it == key.namespace))
+            .map(|(_, object)| call.shared(object));
         Ok(all.collect())
     }
 
@@ -484,6 +482,11 @@ impl Call<'_> {
     /// Whether it is asked for in the version that is stored.
     fn as_stored(&self) -> bool {
         self.resource.version == kinds::ALL[self.kind].version
+    }
+
+    /// The same, not copied where nothing has to be written into it.
+    fn shared(&self, object: &Rc<Value>) -> Rc<Value> {
+        if self.as_stored() { Rc::clone(object) } else { Rc::new(self.shown(object)) }
     }
 
     /// In the version that was asked for.

@@ -31,12 +31,13 @@ impl Desk {
 
     fn create(&mut self, resource: Resource, body: Value) -> Value {
         let namespace = body["metadata"]["namespace"].clone();
-        self.ask(&of(Verb::Create, resource, &namespace, None, Some(body))).unwrap().body
+        let request = of(Verb::Create, resource, &namespace, None, Some(body));
+        self.ask(&request).map(|it| Value::clone(&it.body)).unwrap()
     }
 
     fn patch(&mut self, resource: Resource, name: &str, body: Value) -> Result<Value, Refusal> {
         let request = of(Verb::MergePatch, resource, &Value::Null, Some(name), Some(body));
-        self.ask(&request).map(|it| it.body)
+        self.ask(&request).map(|it| Value::clone(&it.body))
     }
 
     fn patch_status(
@@ -47,26 +48,26 @@ impl Desk {
     ) -> Result<Value, Refusal> {
         let request = of(Verb::MergePatch, resource, &Value::Null, Some(name), Some(body));
         let request = Request { subresource: Some(Subresource::Status), ..request };
-        self.ask(&request).map(|it| it.body)
+        self.ask(&request).map(|it| Value::clone(&it.body))
     }
 
     fn replace(&mut self, resource: Resource, body: &Value) -> Result<Value, Refusal> {
         let name = body["metadata"]["name"].as_str().unwrap();
         let namespace = &body["metadata"]["namespace"];
         let request = of(Verb::Replace, resource, namespace, Some(name), Some(body.clone()));
-        self.ask(&request).map(|it| it.body)
+        self.ask(&request).map(|it| Value::clone(&it.body))
     }
 
     fn delete(&mut self, resource: Resource, name: &str, options: Value) -> Result<Value, Refusal> {
         let namespace = if resource.namespaced { json!("default") } else { Value::Null };
         let request = of(Verb::Delete, resource, &namespace, Some(name), Some(options));
-        self.ask(&request).map(|it| it.body)
+        self.ask(&request).map(|it| Value::clone(&it.body))
     }
 
     fn get(&mut self, resource: Resource, name: &str) -> Result<Value, Refusal> {
         let namespace = if resource.namespaced { json!("default") } else { Value::Null };
         let request = of(Verb::Get, resource, &namespace, Some(name), None);
-        self.ask(&request).map(|it| it.body)
+        self.ask(&request).map(|it| Value::clone(&it.body))
     }
 }
 

@@ -68,7 +68,7 @@ fn send(
         name: name.map(str::to_owned),
         body: Some(body),
     };
-    server.handle(Actor::Operator(0), &request, NOW).map(|it| it.body)
+    server.handle(Actor::Operator(0), &request, NOW).map(|it| Value::clone(&it.body))
 }
 
 fn world(case: &Case) -> (ApiServer, Trace, Option<String>) {

@@ -98,7 +98,7 @@ impl Drive {
         let answer = self.kube.server.handle(Actor::Person, &request, self.now);
         let due = self.kube.heard(self.now, &mut self.dice);
         self.keep(due);
-        answer.map(|it| it.body)
+        answer.map(|it| Value::clone(&it.body))
     }
 
     fn create(&mut self, resource: Resource, body: Value) -> Value {

@@ -296,7 +296,7 @@ impl<'a, T: Transport> Side<'a, T> {
 
     /// As a person or a controller would.
     async fn send(&self, request: Request) -> Result<Value, Refusal> {
-        self.transport.send(&request).await.map(|it| it.body)
+        self.transport.send(&request).await.map(|it| Value::clone(&it.body))
     }
 
     async fn told(&self, request: Request) -> String {

@@ -134,20 +134,23 @@ fn plain(value: &Value) -> String {
 }
 
 /// As it comes back from the server: Go writes `2.0` as `2`.
-pub(crate) fn stored(value: Value) -> Value {
+pub(crate) fn stored(mut value: Value) -> Value {
+    store(&mut value);
+    value
+}
+
+fn store(value: &mut Value) {
     match value {
-        Value::Number(number) => Value::Number(match number.as_f64() {
+        Value::Number(number) => match number.as_f64() {
             #[expect(clippy::cast_possible_truncation, reason = "whole and small, as is just seen")]
             Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9.0e15 => {
-                Number::from(float as i64)
+                *number = Number::from(float as i64);
             }
-            Some(_) | None => number,
-        }),
-        Value::Array(items) => Value::Array(items.into_iter().map(stored).collect()),
-        Value::Object(members) => {
-            Value::Object(members.into_iter().map(|(key, it)| (key, stored(it))).collect())
-        }
-        Value::Null | Value::Bool(_) | Value::String(_) => value,
+            Some(_) | None => {}
+        },
+        Value::Array(items) => items.iter_mut().for_each(store),
+        Value::Object(members) => members.values_mut().for_each(store),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
 

@@ -76,9 +76,9 @@ fn read(
     };
     let mut gone = Vec::new();
     for (key, value) in members.iter_mut() {
-        let path = format!("{path}.{key}");
+        let path = || format!("{path}.{key}");
         let Some((_, shape)) = fields.iter().find(|(it, _)| it == key) else {
-            unknown.push(path);
+            unknown.push(path());
             gone.push(key.clone());
             continue;
         };
@@ -91,7 +91,7 @@ fn read(
             let message = format!(
                 "json: cannot unmarshal {found} into Go struct field {name}.{key} of type {wanted}"
             );
-            Cause::malformed(path.clone(), message)
+            Cause::malformed(path(), message)
         };
         match shape {
             Shape::Text if !value.is_string() => return Err(wrong(value, "string")),
@@ -104,7 +104,7 @@ fn read(
                     let message = format!(
                         "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \"2006\""
                     );
-                    return Err(Cause::malformed(path, message));
+                    return Err(Cause::malformed(path(), message));
                 }
             }
             Shape::Texts => {
@@ -131,7 +131,7 @@ fn read(
                     return Err(wrong(value, "[]v1.OwnerReference"));
                 };
                 for (index, item) in items.iter_mut().enumerate() {
-                    let path = format!("{path}[{index}]");
+                    let path = format!("{}[{index}]", path());
                     read(item, &path, "OwnerReference", &OWNER, unknown)?;
                 }
             }

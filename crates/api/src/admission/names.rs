@@ -54,9 +54,11 @@ pub(crate) fn label(name: &str) -> Vec<String> {
 /// Why this cannot be the key of a label, or a finalizer.
 pub(crate) fn qualified(name: &str) -> Vec<String> {
     let must = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
-    let regex = format!(
-        "{must} (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{QUALIFIED}')"
-    );
+    let regex = || {
+        format!(
+            "{must} (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{QUALIFIED}')"
+        )
+    };
     let mut wrong = Vec::new();
     let mut parts = name.split('/');
     let name = match (parts.next(), parts.next(), parts.next()) {
@@ -72,7 +74,8 @@ pub(crate) fn qualified(name: &str) -> Vec<String> {
         }
         _ => {
             return vec![format!(
-                "a valid label key {regex} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                "a valid label key {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+                regex()
             )];
         }
     };
@@ -82,7 +85,7 @@ pub(crate) fn qualified(name: &str) -> Vec<String> {
         wrong.push(format!("name part {}", too_long(63)));
     }
     if !label_text(name) {
-        wrong.push(format!("name part {regex}"));
+        wrong.push(format!("name part {}", regex()));
     }
     wrong
 }

@@ -30,6 +30,8 @@ pub struct Rule {
     pub(crate) members: Option<BTreeSet<String>>,
     /// It looks at the old value too.
     pub(crate) transition: bool,
+    /// It says that nothing may change, and no more than that.
+    pub(crate) forbids_change: bool,
     /// It wants to be asked even where there is no old value.
     pub(crate) optional_old: bool,
 }
@@ -59,6 +61,8 @@ impl Rule {
         Ok(Self {
             members: cel::members(std::iter::once(&expression).chain(&message_expression)),
             transition: cel::mentions(&expression, "oldSelf"),
+            forbids_change: rule.rule.trim() == "self == oldSelf"
+                && rule.optional_old_self != Some(true),
             text: rule.rule.trim().to_owned(),
             message: rule
                 .message

@@ -17,7 +17,7 @@ use super::{
     schema::Node,
 };
 
-/// Which rules are asked.
+/// Of which parts rules are asked, and the shape is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asks {
     All,
@@ -110,7 +110,7 @@ impl Walk {
         place: Place<'_>,
         resource: bool,
     ) {
-        if value.is_null() || self.spent {
+        if value.is_null() || self.spent || !node.rules_within {
             return;
         }
         self.rules(node, node, value, old, track, place, resource);
@@ -166,8 +166,13 @@ impl Walk {
         if of.rules.is_empty() || self.spent {
             return;
         }
+        // An object that is as it was equals itself, however it is read.
+        let unchanged = value.is_object() && old == Some(value);
         let kept = self.asks == Asks::WhatChanged && track.unchanged();
         let asked = |rule: &&Rule| {
+            if self.asks == Asks::WhatChanged && rule.forbids_change && unchanged {
+                return false;
+            }
             if rule.transition { old.is_some() || rule.optional_old } else { !kept }
         };
         if !of.rules.iter().any(|it| asked(&it)) {

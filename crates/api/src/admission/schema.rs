@@ -53,6 +53,8 @@ pub struct Node {
     /// A whole object with `apiVersion`, `kind` and `metadata` of its own.
     pub(crate) embedded: bool,
     pub(crate) rules: Vec<Rule>,
+    /// Some rule, here or below.
+    pub(crate) rules_within: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -126,13 +128,14 @@ impl Node {
         }
     }
 
-    /// Some rule, here or below.
-    pub(crate) fn has_rules(&self) -> bool {
-        let mut found = false;
-        self.walk(&mut |_, node| {
-            found |= !node.rules.is_empty() || node.all_of.iter().any(Node::has_rules);
-        });
-        found
+    /// Those that are below are ready.
+    fn any_rules(&self) -> bool {
+        let like = match &self.additional {
+            Additional::Like(node) => Some(&**node),
+            Additional::Unnamed | Additional::Forbidden | Additional::Anything => None,
+        };
+        let below = self.properties.values().chain(self.items.as_deref()).chain(like);
+        !self.rules.is_empty() || below.chain(&self.all_of).any(|it| it.rules_within)
     }
 }
 
@@ -228,6 +231,7 @@ fn compile(props: &JSONSchemaProps, path: &str, depth: usize) -> Result<Node, Co
         preserves_unknown: props.x_kubernetes_preserve_unknown_fields == Some(true),
         embedded: props.x_kubernetes_embedded_resource == Some(true),
         rules: Vec::new(),
+        rules_within: false,
     };
     let mut rules = Vec::new();
     for rule in props.x_kubernetes_validations.iter().flatten() {
@@ -236,5 +240,6 @@ fn compile(props: &JSONSchemaProps, path: &str, depth: usize) -> Result<Node, Co
         }
     }
     node.rules = rules;
+    node.rules_within = node.any_rules();
     Ok(node)
 }

@@ -13,18 +13,27 @@ use super::{
     format::Check,
     go,
     place::Place,
+    rules::Asks,
     schema::{Additional, Bound, Node},
 };
 
 /// All that is wrong with the shape. `base` is what the paths in causes begin with: nothing, or
 /// `status` where only that part is written.
-pub(crate) fn check(node: &Node, value: &Value, before: Before<'_>, base: &str) -> Vec<Cause> {
-    let walk = Walk { base };
+pub(crate) fn check(
+    node: &Node,
+    value: &Value,
+    before: Before<'_>,
+    base: &str,
+    asks: Asks,
+) -> Vec<Cause> {
+    let walk = Walk { base, asks };
     walk.ratcheted(node, value, before, Place::Root).causes
 }
 
 struct Walk<'b> {
     base: &'b str,
+    /// Of what changed only, what did not had its shape before.
+    asks: Asks,
 }
 
 /// What was found, and how much was right: the best of several alternatives is the one that is told.
@@ -63,6 +72,9 @@ impl Walk<'_> {
 
     /// What equals its old value is not held against anybody.
     fn ratcheted(&self, node: &Node, value: &Value, before: Before<'_>, place: Place<'_>) -> Found {
+        if self.asks == Asks::WhatChanged && before == Some(value) {
+            return Found::default();
+        }
         let mut found = self.node(node, value, before, place);
         if !found.causes.is_empty() && before.is_some_and(|old| same(node, value, old)) {
             found.causes.clear();
@@ -111,12 +123,12 @@ impl Walk<'_> {
         if node.types.is_empty() && node.format.is_none() {
             return None;
         }
-        let wanted = node.types.join(",");
+        let wanted = || node.types.join(",");
         let format = node.format.as_ref().map_or("", |it| it.name.as_str());
         let (found, found_format) = match value {
             Value::Null => {
                 let nameless = node.types.is_empty() || node.nullable;
-                return (!nameless).then(|| self.no_type(&wanted, "null", place));
+                return (!nameless).then(|| self.no_type(&wanted(), "null", place));
             }
             Value::Bool(_) => ("boolean", ""),
             Value::String(_) => ("string", ""),
@@ -145,7 +157,7 @@ impl Walk<'_> {
         if !numeric && !format.is_empty() && text_or_list {
             return None;
         }
-        (!fits && !node.types.is_empty()).then(|| self.no_type(&wanted, found, place))
+        (!fits && !node.types.is_empty()).then(|| self.no_type(&wanted(), found, place))
     }
 
     fn text(&self, node: &Node, text: &str, place: Place<'_>) -> Option<Cause> {
@@ -347,8 +359,11 @@ impl Walk<'_> {
         found: &mut Found,
     ) {
         found.matches += 1;
-        let name = go::quote(&place.to_string());
-        let try_one = |it: &Node| self.node(it, value, before, place);
+        // Nearly always all is well, and nobody asks for the name.
+        let name = || go::quote(&place.to_string());
+        // Of alternatives it counts how much is right, changed or not.
+        let whole = Walk { base: self.base, asks: Asks::All };
+        let try_one = |it: &Node| whole.node(it, value, before, place);
         let best = |tried: Vec<Found>| {
             // The first of those that got farthest.
             tried.into_iter().reduce(|best, it| if it.matches > best.matches { it } else { best })
@@ -356,7 +371,7 @@ impl Walk<'_> {
         if !node.any_of.is_empty() {
             let tried: Vec<Found> = node.any_of.iter().map(try_one).collect();
             if tried.iter().all(|it| !it.causes.is_empty()) {
-                let detail = format!("{name} must validate at least one schema (anyOf)");
+                let detail = format!("{} must validate at least one schema (anyOf)", name());
                 found.causes.push(self.unplaced(&detail));
                 found.causes.extend(best(tried).into_iter().flat_map(|it| it.causes));
             }
@@ -369,6 +384,7 @@ impl Walk<'_> {
                     0 => "Found none valid".to_owned(),
                     several => format!("Found {several} valid alternatives"),
                 };
+                let name = name();
                 let detail =
                     format!("{name} must validate one and only one schema (oneOf). {many}");
                 found.causes.push(self.unplaced(&detail));
@@ -384,6 +400,7 @@ impl Walk<'_> {
             found.causes.extend(tried.into_iter().flat_map(|it| it.causes));
             if !all {
                 let addition = if valid == 0 { ". None validated" } else { "" };
+                let name = name();
                 let detail = format!("{name} must validate all the schemas (allOf){addition}");
                 found.causes.push(self.unplaced(&detail));
             }
@@ -391,7 +408,7 @@ impl Walk<'_> {
         if let Some(not) = &node.not
             && try_one(not).causes.is_empty()
         {
-            let detail = format!("{name} must not validate the schema (not)");
+            let detail = format!("{} must not validate the schema (not)", name());
             found.causes.push(self.unplaced(&detail));
         }
     }

@@ -1,5 +1,7 @@
 //! What is asked of the API server, and what does its answer mean?
 
+use std::rc::Rc;
+
 use nodemolt_core::seen::{Complaint, Revision};
 use nodemolt_engine::port::ClusterError;
 use serde_json::{Value, json};
@@ -25,7 +27,11 @@ impl<T: Transport> Adapter<T> {
         self.send(request).await.map_err(|it| error(&told(request), it))
     }
 
-    pub(super) async fn get(&self, resource: Resource, name: &str) -> Result<Value, ClusterError> {
+    pub(super) async fn get(
+        &self,
+        resource: Resource,
+        name: &str,
+    ) -> Result<Rc<Value>, ClusterError> {
         self.call(&Request::of(Verb::Get, resource).named(name)).await.map(|it| it.body)
     }
 
@@ -35,7 +41,7 @@ impl<T: Transport> Adapter<T> {
         resource: Resource,
         name: &str,
         uid: &str,
-    ) -> Result<Value, ClusterError> {
+    ) -> Result<Rc<Value>, ClusterError> {
         let found = self.get(resource, name).await?;
         if found["metadata"]["uid"].as_str() == Some(uid) {
             return Ok(found);
@@ -51,7 +57,7 @@ impl<T: Transport> Adapter<T> {
         name: &str,
         revision: &Revision,
         patch: Value,
-    ) -> Result<Value, ClusterError> {
+    ) -> Result<Rc<Value>, ClusterError> {
         let mut patch = patch;
         patch["metadata"]["resourceVersion"] = revision.0.clone().into();
         let request = Request::of(Verb::MergePatch, resource).named(name).body(patch);

@@ -74,7 +74,7 @@ impl<T: Transport> Adapter<T> {
         if !status.is_empty() {
             let patch = json!({"status": status});
             let part = Some(Subresource::Status);
-            at = revision(&self.patch(CLAIM, part, &claim.name, &at, patch).await?);
+            at = revision(&*self.patch(CLAIM, part, &claim.name, &at, patch).await?);
         }
         let mut annotations = Map::new();
         for (key, stamp) in
@@ -92,7 +92,7 @@ impl<T: Transport> Adapter<T> {
         let labels = changed(&found["metadata"]["labels"], labels);
         if !annotations.is_empty() || !labels.is_empty() {
             let patch = json!({"metadata": {"annotations": annotations, "labels": labels}});
-            at = revision(&self.patch(CLAIM, None, &claim.name, &at, patch).await?);
+            at = revision(&*self.patch(CLAIM, None, &claim.name, &at, patch).await?);
         }
         Ok(at)
     }

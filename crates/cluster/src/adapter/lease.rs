@@ -101,7 +101,7 @@ impl<T: Transport> Adapter<T> {
             Some(since) if mine => (transitions, since),
             Some(_) | None => (transitions.saturating_add(1), now),
         };
-        let mut lease = found.clone();
+        let mut lease = Value::clone(&found);
         if !lease.is_object() {
             return Err(ClusterError::Unreadable {
                 object: format!("Lease {}/{}", self.lease.namespace, self.lease.name),

@@ -3,6 +3,8 @@
 //! At once, unless a finalizer holds it; a pod on a node when its kubelet says so, or when it is given no
 //! time. What is asked twice is done once, and a second time may only shorten the first.
 
+use std::rc::Rc;
+
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_cluster::transport::{Refusal, Resource};
 use serde_json::{Value, json};
@@ -79,7 +81,7 @@ impl Options {
 }
 
 impl ApiServer {
-    pub(super) fn delete(&mut self, call: &Call<'_>) -> Result<Value, Refusal> {
+    pub(super) fn delete(&mut self, call: &Call<'_>) -> Result<Rc<Value>, Refusal> {
         let options = Options::read(call.request.body.as_ref());
         let begun = self.trace.len();
         let answer = self.delete_with(call, &options)?;
@@ -99,7 +101,7 @@ impl ApiServer {
         &mut self,
         call: &Call<'_>,
         options: &Options,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Rc<Value>, Refusal> {
         let object = self.current(call)?;
         options.check(call, &object)?;
         let comes = if call.resource == kinds::POD {
@@ -110,35 +112,37 @@ impl ApiServer {
             plain(&object, call.now)
         };
         match comes {
-            Comes::Already => Ok(call.shown(&object)),
-            Comes::Marked(marked) if options.dry_run => Ok(call.shown(&marked)),
+            Comes::Already => Ok(call.shared(&object)),
+            Comes::Marked(marked) | Comes::Ends(marked) if options.dry_run => {
+                Ok(Rc::new(call.shown(&marked)))
+            }
             Comes::Marked(marked) => {
                 let stored = self.put(call.by, call.kind, marked, call.now);
-                Ok(call.shown(&stored))
+                Ok(call.shared(&stored))
             }
-            Comes::Ends(marked) if options.dry_run => Ok(call.shown(&marked)),
             Comes::Ends(marked) => {
                 // Two writes, of which watches tell both.
                 let stored = self.put(call.by, call.kind, marked, call.now);
                 let last = self.take(call.by, call.kind, (*stored).clone(), call.now);
-                Ok(call.shown(&last))
+                Ok(call.shared(&last))
             }
             Comes::Gone => {
                 let uid = text(&object, &["metadata", "uid"]).to_owned();
-                let mut last = (*object).clone();
-                if !options.dry_run {
-                    last = (*self.take(call.by, call.kind, last, call.now)).clone();
-                }
+                let last = if options.dry_run {
+                    object
+                } else {
+                    self.take(call.by, call.kind, (*object).clone(), call.now)
+                };
                 if ANSWERED_WITH.contains(&call.resource) {
-                    return Ok(call.shown(&last));
+                    return Ok(call.shared(&last));
                 }
-                Ok(json!({
+                Ok(Rc::new(json!({
                     "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
                     "details": {
                         "name": call.name(), "group": call.resource.group,
                         "kind": call.resource.plural, "uid": uid,
                     },
-                }))
+                })))
             }
         }
     }

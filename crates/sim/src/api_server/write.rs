@@ -21,7 +21,7 @@ const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const NAME_LETTERS_LENGTH: usize = 5;
 
 impl ApiServer {
-    pub(super) fn create(&mut self, call: &Call<'_>) -> Result<Value, Refusal> {
+    pub(super) fn create(&mut self, call: &Call<'_>) -> Result<Rc<Value>, Refusal> {
         let mut object = body(call)?.clone();
         check_type(call, &mut object)?;
         self.name_it(call, &mut object)?;
@@ -44,11 +44,11 @@ impl ApiServer {
             return Err(refuse::already_exists(call.resource, &name));
         }
         let stored = self.put(call.by, call.kind, object, call.now);
-        Ok(call.shown(&stored))
+        Ok(call.shared(&stored))
     }
 
     /// A whole object, or a patch of one; of its status only, or of all but that.
-    pub(super) fn update(&mut self, call: &Call<'_>, status: bool) -> Result<Value, Refusal> {
+    pub(super) fn update(&mut self, call: &Call<'_>, status: bool) -> Result<Rc<Value>, Refusal> {
         let old = self.current(call)?;
         let sent = body(call)?;
         let new = match call.request.verb {
@@ -94,7 +94,7 @@ impl ApiServer {
         } else if revision != text(&old, &["metadata", "resourceVersion"]) {
             return Err(refuse::modified(call.resource, call.name()));
         }
-        self.change(call, &old, new, status).map(|it| call.shown(&it))
+        self.change(call, &old, new, status).map(|it| call.shared(&it))
     }
 
     /// Stores another state of an object that is there, if it is one.

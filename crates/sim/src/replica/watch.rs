@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use nodemolt_cluster::resources::WATCHED;
 use nodemolt_cluster::transport::{Heard, Resource};
 use nodemolt_engine::Clock as _;
-use serde_json::Value;
 
 use super::{BOOKMARKS_APART, Process, ProcessEvent, after};
 use crate::api_server::{ApiServer, What};
@@ -54,8 +53,7 @@ impl Process {
         let now = self.clock.now();
         let Some(watch) = self.watches.get_mut(&resource) else { return false };
         let Some(coming) = watch.coming.take() else { return false };
-        let owned = |it: &std::rc::Rc<Value>| Value::clone(it);
-        let mut heard = Vec::new();
+        let adapter = &self.adapter;
         let changes = watch.told.map(|since| server.changes(resource, since));
         if let Some(Ok(changes)) = changes {
             let mut told = coming;
@@ -64,21 +62,21 @@ impl Process {
                     break;
                 }
                 told = told.max(change.revision);
-                heard.push(match change.what {
-                    What::Added | What::Modified => Heard::Applied(owned(&change.object)),
-                    What::Deleted => Heard::Deleted(owned(&change.object)),
-                });
+                match change.what {
+                    What::Added | What::Modified => {
+                        adapter.hear_applied(resource, &change.object, now);
+                    }
+                    What::Deleted => adapter.hear_deleted(resource, &change.object, now),
+                }
+                self.stirred = true;
             }
             watch.told = Some(told);
         } else {
-            heard.push(Heard::Listed(server.all(resource).map(|(_, it)| owned(it)).collect()));
+            adapter.hear_all(resource, server.all(resource).map(|(_, it)| &**it), now);
+            self.stirred = true;
             watch.told = Some(server.revision());
         }
         let told = watch.told.unwrap_or_default();
-        for it in &heard {
-            self.adapter.hear(resource, it, now);
-        }
-        self.stirred |= !heard.is_empty();
         let more = server.changes(resource, told).is_ok_and(|mut it| it.next().is_some());
         more && self.hears_of(resource, server.revision())
     }

@@ -143,7 +143,8 @@ impl World {
                 let count = counts.entry(group.pool.clone()).or_default();
                 let claim = format!("{}-{count}", group.pool);
                 *count += 1;
-                if let Err(told) = self.found_node(group, at, &claim) {
+                // Classes and pools stay as they are until somebody acts.
+                if let Err(told) = self.found_node(&adapter, group, at, &claim) {
                     problems.push(told);
                     return problems;
                 }
@@ -153,12 +154,17 @@ impl World {
         problems
     }
 
-    fn found_node(&mut self, group: &Group, at: u32, claim: &str) -> Result<(), String> {
+    fn found_node(
+        &mut self,
+        onlooker: &Adapter<Direct>,
+        group: &Group,
+        at: u32,
+        claim: &str,
+    ) -> Result<(), String> {
         let now = self.now();
         let adapter = Adapter::new(Direct::writing(Rc::clone(&self.kube), Actor::Fate, now));
         let (new, class_network, context, family) = {
-            let view = self.onlooker();
-            let view = view.view();
+            let view = onlooker.view();
             let new = new_claim(&view, group, claim)?;
             let class = view.classes.get(&new.class);
             let class = class.ok_or_else(|| {

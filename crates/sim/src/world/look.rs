@@ -6,7 +6,7 @@ use std::rc::Rc;
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_cluster::Adapter;
 use nodemolt_cluster::resources::WATCHED;
-use nodemolt_cluster::transport::{Answer, Heard, Refusal, Request, Resource, Transport, Verb};
+use nodemolt_cluster::transport::{Answer, Refusal, Request, Resource, Transport, Verb};
 use nodemolt_core::catalog::{Observation, Query};
 use nodemolt_core::launch::Template;
 use nodemolt_core::seen::{MachineId, NetworkAsk};
@@ -112,8 +112,7 @@ impl World {
         adapter.kubernetes(self.simulation.kubernetes);
         let kube = self.kube.borrow();
         for (resource, _) in WATCHED {
-            let all = kube.server.all(resource).map(|(_, it)| Value::clone(it)).collect();
-            adapter.hear(resource, &Heard::Listed(all), now);
+            adapter.hear_all(resource, kube.server.all(resource).map(|(_, it)| &**it), now);
         }
         adapter
     }

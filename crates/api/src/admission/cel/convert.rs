@@ -5,7 +5,7 @@
 //! By the schema, as the server does it: a `number` is a double even where it is written `1`, a
 //! date-time is a timestamp, members are called by their escaped names and keys of maps by their own.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use kube::core::cel::cel::{
     Value, functions,
@@ -89,8 +89,8 @@ pub(super) fn read_members(
         let named = node.properties.get(key);
         let (name, below) = match (named, &node.additional) {
             (Some(below), _) => (escape(key), Some(below)),
-            (None, Additional::Like(below)) => (key.clone(), Some(&**below)),
-            (None, Additional::Anything) => (key.clone(), None),
+            (None, Additional::Like(below)) => (Cow::from(key), Some(&**below)),
+            (None, Additional::Anything) => (Cow::from(key), None),
             (None, Additional::Unnamed | Additional::Forbidden) => (escape(key), None),
         };
         if !asked(&name) {
@@ -102,7 +102,7 @@ pub(super) fn read_members(
             Some(below) => read(below, value, below.embedded, ordered),
             None => unknown(value),
         };
-        map.insert(Key::String(Arc::new(name)), value);
+        map.insert(Key::String(Arc::new(name.into_owned())), value);
     }
     Value::Map(Map { map: Arc::new(map) })
 }
@@ -194,17 +194,18 @@ pub(super) fn weight(value: &Json) -> u64 {
 }
 
 /// The name by which a rule calls a member.
-pub(super) fn escape(name: &str) -> String {
+pub(super) fn escape(name: &str) -> Cow<'_, str> {
     if RESERVED.contains(&name) {
-        return format!("__{name}__");
+        return format!("__{name}__").into();
     }
     if !name.contains("__") && !name.contains(['.', '-', '/']) {
-        return name.to_owned();
+        return name.into();
     }
     name.replace("__", "__underscores__")
         .replace('.', "__dot__")
         .replace('-', "__dash__")
         .replace('/', "__slash__")
+        .into()
 }
 
 fn decode(text: &str) -> Option<Vec<u8>> {
