@@ -182,7 +182,8 @@ impl<'r> Table<'r> {
 
     /// Whether the pods of these nodes have a place on nodes that are ready: decided again right before
     /// their cordon. By node. Those that follow them have their places first where they have successors;
-    /// and what is ready of the successors of all others is for nobody else. With the nodes that take the pods.
+    /// and what is ready of the successors of all others is for nobody else, nor is a node that is to go itself.
+    /// With the nodes that take the pods.
     pub(crate) fn place_again(
         &mut self,
         memory: &mut Memory,
@@ -282,14 +283,19 @@ fn followed(sight: &Sight<'_>) -> BTreeMap<String, Turn> {
     going.collect()
 }
 
-/// Successors of those that do not leave with these yet: their own pods come first.
+/// Of those that do not leave with these yet: their successors, where their own pods come first, and the nodes
+/// themselves, as who moves there would have to move again.
 fn spoken_for<'a>(sight: &'a Sight<'_>, leaving: &BTreeSet<String>) -> BTreeSet<&'a str> {
     let all = sight.records.replacements.values().map(|it| &it.replacement);
     let to_leave = all.filter(|it| {
         let before = matches!(it.phase, Phase::Launching | Phase::Joining | Phase::Settling);
         before && !leaving.contains(&it.old.node)
     });
-    to_leave.flat_map(|it| &it.successors).map(|it| node_of(sight, it)).collect()
+    let rooms = to_leave.flat_map(|it| {
+        let successors = it.successors.iter().map(|it| node_of(sight, it));
+        successors.chain([it.old.node.as_str()])
+    });
+    rooms.collect()
 }
 
 /// What its room is called: as its node, if it has one.
