@@ -334,6 +334,9 @@ impl<'a> Desk<'a, '_> {
         if let Some(by) = &self.grants.paused {
             reasons.push(WaitFor::Resume { because: by.clone() });
         }
+        if let Some(apart) = self.grants.apart {
+            reasons.push(WaitFor::Clock(apart));
+        }
         let pool = node.member.pool.as_deref();
         let state = pool.and_then(|it| self.fleet.pools.get(it));
         match state.map(|it| &it.hand) {

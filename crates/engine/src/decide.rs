@@ -160,7 +160,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
 
     // How many at once, and when?
     let limits = limits::limits(sight);
-    let grants = grants(sight);
+    let grants = grants(memory, sight);
     let fleet = readings.fleet_mut();
     fleet.gone = gone(sight);
     fleet.pools = pools::states(sight);
@@ -201,12 +201,14 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     for it in planned.plan.waiting.values() {
         wake.at(it.first.ends_at());
     }
-    // Nobody says that a watch tells again.
-    if grants.unheard.is_some() && !planned.plan.waiting.is_empty() {
+    // Nobody says that a watch tells again, or that a clock was put right.
+    let stands = grants.unheard.is_some() || grants.apart.is_some();
+    if stands && !planned.plan.waiting.is_empty() {
         wake.at(Some(after(now, HEARD_AGAIN_AFTER)));
     }
     let cooldown_max = limits.classes.values().map(|it| it.cooldown).max().unwrap_or_default();
     let mut picture = Picture::new(sight, &readings, planned.plan, planned.rooms, &going, limits);
+    picture.apart = memory.apart;
     picture.classes = classes::told(memory, sight);
     picture.doubted = Doubted { machines: lives.orphans.kept, missing: lives.missing };
     memory.readings = readings;
@@ -302,7 +304,7 @@ fn purpose(record: &Recorded) -> Purpose {
 }
 
 /// The ledger, as budgets look at it.
-fn grants(sight: &Sight<'_>) -> Grants {
+fn grants(memory: &Memory, sight: &Sight<'_>) -> Grants {
     let ledger = &sight.records.ledger;
     let lost = crate::ledger::lost(sight.records);
     let open = ledger.grants.values().cloned().chain(lost).map(|it| {
@@ -318,6 +320,7 @@ fn grants(sight: &Sight<'_>) -> Grants {
         }),
         locked: ledger.locked().map(|it| it.reason.clone()),
         unheard: unheard(sight.view, &GRANTING, sight.now),
+        apart: memory.apart,
     }
 }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::budget::Apart;
 use nodemolt_core::drain::PodId;
 use nodemolt_core::image::ImageId;
 use nodemolt_core::seen::{ClassKey, MachineId, NetworkAsk};
@@ -91,6 +92,8 @@ pub struct Memory {
     pub(crate) unremembered: BTreeMap<ImageId, (Timestamp, u32)>,
     /// What was written last of each object, by kind and name.
     pub(crate) told: BTreeMap<(&'static str, String), Status>,
+    /// Our clock and the API server's, while they are too far apart.
+    pub(crate) apart: Option<Apart>,
 }
 
 /// What became of asking the pods of one node to leave.
@@ -145,6 +148,7 @@ impl Memory {
             began_at: self.began_at,
             unremembered: self.unremembered.clone(),
             told: self.told.clone(),
+            apart: self.apart,
         }
     }
 
@@ -189,7 +193,7 @@ impl Memory {
         self.asked.get(replacement)?.failing.clone()
     }
 
-    /// Whether the lease is ours and has not run out.
+    /// Whether the lease is ours and has not run out, by our own clock.
     pub fn leads(&self, now: Timestamp) -> bool {
         self.term.is_some_and(|it| now < it.until)
     }
@@ -214,8 +218,8 @@ impl Memory {
     /// A new term begins with what a new process would know: what was learned in an earlier one may be older than what
     /// others have done since.
     pub(crate) fn begin(&mut self) {
-        let Self { term, pace, .. } = std::mem::take(self);
-        *self = Self { term, pace, ..Self::default() };
+        let Self { term, pace, apart, .. } = std::mem::take(self);
+        *self = Self { term, pace, apart, ..Self::default() };
     }
 
     pub(crate) fn raised(&mut self, epoch: u64) {

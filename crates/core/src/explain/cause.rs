@@ -21,6 +21,7 @@ pub fn causes(reason: &WaitFor, class: Option<&str>, now: Timestamp) -> Vec<Caus
         | WaitFor::News { .. }
         | WaitFor::Unlock { .. }
         | WaitFor::Resume { .. }
+        | WaitFor::Clock(_)
         | WaitFor::OtherHand { .. }
         | WaitFor::Image(_)
         | WaitFor::ProtectedNode { .. }
@@ -103,7 +104,7 @@ fn named(reason: &WaitFor, class: Option<&str>) -> Named {
         }
         WaitFor::NextTry { because, .. } => of_because(because),
         WaitFor::Reach { .. } => class.map_or_else(Named::nothing, of_class),
-        WaitFor::News { .. } | WaitFor::Consideration => Named::nothing(),
+        WaitFor::News { .. } | WaitFor::Clock(_) | WaitFor::Consideration => Named::nothing(),
     }
 }
 

@@ -9,7 +9,7 @@ use nodemolt_fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_fit::pod::PodId as Packed;
 
 use super::Node;
-use crate::budget::{BudgetId, Shortage, Unit, UsedBy};
+use crate::budget::{Apart, BudgetId, Shortage, Unit, UsedBy};
 use crate::drain::{PodId, Protection, Refused};
 use crate::replace::Because;
 use crate::wanted::NoImage;
@@ -57,6 +57,8 @@ pub enum WaitFor {
     Resume {
         because: String,
     },
+    /// That somebody puts a clock right: by a wrong one nothing begins.
+    Clock(Apart),
     /// Another controller moves the nodes of this pool.
     OtherHand {
         by: String,
@@ -152,6 +154,7 @@ impl WaitFor {
             Self::Record { .. } => "UnreadableRecord",
             Self::Unlock { .. } => "Locked",
             Self::Resume { .. } => "Paused",
+            Self::Clock(_) => "ClocksApart",
             Self::OtherHand { .. } => "OtherHand",
             Self::Image(_) => "NoImage",
             Self::ProtectedNode { .. } => "ProtectedNode",
@@ -189,6 +192,7 @@ impl WaitFor {
             | Self::News { .. }
             | Self::Unlock { .. }
             | Self::Resume { .. }
+            | Self::Clock(_)
             | Self::OtherHand { .. }
             | Self::Image(_)
             | Self::ProtectedNode { .. }
@@ -219,6 +223,7 @@ impl WaitFor {
             | Self::News { .. }
             | Self::Unlock { .. }
             | Self::Resume { .. }
+            | Self::Clock(_)
             | Self::OtherHand { .. }
             | Self::BarePod { .. }
             | Self::Pdb { .. }
@@ -240,6 +245,7 @@ impl WaitFor {
             Self::Record { .. }
             | Self::Unlock { .. }
             | Self::Resume { .. }
+            | Self::Clock(_)
             | Self::OtherHand { .. }
             | Self::Image(_)
             | Self::ProtectedNode { .. }
@@ -249,7 +255,9 @@ impl WaitFor {
             | Self::HomelessPod { .. }
             | Self::Limit { .. }
             | Self::Place { .. } => Lifted::Person,
-            Self::News { .. } | Self::NextTry { .. } | Self::Lifetime { .. } => Lifted::Time,
+            Self::News { .. } | Self::NextTry { .. } | Self::Lifetime { .. } => {
+                Lifted::Time
+            }
             Self::Capacity { until, .. } => unless(*until),
             Self::Window { opens_at, .. } => unless(*opens_at),
             Self::Budget(shortage) if shortage.resting => Lifted::Time,
@@ -275,6 +283,7 @@ impl WaitFor {
             | Self::News { .. }
             | Self::Unlock { .. }
             | Self::Resume { .. }
+            | Self::Clock(_)
             | Self::OtherHand { .. }
             | Self::Image(_)
             | Self::ProtectedNode { .. }
@@ -307,6 +316,7 @@ impl WaitFor {
             Self::News { kind, since: None } => format!("a first list of {kind}"),
             Self::Unlock { because } => format!("`nodemolt unlock`: {because}"),
             Self::Resume { because } => format!("`nodemolt resume`: paused, {because}"),
+            Self::Clock(apart) => format!("a person: {}", apart.words()),
             Self::OtherHand { by } => format!("{by}, which moves the nodes of this pool"),
             Self::Image(why) => {
                 format!("an image for its successor: {why}{}", until(why.until, time))

@@ -45,6 +45,7 @@ fn waits_for(it: &WaitFor) -> WaitsFor {
         WaitFor::News { kind, .. } => nobody(kind),
         WaitFor::Unlock { .. } => nobody("Lock"),
         WaitFor::Resume { .. } => nobody("Pause"),
+        WaitFor::Clock(_) => nobody("Clock"),
         WaitFor::OtherHand { by } => named("Controller", by),
         WaitFor::Image(_) => nobody("Image"),
         WaitFor::ProtectedNode { .. } => nobody("Node"),
