@@ -326,6 +326,8 @@ impl<C: Cluster, K: Clock> Pen<'_, C, K> {
         let ours = memory.epoch();
         let stands = records.ledger.revision.is_some() && ours == Some(records.ledger.epoch);
         if stands {
+            memory.paused.clone_from(&records.ledger.pause);
+            memory.locked = records.ledger.locked().cloned();
             return true;
         }
         if ours.is_some_and(|it| it < records.ledger.epoch) {
@@ -336,7 +338,8 @@ impl<C: Cluster, K: Clock> Pen<'_, C, K> {
         }
         let raised = {
             let view = self.cluster.view();
-            ledger::raised(records, ours, class_of_pool(&view), self.now)
+            let halted = (memory.paused.as_ref(), memory.locked.as_ref());
+            ledger::raised(records, ours, halted, class_of_pool(&view), self.now)
         };
         let answer = self.cluster.write_ledger(&raised).await;
         if self.wrote("ledger", answer).is_none() {

@@ -153,6 +153,34 @@ fn where_the_old_node_goes_first_one_claim_follows_it() {
     }
 }
 
+/// Issue 7: whoever deleted the ledger undid the pause that stood in it.
+#[test]
+fn a_pause_outlives_its_ledger_while_somebody_knows_of_it() {
+    let mut world = PLAIN.begin(1);
+    world.run(mins(1));
+    act(&mut world, "pause \"an audit\"");
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(5));
+    // However often, and also when it was locked by then.
+    for _ in 0..2 {
+        act(&mut world, "delete disruptionledger cluster");
+        world.run(mins(10));
+        assert_eq!(phases(&world), Vec::<String>::new(), "{}", last_lines(&world, 40));
+        let ledgers = world.objects(kinds::LEDGER);
+        let reason = ledgers[0]["status"]["lock"]["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains("the pause") && reason.contains("an audit"), "{reason}");
+    }
+    // A pause that is written before the lock is released holds on.
+    act(&mut world, "pause \"an audit, still\"");
+    act(&mut world, "unlock");
+    world.run(mins(10));
+    assert_eq!(phases(&world), Vec::<String>::new(), "{}", last_lines(&world, 40));
+    act(&mut world, "resume");
+    world.run(mins(30));
+    assert_eq!(images(&world), [NEW, NEW], "{}", last_lines(&world, 40));
+    no_law_is_broken(&world, Law::Budget);
+}
+
 /// Issue 7: the last pod that ran was evicted while all others were pending.
 #[test]
 fn the_last_pod_that_serves_stays_until_the_others_are_back() {
