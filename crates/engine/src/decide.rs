@@ -47,6 +47,9 @@ use crate::status;
 /// While no watch tells of something that budgets rest on, it is looked again so often.
 const HEARD_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
+/// What one part of a turn has found out for another.
+const LOOK_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(1);
+
 /// All that a turn looks at.
 pub(crate) struct Sight<'a> {
     pub(crate) config: &'a Config,
@@ -197,6 +200,11 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     // And the life of each claim, whoever made it.
     let lives = lives(memory, sight, &going);
     wake.at(lives.wake_at);
+    // Whoever counts on those learns of it in its next turn.
+    if lives.nowhere.iter().any(|it| !memory.claims.nowhere.contains(it)) {
+        wake.at(Some(after(now, LOOK_AGAIN_AFTER)));
+    }
+    memory.claims.nowhere.clone_from(&lives.nowhere);
 
     for it in planned.plan.waiting.values() {
         wake.at(it.first.ends_at());

@@ -153,6 +153,36 @@ fn where_the_old_node_goes_first_one_claim_follows_it() {
     }
 }
 
+/// Issue 7: it waited a quarter of an hour for the type and zone of the old one, while the next zone had room.
+#[test]
+fn what_goes_first_is_followed_by_another_kind_where_its_own_is_not_to_be_had() {
+    for (seed, pods) in [(1, ""), (2, ""), (3, IN_ITS_ZONE)] {
+        let rooms = Rooms { nodes: 1, rollout: "{replacement: DeleteFirst}", pods, ..PLAIN };
+        let mut world = rooms.begin(seed);
+        world.run(mins(1));
+        act(&mut world, &format!("publish {NEW}"));
+        while !phases(&world).iter().any(|it| it == "Draining" || it == "Terminating") {
+            world.run(SignedDuration::from_secs(1));
+        }
+        act(&mut world, "fault no-capacity in eu-central-1a");
+        world.run(mins(8));
+        let told = last_lines(&world, 80);
+        let elsewhere = pods.is_empty();
+        assert_eq!(pods_with_a_home(&world), usize::from(elsewhere), "seed {seed}\n{told}");
+        assert_eq!(phases(&world) == ["Done"], elsewhere, "seed {seed}\n{told}");
+        // A pod that has to stay in its zone gets no node where it could not run.
+        assert_eq!(world.objects(kinds::NODE).len(), usize::from(elsewhere), "seed {seed}\n{told}");
+        act(&mut world, "fault end");
+        world.run(mins(20));
+        let told = last_lines(&world, 80);
+        assert_eq!(pods_with_a_home(&world), 1, "seed {seed}\n{told}");
+        assert_eq!(world.objects(kinds::CLAIM).len(), 1, "seed {seed}\n{told}");
+        no_law_is_broken(&world, Law::Budget);
+    }
+}
+
+const IN_ITS_ZONE: &str = "nodeSelector: {topology.kubernetes.io/zone: eu-central-1a}";
+
 /// Issue 7: whoever deleted the ledger undid the pause that stood in it.
 #[test]
 fn a_pause_outlives_its_ledger_while_somebody_knows_of_it() {
