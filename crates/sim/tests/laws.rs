@@ -203,6 +203,21 @@ fn that_there_is_no_news_comes_and_goes_only_where_something_goes_wrong() {
     }
 }
 
+/// Decision 0038: whoever has no claim is moved by nobody of us.
+#[test]
+fn a_node_of_nobody_uses_no_slot() {
+    for (name, fine) in [("stranger", true), ("n2", false)] {
+        let mut tale = begun();
+        tale.node(Actor::Kubelet, name, true, &json!([]));
+        tale.node(Actor::Kubelet, name, false, &json!([]));
+        tale.wait(120);
+        tale.ledger(&["n1"], 1);
+        tale.ledger(&[], 1);
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Budget), !fine, "{name}: {laws:?}");
+    }
+}
+
 /// Seed 1973 of an earlier draw: EC2 had no machine for a pod that was moved, and was asked again while nothing else
 /// happened. Nobody asks for one that is there.
 #[test]
