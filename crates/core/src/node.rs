@@ -101,6 +101,13 @@ pub struct Foreign {
     pub message: String,
 }
 
+/// Whether a condition of this type, or an annotation of this name, says that somebody else found drift.
+pub fn said_by_others(by: &str) -> bool {
+    let domain = by.strip_suffix(FOREIGN_CONDITION_SUFFIX).unwrap_or("");
+    let reason = by.strip_prefix(FOREIGN_ANNOTATION_PREFIX).unwrap_or("");
+    !domain.is_empty() || !reason.is_empty()
+}
+
 /// A condition of a `NodeClaim`, as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrittenCondition<'a> {

@@ -97,7 +97,12 @@ impl Picture {
             drains: going.iter().filter_map(|it| it.drain.clone()).collect(),
             limits,
             unreadable: unreadable(sight.view),
-            idle: [status::idle_policies(sight), status::short_lived_pools(sight)].concat(),
+            idle: [
+                status::idle_policies(sight),
+                status::short_lived_pools(sight),
+                status::pools_born_drifted(sight),
+            ]
+            .concat(),
             classes: BTreeMap::new(),
             doubted: Doubted::default(),
             apart: None,

@@ -211,6 +211,53 @@ fn a_pause_outlives_its_ledger_while_somebody_knows_of_it() {
     no_law_is_broken(&world, Law::Budget);
 }
 
+/// Issue 7: each successor was born with what it was made for, and was replaced in turn, for ever.
+#[test]
+fn what_every_node_is_born_with_replaces_nobody() {
+    let text = text().replace(
+        "  template:\n    spec:\n      nodeClassRef",
+        "  template:\n    metadata: {annotations: {drift.nodemolt.dev/Always: born}}\n    spec:\n      nodeClassRef",
+    );
+    assert!(text.contains("Always"), "{text}");
+    let mut world = World::new(&scenario(&text), 1).unwrap();
+    world.run(SignedDuration::from_hours(4));
+    let told = last_lines(&world, 40);
+    assert_eq!(world.objects(kinds::REPLACEMENT).len(), 0, "{told}");
+    let warnings = world.picture().unwrap().warnings();
+    assert!(warnings.iter().any(|it| it.contains("drift.nodemolt.dev/Always")), "{warnings:?}");
+}
+
+/// And where somebody says so of each that comes, nobody of the pool goes for that alone, for longer and longer.
+#[test]
+fn what_others_say_of_every_node_anew_replaces_few() {
+    let mut world = PLAIN.begin(1);
+    let mut most = 0;
+    // Whoever says so looks every minute, for eight hours.
+    for _ in 0..480 {
+        world.run(mins(1));
+        let claims: Vec<String> = world
+            .objects(kinds::CLAIM)
+            .iter()
+            .filter_map(|it| it["metadata"]["name"].as_str().map(str::to_owned))
+            .collect();
+        for claim in claims {
+            act(&mut world, &format!("annotate nodeclaim {claim} drift.nodemolt.dev/Kernel=old"));
+        }
+        most = world.objects(kinds::REPLACEMENT).len();
+    }
+    let told = last_lines(&world, 60);
+    assert!((2..=8).contains(&most), "{most}\n{told}");
+    let picture = world.picture().unwrap();
+    let all = picture.plan.waiting.values().flat_map(|it| it.all().map(|it| it.reason()));
+    let all: Vec<&str> = all.collect();
+    assert!(all.contains(&"DriftRecurs"), "{all:?}");
+    // What else has changed is a reason of its own.
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(40));
+    assert_eq!(images(&world), [NEW, NEW], "{}", last_lines(&world, 60));
+    no_law_is_broken(&world, Law::Budget);
+}
+
 /// Issue 7: the last pod that ran was evicted while all others were pending.
 #[test]
 fn the_last_pod_that_serves_stays_until_the_others_are_back() {

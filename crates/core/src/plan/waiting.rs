@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use nodemolt_fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_fit::pod::PodId as Packed;
 
-use super::Node;
+use super::{Node, Recurs};
 use crate::budget::{Apart, BudgetId, Shortage, Unit, UsedBy};
 use crate::drain::{PodId, Protection, Refused};
 use crate::replace::Because;
@@ -93,6 +93,8 @@ pub enum WaitFor {
         /// `None`: it was never listed.
         since: Option<Timestamp>,
     },
+    /// Others say of a new node what they said of the one before it.
+    Recurs(Recurs),
     NextTry {
         at: Timestamp,
         because: Because,
@@ -163,6 +165,7 @@ impl WaitFor {
             Self::Pdb { .. } => "PodDisruptionBudget",
             Self::HomelessPod { .. } => "HomelessPod",
             Self::News { .. } => "NoNews",
+            Self::Recurs(_) => "DriftRecurs",
             Self::NextTry { .. } => "NextTry",
             Self::Capacity { .. } => "NoCapacity",
             Self::Lifetime { .. } => "MinimumLifetime",
@@ -196,6 +199,7 @@ impl WaitFor {
             | Self::OtherHand { .. }
             | Self::Image(_)
             | Self::ProtectedNode { .. }
+            | Self::Recurs(_)
             | Self::NextTry { .. }
             | Self::Capacity { .. }
             | Self::Lifetime { .. }
@@ -213,6 +217,7 @@ impl WaitFor {
             Self::ProtectedNode { protection, .. } | Self::ProtectedPod { protection, .. } => {
                 protection.until
             }
+            Self::Recurs(recurs) => Some(recurs.until),
             Self::NextTry { at, .. } => Some(*at),
             Self::Capacity { until, .. } => *until,
             Self::Lifetime { until, .. } => Some(*until),
@@ -255,7 +260,7 @@ impl WaitFor {
             | Self::HomelessPod { .. }
             | Self::Limit { .. }
             | Self::Place { .. } => Lifted::Person,
-            Self::News { .. } | Self::NextTry { .. } | Self::Lifetime { .. } => {
+            Self::News { .. } | Self::Recurs(_) | Self::NextTry { .. } | Self::Lifetime { .. } => {
                 Lifted::Time
             }
             Self::Capacity { until, .. } => unless(*until),
@@ -291,6 +296,7 @@ impl WaitFor {
             | Self::BarePod { .. }
             | Self::Pdb { .. }
             | Self::HomelessPod { .. }
+            | Self::Recurs(_)
             | Self::NextTry { .. }
             | Self::Capacity { .. }
             | Self::Lifetime { .. }
@@ -314,6 +320,11 @@ impl WaitFor {
                 format!("news of {kind}: no watch has told of that since {}", time(*since))
             }
             Self::News { kind, since: None } => format!("a first list of {kind}"),
+            Self::Recurs(Recurs { by, reason, claim, until }) => format!(
+                "whoever says {reason} by {by}: NodeClaim {claim} took over from a node of which the \
+                 same was said; mend what says so, or `nodemolt upgrade` the node; else {}",
+                time(*until)
+            ),
             Self::Unlock { because } => format!("`nodemolt unlock`: {because}"),
             Self::Resume { because } => format!("`nodemolt resume`: paused, {because}"),
             Self::Clock(apart) => format!("a person: {}", apart.words()),

@@ -60,6 +60,7 @@ fn waits_for(it: &WaitFor) -> WaitsFor {
             }
             None => named("Namespace", &it.namespace),
         },
+        WaitFor::Recurs(recurs) => named("NodeClaim", &recurs.claim),
         WaitFor::NextTry { .. } => nobody("NextTry"),
         WaitFor::Capacity { .. } => nobody("Capacity"),
         WaitFor::Lifetime { .. } => nobody("Lifetime"),
