@@ -99,6 +99,8 @@ pub struct Foreign {
     pub by: String,
     pub reason: String,
     pub message: String,
+    /// Since when, where that was written.
+    pub since: Option<Timestamp>,
 }
 
 /// Whether a condition of this type, or an annotation of this name, says that somebody else found drift.
@@ -115,6 +117,7 @@ pub struct WrittenCondition<'a> {
     pub status: &'a str,
     pub reason: &'a str,
     pub message: &'a str,
+    pub since: Option<Timestamp>,
 }
 
 /// Drift that others found, in the two forms that are documented. Only `True` counts: `Unknown` is no
@@ -132,6 +135,7 @@ pub fn foreign_drift<'a>(
                 by: key.clone(),
                 reason: reason.to_owned(),
                 message: if value == "true" { String::new() } else { value.clone() },
+                since: None,
             })
         })
         .collect();
@@ -142,6 +146,7 @@ pub fn foreign_drift<'a>(
                 by: it.kind.to_owned(),
                 reason: it.reason.to_owned(),
                 message: it.message.to_owned(),
+                since: it.since,
             });
         }
     }

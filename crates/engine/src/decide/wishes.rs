@@ -259,8 +259,11 @@ fn of_node(
     let (cause, since) = match (asked, drifted, expired) {
         (Some(at), _, _) => (Cause::Asked, at),
         (None, true, _) => {
-            let since = memory.drifted_since.get(&claim.uid).copied();
-            (Cause::Drift, since.unwrap_or(sight.now))
+            let since = memory.drifted_since.get(&claim.uid).copied().unwrap_or(sight.now);
+            // Others may have known it before us; no longer than the node is there.
+            let said = drift.into_iter().flat_map(foreign).filter_map(|it| it.since).min();
+            let said = said.map_or(since, |it| it.max(claim.created_at));
+            (Cause::Drift, since.min(said))
         }
         (None, false, Some(at)) => (Cause::Expiry, at),
         (None, false, None) => return None,
