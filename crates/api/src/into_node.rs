@@ -46,6 +46,7 @@ impl TryFrom<&NodeClaim> for Running {
             status: &it.status,
             reason: it.reason.as_deref().unwrap_or_default(),
             message: it.message.as_deref().unwrap_or_default(),
+            since: it.last_transition_time.as_deref().and_then(|it| it.parse().ok()),
         });
         let class_stamp = stamp(&mut reader, &meta.annotations, CLASS_STAMP, KARPENTER_CLASS);
         let template_stamp =

@@ -164,7 +164,8 @@ fn fleet_story(opened: &Opened, picture: &Picture) -> Story {
     let mut story = explain::explain_fleet(&picture.world(), picture.at);
     let halt = Halt::of(opened).map(|it| ("halt", it.text()));
     let leader = ("leader", leader(opened));
-    for (label, text) in [leader].into_iter().chain(halt) {
+    let clock = picture.clock_told().map(|it| ("clock", it));
+    for (label, text) in [leader].into_iter().chain(clock).chain(halt) {
         story.facts.push(explain::Fact { label, text });
     }
     story

@@ -243,6 +243,36 @@ pub struct Grants {
     pub locked: Option<String>,
     /// What says who may go, and is not known any more.
     pub unheard: Option<Unheard>,
+    /// Our clock and the API server's, where they are too far apart for both to be right.
+    pub apart: Option<Apart>,
+}
+
+/// Two clocks at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Apart {
+    pub ours: Timestamp,
+    pub servers: Timestamp,
+}
+
+impl Apart {
+    /// By how much ours is ahead; less than nothing where it is behind.
+    pub fn ahead(self) -> SignedDuration {
+        self.ours.duration_since(self.servers)
+    }
+
+    /// For people. Times are as both clocks showed them.
+    pub fn words(self) -> String {
+        let ahead = self.ahead();
+        let (length, way) =
+            if ahead.is_negative() { (ahead.abs(), "behind") } else { (ahead, "ahead of") };
+        format!(
+            "the clock of the operator that leads is {:#} {way} the API server's: it said {:.0} when \
+             that said {:.0}",
+            SignedDuration::from_secs(length.as_secs()),
+            self.ours,
+            self.servers
+        )
+    }
 }
 
 /// A kind of objects that no watch has told of for too long.

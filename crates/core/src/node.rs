@@ -99,6 +99,15 @@ pub struct Foreign {
     pub by: String,
     pub reason: String,
     pub message: String,
+    /// Since when, where that was written.
+    pub since: Option<Timestamp>,
+}
+
+/// Whether a condition of this type, or an annotation of this name, says that somebody else found drift.
+pub fn said_by_others(by: &str) -> bool {
+    let domain = by.strip_suffix(FOREIGN_CONDITION_SUFFIX).unwrap_or("");
+    let reason = by.strip_prefix(FOREIGN_ANNOTATION_PREFIX).unwrap_or("");
+    !domain.is_empty() || !reason.is_empty()
 }
 
 /// A condition of a `NodeClaim`, as it was written.
@@ -108,6 +117,7 @@ pub struct WrittenCondition<'a> {
     pub status: &'a str,
     pub reason: &'a str,
     pub message: &'a str,
+    pub since: Option<Timestamp>,
 }
 
 /// Drift that others found, in the two forms that are documented. Only `True` counts: `Unknown` is no
@@ -125,6 +135,7 @@ pub fn foreign_drift<'a>(
                 by: key.clone(),
                 reason: reason.to_owned(),
                 message: if value == "true" { String::new() } else { value.clone() },
+                since: None,
             })
         })
         .collect();
@@ -135,6 +146,7 @@ pub fn foreign_drift<'a>(
                 by: it.kind.to_owned(),
                 reason: it.reason.to_owned(),
                 message: it.message.to_owned(),
+                since: it.since,
             });
         }
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use fleet::{Fleet, Hand, NextTry, Node, Pending, PoolState, UnderWay, Wish};
+pub use fleet::{Fleet, Hand, NextTry, Node, Pending, PoolState, Recurs, UnderWay, Wish};
 pub use waiting::{WaitFor, Waiting, lacks};
 use waiting::{no_kin, no_place};
 
@@ -334,6 +334,9 @@ impl<'a> Desk<'a, '_> {
         if let Some(by) = &self.grants.paused {
             reasons.push(WaitFor::Resume { because: by.clone() });
         }
+        if let Some(apart) = self.grants.apart {
+            reasons.push(WaitFor::Clock(apart));
+        }
         let pool = node.member.pool.as_deref();
         let state = pool.and_then(|it| self.fleet.pools.get(it));
         match state.map(|it| &it.hand) {
@@ -364,6 +367,9 @@ impl<'a> Desk<'a, '_> {
             && !asked_after(next.failed_at)
         {
             out.push(WaitFor::NextTry { at: next.at, because: next.because.clone() });
+        }
+        if let Some(recurs) = wish.recurs.as_ref().filter(|it| now < it.until) {
+            out.push(WaitFor::Recurs(recurs.clone()));
         }
         let pool = node.member.pool.as_ref();
         let state = pool.and_then(|it| self.fleet.pools.get_key_value(it));

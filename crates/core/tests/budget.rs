@@ -92,6 +92,35 @@ fn granted_to(names: &[&str], since: Timestamp) -> Grants {
     Grants { open, ..Grants::default() }
 }
 
+/// Decision 0038: it is broken for reasons of its own, and nobody of us moves it.
+#[test]
+fn a_node_of_nobody_is_counted_only_where_a_budget_selects_it() {
+    let mut members = nodes(3, "web");
+    let standing = Standing::Unavailable(Unavailable::Cordoned);
+    let of = |pool: Option<&str>, class: Option<&str>| Member {
+        pool: pool.map(str::to_owned),
+        class: class.map(str::to_owned),
+        standing: standing.clone(),
+        ..member("web")
+    };
+    for (pool, class, expected) in [
+        (None, None, 1),
+        (Some("web"), None, 0),
+        (None, Some("web"), 0),
+        (Some("web"), Some("web"), 0),
+    ] {
+        members.insert("stranger".to_owned(), of(pool, class));
+        let ours = |limits: &Limits| {
+            let all = granted(&members, limits, &Grants::default(), Act::Replace);
+            all.iter().filter(|it| *it != "stranger").count()
+        };
+        assert_eq!(ours(&Limits::default()), expected, "{pool:?} {class:?}");
+        // Its labels are those of the others.
+        let selects = only(vec![disruption("a", &["karpenter.sh/provisioner-name=web"], "max 1")]);
+        assert_eq!(ours(&selects), 0, "{pool:?} {class:?}");
+    }
+}
+
 #[test]
 fn the_figures_of_the_seed() {
     let old_label = "karpenter.sh/provisioner-name=web";

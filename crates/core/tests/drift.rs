@@ -249,6 +249,7 @@ fn each_difference_is_told_with_old_and_new() {
                     by: "security.example.com/Drifted".to_owned(),
                     reason: "KernelCve".to_owned(),
                     message: "CVE-2026-1".to_owned(),
+                    since: None,
                 }];
             }),
             "security.example.com/Drifted says KernelCve: CVE-2026-1",
@@ -540,8 +541,13 @@ fn others_tell_drift_in_two_documented_forms() {
         ("drift.nodemolt.dev/".to_owned(), "nothing".to_owned()),
         ("other.example.com/KernelCve".to_owned(), "x".to_owned()),
     ]);
-    let condition =
-        |kind, status| WrittenCondition { kind, status, reason: "Why", message: "text" };
+    let condition = |kind, status| WrittenCondition {
+        kind,
+        status,
+        reason: "Why",
+        message: "text",
+        since: None,
+    };
     let conditions = [
         condition("Drifted", "True"),
         condition("/Drifted", "True"),

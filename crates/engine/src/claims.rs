@@ -24,7 +24,7 @@ mod perform;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -121,6 +121,8 @@ pub struct Decided {
     pub orphans: Orphans,
     /// By the claim's UID: the recorded attempt whose call is withheld now. For [`Memory::withhold`].
     pub withheld: BTreeMap<String, u32>,
+    /// By the claim's UID: those of which an attempt has ended, and of whose choices none is left to try now.
+    pub nowhere: BTreeSet<String>,
     /// By claim: its node, which is missing. There are too many at once for that to be believed, so a
     /// person has to look.
     pub missing: BTreeMap<String, String>,
@@ -197,6 +199,11 @@ impl Turn<'_> {
                         if let (CallSeen::Withheld(_), Command::Call { number }) = (&call, command)
                         {
                             decided.withheld.insert(claim.uid.clone(), *number);
+                        }
+                        if let (CallSeen::Withheld(_), Command::Attempt { number: 2.. }) =
+                            (&call, command)
+                        {
+                            decided.nowhere.insert(claim.uid.clone());
                         }
                         seen.call = call;
                         step = claim::next(claim, &seen, self.now);

@@ -47,6 +47,9 @@ use crate::status;
 /// While no watch tells of something that budgets rest on, it is looked again so often.
 const HEARD_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
+/// What one part of a turn has found out for another.
+const LOOK_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(1);
+
 /// All that a turn looks at.
 pub(crate) struct Sight<'a> {
     pub(crate) config: &'a Config,
@@ -160,7 +163,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
 
     // How many at once, and when?
     let limits = limits::limits(sight);
-    let grants = grants(sight);
+    let grants = grants(memory, sight);
     let fleet = readings.fleet_mut();
     fleet.gone = gone(sight);
     fleet.pools = pools::states(sight);
@@ -197,16 +200,23 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     // And the life of each claim, whoever made it.
     let lives = lives(memory, sight, &going);
     wake.at(lives.wake_at);
+    // Whoever counts on those learns of it in its next turn.
+    if lives.nowhere.iter().any(|it| !memory.claims.nowhere.contains(it)) {
+        wake.at(Some(after(now, LOOK_AGAIN_AFTER)));
+    }
+    memory.claims.nowhere.clone_from(&lives.nowhere);
 
     for it in planned.plan.waiting.values() {
         wake.at(it.first.ends_at());
     }
-    // Nobody says that a watch tells again.
-    if grants.unheard.is_some() && !planned.plan.waiting.is_empty() {
+    // Nobody says that a watch tells again, or that a clock was put right.
+    let stands = grants.unheard.is_some() || grants.apart.is_some();
+    if stands && !planned.plan.waiting.is_empty() {
         wake.at(Some(after(now, HEARD_AGAIN_AFTER)));
     }
     let cooldown_max = limits.classes.values().map(|it| it.cooldown).max().unwrap_or_default();
     let mut picture = Picture::new(sight, &readings, planned.plan, planned.rooms, &going, limits);
+    picture.apart = memory.apart;
     picture.classes = classes::told(memory, sight);
     picture.doubted = Doubted { machines: lives.orphans.kept, missing: lives.missing };
     memory.readings = readings;
@@ -302,7 +312,7 @@ fn purpose(record: &Recorded) -> Purpose {
 }
 
 /// The ledger, as budgets look at it.
-fn grants(sight: &Sight<'_>) -> Grants {
+fn grants(memory: &Memory, sight: &Sight<'_>) -> Grants {
     let ledger = &sight.records.ledger;
     let lost = crate::ledger::lost(sight.records);
     let open = ledger.grants.values().cloned().chain(lost).map(|it| {
@@ -318,6 +328,7 @@ fn grants(sight: &Sight<'_>) -> Grants {
         }),
         locked: ledger.locked().map(|it| it.reason.clone()),
         unheard: unheard(sight.view, &GRANTING, sight.now),
+        apart: memory.apart,
     }
 }
 

@@ -18,7 +18,7 @@ use crate::claims::{ClaimAct, Deed};
 use crate::freshness::{DISTURBING, ENDING, GRANTING, LAUNCHING, silent};
 use crate::port::{Cloud, Cluster, Object, Records};
 use crate::record::Recorded;
-use crate::{Clock, Config, claims, counted};
+use crate::{Clock, Config, claims, clock, counted};
 
 /// Who is in flight, and who has come back since the last turn began.
 ///
@@ -65,7 +65,10 @@ pub async fn perform(
         return ask(question, cloud).await;
     }
     let holds = match stands(act, cluster, clock).await {
-        Ok(records) => holds(act, &records, cluster, clock.now()).await,
+        Ok(records) => {
+            let now = clock::now(clock.now(), cluster.view().server_time);
+            holds(act, &records, cluster, now).await
+        }
         Err(why) => Err(why),
     };
     // Reading took time.
@@ -92,7 +95,8 @@ pub async fn perform(
         }
         Errand::Claim(claim) => {
             let stands = async || stands(act, cluster, clock).await.map(drop);
-            Done::Claim(claims::perform(claim, cloud, cluster, stands, || clock.now()).await)
+            let now = || clock::now(clock.now(), cluster.view().server_time);
+            Done::Claim(claims::perform(claim, cloud, cluster, stands, now).await)
         }
     }
 }
@@ -198,12 +202,11 @@ async fn runs_nobody(
     cluster: &impl Cluster,
     now: Timestamp,
 ) -> Result<(), String> {
-    let (names, now) = {
+    let names = {
         let view = cluster.view();
         let found = view.claims.get(claim).filter(|it| it.uid == uid);
         let found = found.ok_or_else(|| format!("NodeClaim {claim} is not there any more"))?;
-        let now = view.server_time.map_or(now, |it| it.min(now));
-        (claims::nodes_of(&view, found), now)
+        claims::nodes_of(&view, found)
     };
     for name in names {
         let pods = pods_now(cluster, &name).await?;
@@ -325,13 +328,12 @@ async fn empty(
     now: Timestamp,
 ) -> Result<(), String> {
     let old = &record.replacement.old;
-    let (name, now) = {
+    let name = {
         let view = cluster.view();
-        let now = view.server_time.map_or(now, |it| it.min(now));
         let claim = old_claim(&view, old)?;
         let named = view.nodes.get(&old.node);
         let another = |it: &&Node| it.machine.is_some() && it.machine != claim.machine;
-        (named.is_none_or(|it| !another(&it)).then(|| old.node.clone()), now)
+        named.is_none_or(|it| !another(&it)).then(|| old.node.clone())
     };
     let Some(name) = name else { return Ok(()) };
     let pods = pods_now(cluster, &name).await?;

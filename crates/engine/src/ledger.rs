@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::decide::starting::Begun;
 use crate::memory::after;
 use crate::port::Records;
-use crate::record::{Granted, Ledger, Lock, Recorded};
+use crate::record::{Granted, Ledger, Lock, Pause, Recorded};
 
 /// A record that was being made when somebody died may still come.
 const RECORD_COMES_WITHIN: SignedDuration = SignedDuration::from_mins(1);
@@ -29,10 +29,12 @@ const GRANTS_MAX: usize = 2000;
 
 /// The ledger of a new leader: with the next epoch, and rebuilt from the records if it was lost. A ledger
 /// without a status is lost, too: whoever made it died before its second write; and so is one that is
-/// older than a record.
+/// older than a record. What held in the one that we read last holds on: whoever deletes the ledger has not said that
+/// anything may go on.
 pub(crate) fn raised(
     records: &Records,
     known: Option<u64>,
+    (paused, locked): (Option<&Pause>, Option<&Lock>),
     class_of_pool: impl Fn(Option<&str>) -> String,
     now: Timestamp,
 ) -> Ledger {
@@ -64,9 +66,22 @@ pub(crate) fn raised(
         ledger.closed.sort_by(|a, b| (a.ended_at, &a.node).cmp(&(b.ended_at, &b.node)));
         // What they held is lost with it, so nothing may be granted beside them before a person has looked.
         let hidden: Vec<&str> = records.unreadable.keys().map(String::as_str).collect();
-        if !hidden.is_empty() && ledger.locked().is_none() {
+        let hidden = (!hidden.is_empty()).then(|| {
             let hidden = hidden.join(", ");
-            let reason = format!("the ledger was lost while Replacements cannot be read: {hidden}");
+            format!("the ledger was lost while Replacements cannot be read: {hidden}")
+        });
+        let paused = paused.filter(|_| ledger.pause.is_none()).map(|it| {
+            let by = it.by.as_ref().map(|it| format!(" by {it}")).unwrap_or_default();
+            format!(
+                "the ledger was deleted, and with it the pause{by}: {}; `nodemolt pause` before \
+                 `nodemolt unlock` keeps it",
+                it.reason
+            )
+        });
+        let locked = locked.map(|it| it.reason.clone());
+        let reasons: Vec<String> = locked.into_iter().chain(hidden).chain(paused).collect();
+        if !reasons.is_empty() && ledger.locked().is_none() {
+            let reason = reasons.join("; ");
             ledger.lock = Some(Lock { id: short(&reason), reason, since: now });
         }
     }

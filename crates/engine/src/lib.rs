@@ -8,6 +8,7 @@ pub mod claims;
 pub mod port;
 pub mod record;
 mod act;
+mod clock;
 mod decide;
 mod counted;
 mod freshness;
@@ -25,6 +26,7 @@ use nodemolt_core::bootstrap;
 use nodemolt_core::image::AccountId;
 
 pub use act::{Act, Done, Errand, Intent, Question};
+pub use clock::{APART_MAX, now};
 pub use hands::{Hands, perform};
 pub use memory::Memory;
 pub use picture::{Picture, lacks, look};

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::budget::Apart;
 use nodemolt_core::drain::PodId;
 use nodemolt_core::image::ImageId;
 use nodemolt_core::seen::{ClassKey, MachineId, NetworkAsk};
@@ -29,6 +30,7 @@ use crate::decide::going::Draft;
 use crate::decide::placing::Verdicts;
 use crate::decide::pools::Shelf;
 use crate::port::{EvictAnswer, Leadership, Machine, Network, NewClaim, Offered, Remedy, Status};
+use crate::record::{Lock, Pause};
 
 /// How long a pod that was asked to go is left in peace, before its eviction is asked for again: the
 /// answer may be on its way to our eyes, and the API server counts an accepted eviction for two minutes.
@@ -91,6 +93,11 @@ pub struct Memory {
     pub(crate) unremembered: BTreeMap<ImageId, (Timestamp, u32)>,
     /// What was written last of each object, by kind and name.
     pub(crate) told: BTreeMap<(&'static str, String), Status>,
+    /// What held in the ledger that we read last: whoever deletes that has not taken it back.
+    pub(crate) paused: Option<Pause>,
+    pub(crate) locked: Option<Lock>,
+    /// Our clock and the API server's, while they are too far apart.
+    pub(crate) apart: Option<Apart>,
 }
 
 /// What became of asking the pods of one node to leave.
@@ -145,6 +152,9 @@ impl Memory {
             began_at: self.began_at,
             unremembered: self.unremembered.clone(),
             told: self.told.clone(),
+            paused: self.paused.clone(),
+            locked: self.locked.clone(),
+            apart: self.apart,
         }
     }
 
@@ -189,7 +199,7 @@ impl Memory {
         self.asked.get(replacement)?.failing.clone()
     }
 
-    /// Whether the lease is ours and has not run out.
+    /// Whether the lease is ours and has not run out, by our own clock.
     pub fn leads(&self, now: Timestamp) -> bool {
         self.term.is_some_and(|it| now < it.until)
     }
@@ -214,8 +224,8 @@ impl Memory {
     /// A new term begins with what a new process would know: what was learned in an earlier one may be older than what
     /// others have done since.
     pub(crate) fn begin(&mut self) {
-        let Self { term, pace, .. } = std::mem::take(self);
-        *self = Self { term, pace, ..Self::default() };
+        let Self { term, pace, paused, locked, apart, .. } = std::mem::take(self);
+        *self = Self { term, pace, paused, locked, apart, ..Self::default() };
     }
 
     pub(crate) fn raised(&mut self, epoch: u64) {

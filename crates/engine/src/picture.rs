@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use nodemolt_core::budget::{Condition, Limits, Measured};
+use nodemolt_core::budget::{Apart, Condition, Limits, Measured};
 use nodemolt_core::drain::Drain;
 use nodemolt_core::drift::Drift;
 use nodemolt_core::explain::{ClassTold, Doubted, RecordTold, SuccessorTold, World};
@@ -55,6 +55,8 @@ pub struct Picture {
     pub classes: BTreeMap<String, ClassTold>,
     /// What a person has to look at.
     pub doubted: Doubted,
+    /// The clock of whoever leads and the API server's, where they are too far apart.
+    pub apart: Option<Apart>,
 }
 
 impl Picture {
@@ -95,9 +97,15 @@ impl Picture {
             drains: going.iter().filter_map(|it| it.drain.clone()).collect(),
             limits,
             unreadable: unreadable(sight.view),
-            idle: [status::idle_policies(sight), status::short_lived_pools(sight)].concat(),
+            idle: [
+                status::idle_policies(sight),
+                status::short_lived_pools(sight),
+                status::pools_born_drifted(sight),
+            ]
+            .concat(),
             classes: BTreeMap::new(),
             doubted: Doubted::default(),
+            apart: None,
         }
     }
 
@@ -120,7 +128,7 @@ impl Picture {
         }
     }
 
-    /// What people wrote and what does not work as they meant it, a sentence each.
+    /// What people wrote and what does not work as they meant it, a sentence each; and a clock that is wrong.
     pub fn warnings(&self) -> Vec<String> {
         let rooms = self.rooms.rooms().iter().filter_map(|room| match &room.condition {
             Some(Condition::SelectsNothing) => Some(format!("{} selects no node", room.id)),
@@ -131,7 +139,14 @@ impl Picture {
                 format!("{} allows none: it keeps at least {keeps} available, of {of}", room.id)
             }),
         });
-        self.unreadable.iter().chain(&self.idle).cloned().chain(rooms).collect()
+        let clock = self.clock_told().map(|it| format!("{it}; nothing begins until they agree"));
+        let told = self.unreadable.iter().chain(&self.idle).cloned();
+        clock.into_iter().chain(told).chain(rooms).collect()
+    }
+
+    /// How far the clock of whoever leads is from the API server's, if it is too far.
+    pub fn clock_told(&self) -> Option<String> {
+        self.apart.map(Apart::words)
     }
 
     /// Nodes that do not match, or of which that is not known, by name.

@@ -3,7 +3,7 @@
 //! Ledger, replacements and attempts. Each record carries the revision that it was read at: a write
 //! against any other is a conflict, and whoever lost reads again and decides again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use nodemolt_core::budget::Closed;
@@ -116,13 +116,26 @@ pub struct DrainRecord {
     pub moved: BTreeMap<String, Timestamp>,
 }
 
-/// For people. Nothing is decided by it, save that a lost ledger learns from it when a grant began.
+/// For people. Nothing is decided by it, save that a lost ledger learns from it when a grant began, and that what others
+/// said of the old node is not believed of its successor right away.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Told {
     pub divergences: Vec<Divergence>,
+    /// Of those, what others said: the condition or annotation, and its reason.
+    pub foreign: BTreeSet<(String, String)>,
     pub running_image: Option<ImageId>,
     pub wanted_image: Option<ImageId>,
     pub started_at: Option<Timestamp>,
     /// What it waits for now, in a sentence.
     pub waits_for: Option<String>,
+}
+
+/// So much of a reason is kept; more of it stands in no record.
+const REASON_MAX: usize = 60;
+
+impl Told {
+    /// What tells two words of others apart: where they say it, and their reason.
+    pub fn said(by: &str, reason: &str) -> (String, String) {
+        (by.to_owned(), reason.chars().take(REASON_MAX).collect())
+    }
 }

@@ -5,10 +5,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{self, BudgetId};
+use nodemolt_core::node::FOREIGN_ANNOTATION_PREFIX;
 use nodemolt_core::replace::LIFE_MIN;
 use nodemolt_core::resolve::Resolution;
 use nodemolt_core::seen::{Class, ClassKey, Identity, Kind, Pool, Subject};
 
+use crate::decide::fleet::bears;
 use crate::decide::limits::rules;
 use crate::decide::{Sight, pools};
 use crate::memory::{Memory, after};
@@ -222,6 +224,23 @@ fn short_lived(pool: &Pool) -> Option<String> {
     Some(format!(
         "`expireAfter` of {lives:#} counts as `Never`: a successor takes {LIFE_MIN:#} to come"
     ))
+}
+
+/// Pools whose template says of each of their nodes that it has drifted.
+pub(crate) fn pools_born_drifted(sight: &Sight<'_>) -> Vec<String> {
+    let ours = sight.view.pools.values().filter(|it| sight.ours(&it.class));
+    let all = ours.flat_map(|pool| {
+        let says = |key: &&String| key.starts_with(FOREIGN_ANNOTATION_PREFIX) && bears(pool, key);
+        pool.template.annotations.keys().filter(says).map(move |key| (pool, key))
+    });
+    let told = all.map(|(pool, key)| {
+        format!(
+            "NodePool `{}`: every node is born with {key} from its template, so that says nothing of \
+             any of them and is not counted",
+            pool.name
+        )
+    });
+    told.collect()
 }
 
 /// Pools of ours whose nodes do not expire as was written, a sentence each.

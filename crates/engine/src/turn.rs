@@ -12,6 +12,7 @@ use nodemolt_core::replace::Old;
 use nodemolt_core::seen::{Kind, View};
 
 use crate::act::{Act, Errand, Intent};
+use crate::clock;
 use crate::decide::starting::Begun;
 use crate::decide::{Decision, Sight, decide};
 use crate::freshness::{GRANTING, unheard};
@@ -41,6 +42,8 @@ const REMEMBER_AGAIN_MAX: SignedDuration = SignedDuration::from_mins(5);
 /// What a turn came to.
 #[derive(Debug)]
 pub struct Turn {
+    /// What counted as now.
+    pub at: Timestamp,
     pub acts: Vec<Act>,
     /// When something is due that no watch will tell.
     pub wake_at: Option<Timestamp>,
@@ -73,8 +76,8 @@ impl ObserveError {
     }
 }
 
-/// One turn. `now` is the lesser of local time and the API server's; `clock` is asked only whether the lease
-/// still runs, before each write.
+/// One turn. `now` is what [`crate::now`] says; the API server's word of it comes anew with the records. `clock` is asked
+/// whether the lease still runs, before each write, and how far it is from the API server's.
 pub async fn turn(
     memory: &mut Memory,
     config: &Config,
@@ -83,6 +86,7 @@ pub async fn turn(
     now: Timestamp,
 ) -> Result<Turn, ObserveError> {
     cluster.view().complete().map_err(ObserveError::Incomplete)?;
+    let asked_at = clock.now();
     let mut records = match cluster.records().await {
         Ok(records) => records,
         Err(error) => {
@@ -90,12 +94,19 @@ pub async fn turn(
             return Err(ObserveError::Records(error));
         }
     };
+    let now = records.server_time.map_or(now, |servers| {
+        let heard_at = clock.now();
+        memory.apart = clock::apart(asked_at, heard_at, servers, memory.apart);
+        // Whoever began to look long ago, by a word that was old then, decides by this one.
+        clock::now(heard_at, Some(servers)).max(now)
+    });
     memory.looks(now);
     let mut pen = Pen { cluster, clock, writes: 0, failed: Vec::new(), again_at: None, now };
     if !pen.take_office(memory, &mut records).await {
         let picture = look(memory, config, &cluster.view(), &records, now);
         let Pen { writes, failed, again_at, .. } = pen;
-        return Ok(Turn { acts: Vec::new(), wake_at: again_at, picture, writes, failed });
+        let acts = Vec::new();
+        return Ok(Turn { at: now, acts, wake_at: again_at, picture, writes, failed });
     }
     let decision = {
         let view = cluster.view();
@@ -188,7 +199,7 @@ pub async fn turn(
     }
     let Pen { writes, failed, again_at, .. } = pen;
     let wake_at = [decision.wake_at, again_at].into_iter().flatten().min();
-    Ok(Turn { acts, wake_at, picture: decision.picture, writes, failed })
+    Ok(Turn { at: now, acts, wake_at, picture: decision.picture, writes, failed })
 }
 
 /// Whether a pause or a lock holds it back: what undoes, and what only makes, goes on.
@@ -309,12 +320,14 @@ impl<C: Cluster, K: Clock> Pen<'_, C, K> {
     /// Whether we lead, in an epoch that stands in the ledger. On becoming leader it is raised there
     /// before anything is decided.
     async fn take_office(&mut self, memory: &mut Memory, records: &mut Records) -> bool {
-        if !memory.leads(self.now) {
+        if !memory.leads(self.clock.now()) {
             return false;
         }
         let ours = memory.epoch();
         let stands = records.ledger.revision.is_some() && ours == Some(records.ledger.epoch);
         if stands {
+            memory.paused.clone_from(&records.ledger.pause);
+            memory.locked = records.ledger.locked().cloned();
             return true;
         }
         if ours.is_some_and(|it| it < records.ledger.epoch) {
@@ -325,7 +338,8 @@ impl<C: Cluster, K: Clock> Pen<'_, C, K> {
         }
         let raised = {
             let view = self.cluster.view();
-            ledger::raised(records, ours, class_of_pool(&view), self.now)
+            let halted = (memory.paused.as_ref(), memory.locked.as_ref());
+            ledger::raised(records, ours, halted, class_of_pool(&view), self.now)
         };
         let answer = self.cluster.write_ledger(&raised).await;
         if self.wrote("ledger", answer).is_none() {

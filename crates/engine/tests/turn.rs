@@ -3,6 +3,9 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
 use nodemolt_core::budget::{Amount, DisruptionBudget, Keep};
 use nodemolt_core::drift::Drift;
 use nodemolt_core::explain::explain;
@@ -78,6 +81,44 @@ fn a_pause_begins_nothing() {
         world.pass(1);
     }
     assert!(world.cluster.records.borrow().replacements.is_empty());
+}
+
+/// What others found they may have found before we looked.
+#[test]
+fn who_was_said_to_drift_first_is_asked_first() {
+    let mut world = World::new(3, 2, &[NEW_IMAGE]);
+    let day = |it: i64| world.now - SignedDuration::from_hours(24 * it);
+    // Before it was made: nobody has drifted for longer than it is there.
+    let said = [("node-00000", Some(day(1))), ("node-00001", None), ("node-00002", Some(day(2)))];
+    for (node, since) in said {
+        let mut view = world.cluster.view.borrow_mut();
+        let claim = view.claims.values_mut().find(|it| it.node.as_deref() == Some(node)).unwrap();
+        claim.created_at = day(30);
+        claim.revision = nodemolt_core::seen::Revision("said".to_owned());
+        claim.foreign = vec![nodemolt_core::node::Foreign {
+            by: "security.example.com/Drifted".to_owned(),
+            reason: "Kernel".to_owned(),
+            message: String::new(),
+            since,
+        }];
+    }
+    let mut since = BTreeMap::new();
+    for _ in 0..4 {
+        let turn = world.turn();
+        since = turn
+            .picture
+            .fleet
+            .nodes
+            .iter()
+            .filter_map(|(name, it)| Some((name.clone(), it.wish.as_ref()?.since)))
+            .collect();
+        world.pass(1);
+    }
+    let mut order: Vec<&String> = since.keys().collect();
+    order.sort_by_key(|it| since[*it]);
+    assert_eq!(order, ["node-00002", "node-00000", "node-00001"]);
+    let granted = &world.cluster.records.borrow().ledger.grants;
+    assert!(granted.values().all(|it| it.node == "node-00002"), "{granted:?}");
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub(crate) fn after(at: Timestamp, by: SignedDuration) -> Timestamp {
 
 /// What a future of ours came to.
 enum Finished {
-    Turn(Box<Memory>, Timestamp, Result<Box<Turn>, ObserveError>),
+    Turn(Box<Memory>, Result<Box<Turn>, ObserveError>),
     Hand(Intent, Done),
     Renewal(Result<Leadership, ClusterError>),
 }
@@ -174,6 +174,11 @@ impl Process {
         self.leads_until.is_some_and(|until| self.clock.now() < until)
     }
 
+    /// What counts as now for all that is decided and remembered. The lease alone goes by the local clock.
+    fn now(&self) -> Timestamp {
+        nodemolt_engine::now(self.clock.now(), self.adapter.view().server_time)
+    }
+
     /// What it knows, unless it is turning.
     pub(crate) fn memory(&self) -> Option<&Memory> {
         self.memory.as_deref()
@@ -224,12 +229,12 @@ impl Process {
         let finished = std::mem::take(&mut *self.finished.borrow_mut());
         for it in finished {
             match it {
-                Finished::Turn(memory, at, result) => {
+                Finished::Turn(memory, result) => {
                     self.turning = None;
                     self.memory = Some(memory);
                     self.remember();
                     match result {
-                        Ok(turn) => self.turned(turn, at, executor, now, &mut due, &mut news),
+                        Ok(turn) => self.turned(turn, executor, now, &mut due, &mut news),
                         // What was missing comes by a watch, or by asking again.
                         Err(_) => self.stirred = true,
                     }
@@ -248,14 +253,14 @@ impl Process {
     fn turned(
         &mut self,
         mut turn: Box<Turn>,
-        at: Timestamp,
         executor: &mut Executor,
         now: Timestamp,
         due: &mut Due,
         news: &mut Vec<News>,
     ) {
         // What is due by the engine's time is due as much later by the world's.
-        self.wakes_at = turn.wake_at.map(|it| after(now, it.duration_since(at).max(TURNS_APART)));
+        let wait = |it: Timestamp| it.duration_since(turn.at).max(TURNS_APART);
+        self.wakes_at = turn.wake_at.map(|it| after(now, wait(it)));
         if self.leads() {
             for act in &turn.acts {
                 self.perform(act.clone(), executor, now, due);
@@ -277,13 +282,11 @@ impl Process {
         self.turned_at = Some(now);
         let (config, adapter) = (Rc::clone(&self.config), Rc::clone(&self.adapter));
         let finished = Rc::clone(&self.finished);
-        let (clock, local) = (self.clock.clone(), self.clock.now());
-        let server = adapter.view().server_time;
-        let at = server.map_or(local, |it| it.min(local));
+        let (clock, at) = (self.clock.clone(), self.now());
         let task = executor.spawn(self.id, async move {
             let result = nodemolt_engine::turn(&mut memory, &config, &*adapter, &clock, at).await;
             let result = result.map(Box::new);
-            finished.borrow_mut().push(Finished::Turn(memory, at, result));
+            finished.borrow_mut().push(Finished::Turn(memory, result));
         });
         self.turning = Some(task);
     }
@@ -314,7 +317,7 @@ impl Process {
     }
 
     fn remember(&mut self) {
-        let now = self.clock.now();
+        let now = self.now();
         let Some(memory) = self.memory.as_deref_mut() else { return };
         for (act, done) in self.backlog.drain(..) {
             memory.done(&act, done, now);

@@ -345,3 +345,77 @@ fn of_two_machines_for_one_claim_the_second_ends() {
     assert_eq!(live.len(), 2, "{live:?}\n{}", last_lines(&world, 60));
     assert!(world.violations().is_empty(), "{:?}", world.violations());
 }
+
+fn phases(world: &World) -> Vec<String> {
+    let all = world.objects(nodemolt_sim::kinds::REPLACEMENT);
+    all.iter().map(|it| it["status"]["phase"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// How many claims there ever were.
+fn claims_made(world: &World) -> usize {
+    let named = world.trace().iter().filter_map(|it| match &it.fact {
+        Fact::Stored { resource, object, .. } if resource.kind == "NodeClaim" => {
+            object["metadata"]["name"].as_str()
+        }
+        _ => None,
+    });
+    named.collect::<BTreeSet<_>>().len()
+}
+
+fn waits(world: &World) -> BTreeSet<&'static str> {
+    let picture = world.picture().unwrap();
+    picture.plan.waiting.values().flat_map(|it| it.all().map(|it| it.reason())).collect()
+}
+
+/// Issue 7: each step came late by as much as the clock was ahead, and successors that were ready were given up for it.
+#[test]
+fn a_wrong_clock_neither_delays_nor_burns_what_is_under_way() {
+    for (seed, skew) in (0..).zip([600, 1000, 3600, 50, -50, -600, -1000, -3600]) {
+        let mut world = begin(seed);
+        world.check_laws();
+        world.run(mins(2));
+        act(&mut world, &format!("publish {NEW}"));
+        while phases(&world).is_empty() {
+            world.run(jiff::SignedDuration::from_secs(5));
+        }
+        let known = claims_made(&world);
+        act(&mut world, &format!("fault skew operator-0 {skew:+}"));
+        world.run(mins(11));
+        let told = last_lines(&world, 60);
+        let of_first = &phases(&world)[0];
+        assert_eq!(of_first, "Done", "{skew}\n{told}");
+        // Nothing that was under way was given up, and by a clock that is wrong nothing else has begun.
+        if !(-60..=60_i64).contains(&skew) {
+            assert_eq!(phases(&world), ["Done"], "{skew}\n{told}");
+            assert_eq!(waits(&world), BTreeSet::from(["ClocksApart"]), "{skew}");
+            let way = if skew > 0 { "ahead of" } else { "behind" };
+            let warnings = world.picture().unwrap().warnings();
+            assert!(warnings.iter().any(|it| it.contains(way)), "{skew}: {warnings:?}");
+        }
+        act(&mut world, "fault end");
+        world.run(mins(15));
+        let told = last_lines(&world, 60);
+        assert_eq!(phases(&world), ["Done", "Done"], "{skew}\n{told}");
+        assert_eq!(images(&world), [NEW, NEW], "{skew}\n{told}");
+        assert!(claims_made(&world) <= known.max(3) + 1, "{skew}\n{told}");
+        assert_eq!(world.picture().unwrap().warnings(), Vec::<String>::new());
+        assert!(world.violations().is_empty(), "{skew}: {:?}", world.violations());
+    }
+}
+
+/// A clock that was wrong when somebody began to look is known to be wrong before anything begins.
+#[test]
+fn nothing_begins_by_a_clock_that_is_known_to_be_wrong() {
+    for (seed, skew) in (0..).zip([61, 86_400, -75, -86_400]) {
+        let mut world = begin(seed);
+        world.check_laws();
+        act(&mut world, &format!("fault skew operator-0 {skew:+}"));
+        world.run(mins(2));
+        act(&mut world, &format!("publish {NEW}"));
+        world.run(mins(30));
+        let told = last_lines(&world, 40);
+        assert_eq!(phases(&world), Vec::<String>::new(), "{skew}\n{told}");
+        assert_eq!(waits(&world), BTreeSet::from(["ClocksApart"]), "{skew}\n{told}");
+        assert!(world.violations().is_empty(), "{skew}: {:?}", world.violations());
+    }
+}

@@ -175,19 +175,24 @@ fn who_has_begun_to_lead_may_doubt_until_it_was_answered_twice() {
 }
 
 /// Seed 1101 of an earlier draw: a watch that lagged told nothing for a minute and a half, and then told again. Where nothing
-/// goes wrong no watch is silent.
+/// goes wrong no watch is silent, and no clock is wrong.
 #[test]
 fn that_there_is_no_news_comes_and_goes_only_where_something_goes_wrong() {
-    for fine in [true, false] {
+    for (fault, reason, kind, fine) in [
+        ("watch-lag 1m28s NodeClaim", "NoNews", "NodeClaim", true),
+        ("", "NoNews", "NodeClaim", false),
+        ("skew operator-0 +300", "ClocksApart", "Clock", true),
+        ("", "ClocksApart", "Clock", false),
+    ] {
         let mut tale = begun();
         if fine {
-            tale.tell(Actor::Fate, Fact::Fault { what: "watch-lag 1m28s NodeClaim".to_owned() });
+            tale.tell(Actor::Fate, Fact::Fault { what: fault.to_owned() });
             tale.wait(120);
         }
         for silent in [false, true, false] {
             tale.turn(&["n1"], |it| {
                 it.waits = vec![Tale::waits("n1")];
-                let (_, no_news) = Tale::waits_for("n1", "NoNews", "NodeClaim", "");
+                let (_, no_news) = Tale::waits_for("n1", reason, kind, "");
                 it.waits[0].1.extend(no_news.into_iter().filter(|_| silent));
             });
             tale.wait(1);
@@ -215,6 +220,21 @@ fn who_was_deleted_waits_for_the_budgets_that_hold_people() {
         });
         let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
         assert_eq!(laws.is_empty(), fine, "{gates}: {laws:?}");
+    }
+}
+
+/// Decision 0038: whoever has no claim is moved by nobody of us.
+#[test]
+fn a_node_of_nobody_uses_no_slot() {
+    for (name, fine) in [("stranger", true), ("n2", false)] {
+        let mut tale = begun();
+        tale.node(Actor::Kubelet, name, true, &json!([]));
+        tale.node(Actor::Kubelet, name, false, &json!([]));
+        tale.wait(120);
+        tale.ledger(&["n1"], 1);
+        tale.ledger(&[], 1);
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Budget), !fine, "{name}: {laws:?}");
     }
 }
 

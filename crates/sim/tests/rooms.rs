@@ -153,6 +153,111 @@ fn where_the_old_node_goes_first_one_claim_follows_it() {
     }
 }
 
+/// Issue 7: it waited a quarter of an hour for the type and zone of the old one, while the next zone had room.
+#[test]
+fn what_goes_first_is_followed_by_another_kind_where_its_own_is_not_to_be_had() {
+    for (seed, pods) in [(1, ""), (2, ""), (3, IN_ITS_ZONE)] {
+        let rooms = Rooms { nodes: 1, rollout: "{replacement: DeleteFirst}", pods, ..PLAIN };
+        let mut world = rooms.begin(seed);
+        world.run(mins(1));
+        act(&mut world, &format!("publish {NEW}"));
+        while !phases(&world).iter().any(|it| it == "Draining" || it == "Terminating") {
+            world.run(SignedDuration::from_secs(1));
+        }
+        act(&mut world, "fault no-capacity in eu-central-1a");
+        world.run(mins(8));
+        let told = last_lines(&world, 80);
+        let elsewhere = pods.is_empty();
+        assert_eq!(pods_with_a_home(&world), usize::from(elsewhere), "seed {seed}\n{told}");
+        assert_eq!(phases(&world) == ["Done"], elsewhere, "seed {seed}\n{told}");
+        // A pod that has to stay in its zone gets no node where it could not run.
+        assert_eq!(world.objects(kinds::NODE).len(), usize::from(elsewhere), "seed {seed}\n{told}");
+        act(&mut world, "fault end");
+        world.run(mins(20));
+        let told = last_lines(&world, 80);
+        assert_eq!(pods_with_a_home(&world), 1, "seed {seed}\n{told}");
+        assert_eq!(world.objects(kinds::CLAIM).len(), 1, "seed {seed}\n{told}");
+        no_law_is_broken(&world, Law::Budget);
+    }
+}
+
+const IN_ITS_ZONE: &str = "nodeSelector: {topology.kubernetes.io/zone: eu-central-1a}";
+
+/// Issue 7: whoever deleted the ledger undid the pause that stood in it.
+#[test]
+fn a_pause_outlives_its_ledger_while_somebody_knows_of_it() {
+    let mut world = PLAIN.begin(1);
+    world.run(mins(1));
+    act(&mut world, "pause \"an audit\"");
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(5));
+    // However often, and also when it was locked by then.
+    for _ in 0..2 {
+        act(&mut world, "delete disruptionledger cluster");
+        world.run(mins(10));
+        assert_eq!(phases(&world), Vec::<String>::new(), "{}", last_lines(&world, 40));
+        let ledgers = world.objects(kinds::LEDGER);
+        let reason = ledgers[0]["status"]["lock"]["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains("the pause") && reason.contains("an audit"), "{reason}");
+    }
+    // A pause that is written before the lock is released holds on.
+    act(&mut world, "pause \"an audit, still\"");
+    act(&mut world, "unlock");
+    world.run(mins(10));
+    assert_eq!(phases(&world), Vec::<String>::new(), "{}", last_lines(&world, 40));
+    act(&mut world, "resume");
+    world.run(mins(30));
+    assert_eq!(images(&world), [NEW, NEW], "{}", last_lines(&world, 40));
+    no_law_is_broken(&world, Law::Budget);
+}
+
+/// Issue 7: each successor was born with what it was made for, and was replaced in turn, for ever.
+#[test]
+fn what_every_node_is_born_with_replaces_nobody() {
+    let text = text().replace(
+        "  template:\n    spec:\n      nodeClassRef",
+        "  template:\n    metadata: {annotations: {drift.nodemolt.dev/Always: born}}\n    spec:\n      nodeClassRef",
+    );
+    assert!(text.contains("Always"), "{text}");
+    let mut world = World::new(&scenario(&text), 1).unwrap();
+    world.run(SignedDuration::from_hours(4));
+    let told = last_lines(&world, 40);
+    assert_eq!(world.objects(kinds::REPLACEMENT).len(), 0, "{told}");
+    let warnings = world.picture().unwrap().warnings();
+    assert!(warnings.iter().any(|it| it.contains("drift.nodemolt.dev/Always")), "{warnings:?}");
+}
+
+/// And where somebody says so of each that comes, nobody of the pool goes for that alone, for longer and longer.
+#[test]
+fn what_others_say_of_every_node_anew_replaces_few() {
+    let mut world = PLAIN.begin(1);
+    let mut most = 0;
+    // Whoever says so looks every minute, for eight hours.
+    for _ in 0..480 {
+        world.run(mins(1));
+        let claims: Vec<String> = world
+            .objects(kinds::CLAIM)
+            .iter()
+            .filter_map(|it| it["metadata"]["name"].as_str().map(str::to_owned))
+            .collect();
+        for claim in claims {
+            act(&mut world, &format!("annotate nodeclaim {claim} drift.nodemolt.dev/Kernel=old"));
+        }
+        most = world.objects(kinds::REPLACEMENT).len();
+    }
+    let told = last_lines(&world, 60);
+    assert!((2..=8).contains(&most), "{most}\n{told}");
+    let picture = world.picture().unwrap();
+    let all = picture.plan.waiting.values().flat_map(|it| it.all().map(|it| it.reason()));
+    let all: Vec<&str> = all.collect();
+    assert!(all.contains(&"DriftRecurs"), "{all:?}");
+    // What else has changed is a reason of its own.
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(40));
+    assert_eq!(images(&world), [NEW, NEW], "{}", last_lines(&world, 60));
+    no_law_is_broken(&world, Law::Budget);
+}
+
 /// Issue 7: the last pod that ran was evicted while all others were pending.
 #[test]
 fn the_last_pod_that_serves_stays_until_the_others_are_back() {

@@ -79,6 +79,7 @@ impl Ledger {
             }),
             locked: self.lock.as_ref().map(|it| it.reason.clone()),
             unheard: None,
+            apart: None,
         }
     }
 }

@@ -201,7 +201,9 @@ impl Budgets {
             slotted |= concurrency;
         }
         let first = first + self.classes.len();
-        if self.slots && !slotted {
+        // One of no pool and without a claim is moved by nobody of us: only what selects it counts it.
+        let stranger = member.pool.is_none() && member.class.is_none();
+        if self.slots && !slotted && !stranger {
             about(first, Unit::Nodes);
         }
         let pool = member.pool.as_ref().and_then(|it| self.pools.binary_search(it).ok());

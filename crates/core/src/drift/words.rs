@@ -95,7 +95,7 @@ impl Divergence {
             Self::KubernetesSkew { kubelet, control_plane } => {
                 plain("Kubernetes", Some(kubelet.to_string()), Some(control_plane.to_string()))
             }
-            Self::Foreign(Foreign { by, reason, message }) => {
+            Self::Foreign(Foreign { by, reason, message, since: _ }) => {
                 plain(reason, Some(by.clone()), Some(message.clone()))
             }
         }
@@ -154,7 +154,7 @@ impl fmt::Display for Divergence {
                 out,
                 "kubelet {kubelet} is outside of what an API server {control_plane} supports"
             ),
-            Self::Foreign(Foreign { by, reason, message }) => {
+            Self::Foreign(Foreign { by, reason, message, since: _ }) => {
                 write!(out, "{by} says {reason}")?;
                 if message.is_empty() { Ok(()) } else { write!(out, ": {message}") }
             }

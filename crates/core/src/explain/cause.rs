@@ -21,12 +21,14 @@ pub fn causes(reason: &WaitFor, class: Option<&str>, now: Timestamp) -> Vec<Caus
         | WaitFor::News { .. }
         | WaitFor::Unlock { .. }
         | WaitFor::Resume { .. }
+        | WaitFor::Clock(_)
         | WaitFor::OtherHand { .. }
         | WaitFor::Image(_)
         | WaitFor::ProtectedNode { .. }
         | WaitFor::ProtectedPod { .. }
         | WaitFor::BarePod { .. }
         | WaitFor::HomelessPod { .. }
+        | WaitFor::Recurs(_)
         | WaitFor::NextTry { .. }
         | WaitFor::Capacity { .. }
         | WaitFor::Lifetime { .. }
@@ -101,9 +103,10 @@ fn named(reason: &WaitFor, class: Option<&str>) -> Named {
         WaitFor::Capacity { pool, .. } | WaitFor::Limit { pool, .. } => {
             Named::cluster("NodePool", pool)
         }
+        WaitFor::Recurs(recurs) => Named::cluster("NodeClaim", &recurs.claim),
         WaitFor::NextTry { because, .. } => of_because(because),
         WaitFor::Reach { .. } => class.map_or_else(Named::nothing, of_class),
-        WaitFor::News { .. } | WaitFor::Consideration => Named::nothing(),
+        WaitFor::News { .. } | WaitFor::Clock(_) | WaitFor::Consideration => Named::nothing(),
     }
 }
 

@@ -94,6 +94,20 @@ pub struct Wish {
     pub unread: Option<(String, String)>,
     /// Its successor would carry the candidate of a rollout.
     pub to_candidate: bool,
+    /// What others say of it they said of the node before it, too, and would say of the next.
+    pub recurs: Option<Recurs>,
+}
+
+/// Drift that others found again on a node that was made because of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recurs {
+    /// The condition or annotation, and its reason.
+    pub by: String,
+    pub reason: String,
+    /// The new node's.
+    pub claim: String,
+    /// Nobody is replaced for it before.
+    pub until: Timestamp,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

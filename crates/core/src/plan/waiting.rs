@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use nodemolt_fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_fit::pod::PodId as Packed;
 
-use super::Node;
-use crate::budget::{BudgetId, Shortage, Unit, UsedBy};
+use super::{Node, Recurs};
+use crate::budget::{Apart, BudgetId, Shortage, Unit, UsedBy};
 use crate::drain::{PodId, Protection, Refused};
 use crate::replace::Because;
 use crate::wanted::NoImage;
@@ -57,6 +57,8 @@ pub enum WaitFor {
     Resume {
         because: String,
     },
+    /// That somebody puts a clock right: by a wrong one nothing begins.
+    Clock(Apart),
     /// Another controller moves the nodes of this pool.
     OtherHand {
         by: String,
@@ -91,6 +93,8 @@ pub enum WaitFor {
         /// `None`: it was never listed.
         since: Option<Timestamp>,
     },
+    /// Others say of a new node what they said of the one before it.
+    Recurs(Recurs),
     NextTry {
         at: Timestamp,
         because: Because,
@@ -152,6 +156,7 @@ impl WaitFor {
             Self::Record { .. } => "UnreadableRecord",
             Self::Unlock { .. } => "Locked",
             Self::Resume { .. } => "Paused",
+            Self::Clock(_) => "ClocksApart",
             Self::OtherHand { .. } => "OtherHand",
             Self::Image(_) => "NoImage",
             Self::ProtectedNode { .. } => "ProtectedNode",
@@ -160,6 +165,7 @@ impl WaitFor {
             Self::Pdb { .. } => "PodDisruptionBudget",
             Self::HomelessPod { .. } => "HomelessPod",
             Self::News { .. } => "NoNews",
+            Self::Recurs(_) => "DriftRecurs",
             Self::NextTry { .. } => "NextTry",
             Self::Capacity { .. } => "NoCapacity",
             Self::Lifetime { .. } => "MinimumLifetime",
@@ -189,9 +195,11 @@ impl WaitFor {
             | Self::News { .. }
             | Self::Unlock { .. }
             | Self::Resume { .. }
+            | Self::Clock(_)
             | Self::OtherHand { .. }
             | Self::Image(_)
             | Self::ProtectedNode { .. }
+            | Self::Recurs(_)
             | Self::NextTry { .. }
             | Self::Capacity { .. }
             | Self::Lifetime { .. }
@@ -209,6 +217,7 @@ impl WaitFor {
             Self::ProtectedNode { protection, .. } | Self::ProtectedPod { protection, .. } => {
                 protection.until
             }
+            Self::Recurs(recurs) => Some(recurs.until),
             Self::NextTry { at, .. } => Some(*at),
             Self::Capacity { until, .. } => *until,
             Self::Lifetime { until, .. } => Some(*until),
@@ -219,6 +228,7 @@ impl WaitFor {
             | Self::News { .. }
             | Self::Unlock { .. }
             | Self::Resume { .. }
+            | Self::Clock(_)
             | Self::OtherHand { .. }
             | Self::BarePod { .. }
             | Self::Pdb { .. }
@@ -240,6 +250,7 @@ impl WaitFor {
             Self::Record { .. }
             | Self::Unlock { .. }
             | Self::Resume { .. }
+            | Self::Clock(_)
             | Self::OtherHand { .. }
             | Self::Image(_)
             | Self::ProtectedNode { .. }
@@ -249,7 +260,9 @@ impl WaitFor {
             | Self::HomelessPod { .. }
             | Self::Limit { .. }
             | Self::Place { .. } => Lifted::Person,
-            Self::News { .. } | Self::NextTry { .. } | Self::Lifetime { .. } => Lifted::Time,
+            Self::News { .. } | Self::Recurs(_) | Self::NextTry { .. } | Self::Lifetime { .. } => {
+                Lifted::Time
+            }
             Self::Capacity { until, .. } => unless(*until),
             Self::Window { opens_at, .. } => unless(*opens_at),
             Self::Budget(shortage) if shortage.resting => Lifted::Time,
@@ -275,6 +288,7 @@ impl WaitFor {
             | Self::News { .. }
             | Self::Unlock { .. }
             | Self::Resume { .. }
+            | Self::Clock(_)
             | Self::OtherHand { .. }
             | Self::Image(_)
             | Self::ProtectedNode { .. }
@@ -282,6 +296,7 @@ impl WaitFor {
             | Self::BarePod { .. }
             | Self::Pdb { .. }
             | Self::HomelessPod { .. }
+            | Self::Recurs(_)
             | Self::NextTry { .. }
             | Self::Capacity { .. }
             | Self::Lifetime { .. }
@@ -305,8 +320,14 @@ impl WaitFor {
                 format!("news of {kind}: no watch has told of that since {}", time(*since))
             }
             Self::News { kind, since: None } => format!("a first list of {kind}"),
+            Self::Recurs(Recurs { by, reason, claim, until }) => format!(
+                "whoever says {reason} by {by}: NodeClaim {claim} took over from a node of which the \
+                 same was said; mend what says so, or `nodemolt upgrade` the node; else {}",
+                time(*until)
+            ),
             Self::Unlock { because } => format!("`nodemolt unlock`: {because}"),
             Self::Resume { because } => format!("`nodemolt resume`: paused, {because}"),
+            Self::Clock(apart) => format!("a person: {}", apart.words()),
             Self::OtherHand { by } => format!("{by}, which moves the nodes of this pool"),
             Self::Image(why) => {
                 format!("an image for its successor: {why}{}", until(why.until, time))

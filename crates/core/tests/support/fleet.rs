@@ -117,6 +117,7 @@ pub(crate) fn drifted() -> Wish {
         by_name: true,
         unread: None,
         to_candidate: false,
+        recurs: None,
     }
 }
 

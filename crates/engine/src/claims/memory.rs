@@ -44,6 +44,8 @@ pub struct Memory {
     /// By the claim's UID: the attempt whose call is withheld, and since when. Who has just begun knows of no
     /// time before.
     withheld: BTreeMap<String, (u32, Timestamp)>,
+    /// By UID: claims of which an attempt has ended, and of whose choices none is left to try now.
+    pub(crate) nowhere: BTreeSet<String>,
     /// By the claim's UID: since when its node is missing.
     missing: BTreeMap<String, Timestamp>,
     /// By the claim's UID: what was last told about it.

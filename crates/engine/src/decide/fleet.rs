@@ -104,6 +104,11 @@ struct Parts<'a> {
     daemons: u64,
 }
 
+/// Whether every node of a pool is born with this annotation: then it says nothing about one of them.
+pub(crate) fn bears(pool: &seen::Pool, annotation: &str) -> bool {
+    pool.template.annotations.get(annotation).is_some_and(|it| it != "false")
+}
+
 /// Whether we are the ones that move this claim's node.
 pub(crate) fn ours(sight: &Sight<'_>, claim: &Claim) -> bool {
     sight.looks_after(claim)
@@ -198,7 +203,9 @@ impl Readings {
             running.remove(name);
             drifts.remove(name);
             if let Some(claim) = claim.filter(|it| ours(sight, it)) {
-                let read = read_running(memory, node, claim, machine);
+                let mut read = read_running(memory, node, claim, machine);
+                let pool = claim.pool.as_ref().and_then(|it| view.pools.get(it));
+                read.foreign.retain(|it| !pool.is_some_and(|pool| bears(pool, &it.by)));
                 drifts.insert(name.clone(), compare(memory, &read, claim, wanted));
                 running.insert(name.clone(), read);
             }

@@ -8,6 +8,7 @@
 mod draft;
 mod emptying;
 mod leftovers;
+mod widen;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +37,7 @@ use crate::record::Recorded;
 use draft::draft;
 use emptying::{drain, drain_record, empty, ends_by_force, limit, lingering};
 use leftovers::{leftovers, object, removable, remove};
+use widen::{makes_way, widened};
 
 /// Room that was there a moment ago may come again: a node that blinks, a pod that is still leaving.
 const MORE_AFTER: SignedDuration = SignedDuration::from_mins(1);
@@ -280,7 +282,10 @@ fn recall(memory: &mut Memory, sight: &Sight<'_>, table: &mut Table<'_>, looked:
         // One that an earlier leader has made, and that our watch has not told of yet, comes all the same.
         let unseen = *seen == SuccessorSeen::Unknown && !unreadable(sight, claim);
         let to_come = *seen == SuccessorSeen::Unasked || unseen;
-        if to_come && !memory.drafts.contains_key(claim) {
+        // What takes the place of one that has nowhere to go is decided when that is no room any more.
+        let in_its_way = makes_way(sight, &looked.record.name, &looked.replacement);
+        let waits = in_its_way.is_some_and(|it| it.deleting_since.is_none());
+        if to_come && !waits && !memory.drafts.contains_key(claim) {
             draft(memory, sight, table, looked.record, claim);
         }
     }
@@ -418,6 +423,9 @@ fn record(
         let more = seen.more.iter().map(|it| Successor { claim: it.clone(), uid: None });
         after_step.successors.extend(more);
     }
+    if after_step.phase == Phase::Launching && seen.old == OldSeen::Gone {
+        widened(memory, sight, &record.name, &mut after_step);
+    }
     if after_step.phase == replacement.phase {
         for at in due(replacement, seen) {
             wake.at(Some(at));
@@ -493,6 +501,8 @@ fn command(
     let named = node.is_some_and(|it| it.cordoned_by.as_ref() == Some(&name));
     for command in asks(replacement.phase, &replacement) {
         match command {
+            // Never two for one place.
+            Command::Launch { .. } if makes_way(sight, &name, &replacement).is_some() => {}
             Command::Launch { claim } => {
                 let draft = draft(memory, sight, table, &going.recorded, &claim);
                 if let Some(draft) = draft.filter(|it| table.affords(memory, sight, it)) {

@@ -155,7 +155,12 @@ fn told(table: &Table<'_>, node: &str, now: Timestamp) -> Told {
     let image = divergences.iter().find_map(|it| {
         if let Divergence::Image { to, .. } = it { Some(to.id.clone()) } else { None }
     });
+    let foreign = divergences.iter().filter_map(|it| {
+        let Divergence::Foreign(it) = it else { return None };
+        Some(Told::said(&it.by, &it.reason))
+    });
     Told {
+        foreign: foreign.collect(),
         divergences,
         running_image: running.and_then(|it| it.image.as_ref()).map(|it| it.id.clone()),
         wanted_image: image,

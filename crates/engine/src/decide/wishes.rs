@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use nodemolt_core::drift::Drift;
-use nodemolt_core::node::ImageRef;
-use nodemolt_core::plan::{NextTry, UnderWay, Wish};
-use nodemolt_core::replace::{Cause, LIFE_MIN};
+use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::drift::{Divergence, Drift};
+use nodemolt_core::node::{Foreign, ImageRef};
+use nodemolt_core::plan::{NextTry, Recurs, UnderWay, Wish};
+use nodemolt_core::replace::{Cause, LIFE_MIN, next_try_at};
 use nodemolt_core::seen::{Claim, Kind, Node, Stage};
 use nodemolt_core::wanted::{NoImage, Replacing, Wanted};
 
@@ -19,7 +19,13 @@ use super::along::Along;
 use super::fleet::{Readings, ours};
 use crate::memory::{Memory, after};
 use crate::port::{Machine, MachineState};
-use crate::record::Recorded;
+use crate::record::{Recorded, Told};
+
+/// By then it is a day between two tries.
+const RECURS_MAX: u32 = 6;
+
+/// A day is the longest wait; who went later than that after it was made did not go for nothing.
+const RECURS_WITHIN: SignedDuration = SignedDuration::from_hours(25);
 
 pub(crate) struct Wished {
     /// When the next node expires.
@@ -89,7 +95,82 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
         }
     }
     memory.drifted_since.retain(|uid, _| drifted.contains(uid.as_str()));
+    hold_what_recurs(sight, readings);
     Wished { next_at }
+}
+
+/// What others say of a new node as they said of the one that it took over from they would say of every node to come.
+/// So nobody of its pool is replaced for that alone before the new one is an hour old, then two, up to a day.
+fn hold_what_recurs(sight: &Sight<'_>, readings: &mut Readings) {
+    let drifts = Arc::clone(readings.drifts());
+    let mut recurring: BTreeMap<(String, String, String), Recurs> = BTreeMap::new();
+    for (name, drift) in drifts.iter() {
+        let said = foreign(drift);
+        if said.is_empty() {
+            continue;
+        }
+        let Some(claim) = sight.claims.get(name.as_str()) else { continue };
+        let Some(pool) = &claim.pool else { continue };
+        for it in said {
+            let Some(until) = recurs_until(sight, claim, it).filter(|it| *it > sight.now) else {
+                continue;
+            };
+            let key = (pool.clone(), it.by.clone(), it.reason.clone());
+            let (by, reason, claim) = (it.by.clone(), it.reason.clone(), claim.name.clone());
+            let found = Recurs { by, reason, claim, until };
+            let known = recurring.entry(key).or_insert_with(|| found.clone());
+            if known.until < found.until {
+                *known = found;
+            }
+        }
+    }
+    if recurring.is_empty() {
+        return;
+    }
+    for (name, node, _) in readings.nodes_mut() {
+        let wish = node.wish.as_mut().filter(|it| it.cause == Cause::Drift);
+        let Some((wish, drift)) = wish.zip(drifts.get(name)) else { continue };
+        let Some(pool) = &node.member.pool else { continue };
+        // Whatever else it has drifted in is a reason of its own.
+        let said = foreign(drift);
+        let recurs =
+            |it: &&Foreign| recurring.get(&(pool.clone(), it.by.clone(), it.reason.clone()));
+        let all: Vec<&Recurs> = said.iter().filter_map(recurs).collect();
+        if all.len() == drift.divergences().count() {
+            wish.recurs = all.into_iter().max_by_key(|it| it.until).cloned();
+        }
+    }
+}
+
+/// What others say of a node.
+fn foreign(drift: &Drift) -> Vec<&Foreign> {
+    let said = drift
+        .divergences()
+        .filter_map(|it| if let Divergence::Foreign(it) = it { Some(it) } else { None });
+    said.collect()
+}
+
+/// Until when a claim is not replaced for what others say, if the same was said of the node that it took over from: an hour
+/// from its birth, twice as long for each before that which went for it within a day.
+fn recurs_until(sight: &Sight<'_>, claim: &Claim, said: &Foreign) -> Option<Timestamp> {
+    let key = Told::said(&said.by, &said.reason);
+    let records = &sight.records.replacements;
+    let same = |it: &&Recorded| it.told.foreign.contains(&key);
+    let mut record = records.get(claim.successor_of.as_ref()?).filter(same)?;
+    let mut times = 1;
+    while times < RECURS_MAX {
+        let uid = Some(&record.replacement.old.claim_uid);
+        let made =
+            |it: &&Recorded| it.replacement.successors.iter().any(|it| it.uid.as_ref() == uid);
+        let Some(before) = records.values().filter(same).find(made) else { break };
+        let went_at = record.told.started_at.unwrap_or(record.replacement.since);
+        if went_at > after(before.replacement.since, RECURS_WITHIN) {
+            break;
+        }
+        (record, times) = (before, times + 1);
+    }
+    let born = claim.stages.get(&Stage::Initialized).copied().unwrap_or(claim.created_at);
+    Some(next_try_at(times, born))
 }
 
 /// Nodes that take over from one that is still there.
@@ -146,6 +227,7 @@ fn of_node(
         no_image: None,
         unread: None,
         to_candidate: false,
+        recurs: None,
     };
     let set_up = claim.stages.contains_key(&Stage::Initialized);
     let deleted_at = claim.deleting_since.or(node.deleting_since);
@@ -177,8 +259,11 @@ fn of_node(
     let (cause, since) = match (asked, drifted, expired) {
         (Some(at), _, _) => (Cause::Asked, at),
         (None, true, _) => {
-            let since = memory.drifted_since.get(&claim.uid).copied();
-            (Cause::Drift, since.unwrap_or(sight.now))
+            let since = memory.drifted_since.get(&claim.uid).copied().unwrap_or(sight.now);
+            // Others may have known it before us; no longer than the node is there.
+            let said = drift.into_iter().flat_map(foreign).filter_map(|it| it.since).min();
+            let said = said.map_or(since, |it| it.max(claim.created_at));
+            (Cause::Drift, since.min(said))
         }
         (None, false, Some(at)) => (Cause::Expiry, at),
         (None, false, None) => return None,

@@ -142,10 +142,11 @@ impl Quiet {
 
     fn decide(&mut self, replica: u8, turned: &Turned, step: &Step, found: &mut Found) {
         // Docs say: of what a watch has not told for a while there is no news. That is so of who listens, and not of the
-        // world, and only where something goes wrong.
+        // world, and only where something goes wrong. So it is of whoever's clock is wrong.
         let silent = self.silent_until.is_some_and(|it| step.at <= it);
         let reasons = |it: &[WaitsFor]| {
-            let of_world = it.iter().filter(|it| !(silent && it.reason == "NoNews"));
+            let of_world =
+                it.iter().filter(|it| !(silent && matches!(it.reason, "NoNews" | "ClocksApart")));
             of_world.map(|it| (it.kind.clone(), it.name.clone())).collect()
         };
         let decision = Decision {

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use nodemolt_cluster::resources::WATCHED;
 use nodemolt_cluster::transport::{Heard, Resource};
-use nodemolt_engine::Clock as _;
 
 use super::{BOOKMARKS_APART, Process, ProcessEvent, after};
 use crate::api_server::{ApiServer, What};
@@ -50,7 +49,7 @@ impl Process {
 
     /// What was on its way arrives. True if more has happened since.
     pub(crate) fn deliver(&mut self, resource: Resource, server: &ApiServer) -> bool {
-        let now = self.clock.now();
+        let now = self.now();
         let Some(watch) = self.watches.get_mut(&resource) else { return false };
         let Some(coming) = watch.coming.take() else { return false };
         let adapter = &self.adapter;
@@ -83,10 +82,10 @@ impl Process {
 
     /// Every watch that has nothing on its way says so.
     pub(crate) fn bookmarks(&mut self, now: Timestamp) -> (Timestamp, ProcessEvent) {
-        let local = self.clock.now();
+        let heard_at = self.now();
         for (resource, watch) in &self.watches {
             if watch.told.is_some() && watch.coming.is_none() {
-                self.adapter.hear(*resource, &Heard::Current, local);
+                self.adapter.hear(*resource, &Heard::Current, heard_at);
             }
         }
         (after(now, BOOKMARKS_APART), ProcessEvent::Bookmarks)

@@ -45,6 +45,7 @@ fn waits_for(it: &WaitFor) -> WaitsFor {
         WaitFor::News { kind, .. } => nobody(kind),
         WaitFor::Unlock { .. } => nobody("Lock"),
         WaitFor::Resume { .. } => nobody("Pause"),
+        WaitFor::Clock(_) => nobody("Clock"),
         WaitFor::OtherHand { by } => named("Controller", by),
         WaitFor::Image(_) => nobody("Image"),
         WaitFor::ProtectedNode { .. } => nobody("Node"),
@@ -59,6 +60,7 @@ fn waits_for(it: &WaitFor) -> WaitsFor {
             }
             None => named("Namespace", &it.namespace),
         },
+        WaitFor::Recurs(recurs) => named("NodeClaim", &recurs.claim),
         WaitFor::NextTry { .. } => nobody("NextTry"),
         WaitFor::Capacity { .. } => nobody("Capacity"),
         WaitFor::Lifetime { .. } => nobody("Lifetime"),

@@ -4,8 +4,11 @@
 
 use std::collections::BTreeSet;
 
+use nodemolt_core::drain::Moved;
+
+use super::widen::takes_place;
 use crate::decide::placing::Table;
-use crate::decide::{Sight, pools, successors};
+use crate::decide::{Sight, homes, pools, successors};
 use crate::memory::Memory;
 use crate::port::NewClaim;
 use crate::record::Recorded;
@@ -79,6 +82,12 @@ pub(super) fn draft(
     } else if let Some(pool) = pool {
         // The old one is gone: what its pods need is seen by those that are pending.
         found = successors::for_pending(sight, &placements, pool);
+        // Whatever the pool gives comes last there. It is no help to pods that wait and could not run on it.
+        let own = |it: &Moved| it.node == old.node;
+        if found.len() == 1 && takes_place(replacement, &recorded.name, name, pool) {
+            let waits = homes::moved(sight).iter().any(own);
+            found.truncate(usize::from(!waits));
+        }
     }
     // Of those that were added later it is forgotten what they were for: they are like the last.
     let last = found.len().checked_sub(1)?;
