@@ -65,6 +65,7 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
         );
     }
     if let Some(named) = &verb.explain {
+        talk.settle();
         return explained(verb, look, &world, &pools, (named, &types), market, &talk);
     }
     let Asked { of, packing, told: _ } = asked(&world, &pools, None, |pods, nodes, able| {
@@ -73,6 +74,7 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     talk.notes.extend(attach_limits(&packing, &world, &files, &pools));
     talk.notes.extend(unforeseen(&packing, &world));
     talk.notes.extend(preempting(&packing, &world));
+    talk.settle();
     let answered = Answered { packing, of };
     let story = Story::new(&world, &pools, answered, &types, market);
     let exit = if story.unplaced.is_empty() { Exit::Done } else { Exit::Failed };
@@ -207,7 +209,7 @@ fn preempting(packing: &Packing, world: &World) -> Option<String> {
         .collect();
     let important = |it: &&Pod| it.demand.priority > least && homeless.contains(&it.id());
     let count = world.pods.iter().filter(important).count();
-    let first = world.pods.iter().find(important)?.id();
+    let first = world.pods.iter().filter(important).map(Pod::id).min()?;
     Some(format!(
         "the scheduler may evict pods of lower priority for pods that have no place, such as {first}: {count}; that is not reckoned with"
     ))
@@ -298,6 +300,12 @@ struct Talk {
 }
 
 impl Talk {
+    /// The same files in any order are told of in one order.
+    fn settle(&mut self) {
+        self.warnings.sort_unstable();
+        self.notes.sort_unstable();
+    }
+
     fn print(&self) -> String {
         let mut text = self.text.clone();
         for warning in &self.warnings {

@@ -84,10 +84,7 @@ impl<'a> Advice<'a> {
             Place::Pool(name) => it.name == *name,
             Place::Node(_) => true,
         });
-        let mut pools: Vec<&'a Pool> = pools.collect();
-        pools.sort_by(|left, right| {
-            right.weight.cmp(&left.weight).then_with(|| left.name.cmp(&right.name))
-        });
+        let pools = heaviest_first(pools);
         let mut found = None;
         for pool in pools {
             let key = (Arc::as_ptr(&pod.demand), pool.name.as_str());
@@ -105,6 +102,15 @@ impl<'a> Advice<'a> {
         }
         found
     }
+}
+
+/// As they are tried.
+fn heaviest_first<'p>(pools: impl Iterator<Item = &'p Pool>) -> Vec<&'p Pool> {
+    let mut pools: Vec<&Pool> = pools.collect();
+    pools.sort_by(|left, right| {
+        right.weight.cmp(&left.weight).then_with(|| left.name.cmp(&right.name))
+    });
+    pools
 }
 
 /// `None` where its size is not what keeps the pod from the pool's nodes.
@@ -226,6 +232,7 @@ pub(super) fn zones_to_be_had(why: &Why, pools: &Pools) -> Option<String> {
         Place::Pool(name) => it.name == *name,
         Place::Node(_) => true,
     });
+    let meant = heaviest_first(meant).into_iter();
     let told: Vec<String> = meant.take(POOLS_SHOWN).filter_map(launches_in).collect();
     (!told.is_empty()).then(|| told.join(", "))
 }
