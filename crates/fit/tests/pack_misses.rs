@@ -10,6 +10,7 @@ use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm, Volume};
 use nodemolt_fit::pool::{Machine, Offering, Pool, Price};
 use nodemolt_fit::requirement::{Operator, Written};
 use nodemolt_fit::selector::{NodeTerm, Selector};
+use nodemolt_fit::taint::{Effect, Taint};
 use nodemolt_fit::{Quantity, label};
 
 fn cpu(millis: i64) -> BTreeMap<String, Quantity> {
@@ -202,4 +203,30 @@ fn what_pods_ask_of_machines_is_in_the_claim_and_a_full_reservation_strands_nobo
     assert_eq!(says(0, label::CAPACITY_RESERVATION_ID), "");
     assert_eq!(says(1, label::CAPACITY_TYPE), "karpenter.sh/capacity-type In [on-demand]");
     assert_eq!(says(1, label::ARCH), "kubernetes.io/arch In [arm64]");
+}
+
+#[test]
+fn what_a_node_says_of_itself_is_not_for_a_pod_to_tolerate() {
+    let keys = [
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/memory-pressure",
+        "node.kubernetes.io/pid-pressure",
+        "node.kubernetes.io/network-unavailable",
+        "node.kubernetes.io/out-of-service",
+        "node.cloudprovider.kubernetes.io/shutdown",
+        "aws-node-termination-handler/spot-itn",
+        "karpenter.sh/disruption",
+        "node.cilium.io/agent-not-ready",
+    ];
+    for key in keys {
+        let taint = Taint::new(key, "", Effect::NoSchedule);
+        assert!(taint.away().is_some(), "{key}");
+        // A node that a pod could tolerate is nearer than one that is not for pods now.
+        let ill = Node { taints: vec![taint], ..node("n1", "a", 4000) };
+        let team = Taint::new("team", "a", Effect::NoSchedule);
+        let other = Node { taints: vec![team.clone()], ..node("n2", "a", 4000) };
+        let packing = pack(&pods("p", asks("x", 100), 1), &[ill, other], &[]);
+        assert_eq!(obstacles(&packing), [Obstacle::Taint(team)], "{key}");
+    }
+    assert_eq!(Taint::new("dedicated", "gpu", Effect::NoSchedule).away(), None);
 }

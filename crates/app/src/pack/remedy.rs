@@ -2,15 +2,9 @@
 
 use nodemolt_fit::capacity::PODS;
 use nodemolt_fit::pack::{Miss, Obstacle, Place, Why};
-use nodemolt_fit::taint::UNSCHEDULABLE;
+use nodemolt_fit::taint::{Away, Taint};
 use nodemolt_fit::{Quantity, label};
 
-/// Taints of nodes that do not answer.
-const UNWELL: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
-/// Ends of taints that a node has until it is set up. They are not for a pod to tolerate.
-const YOUNG: [&str; 3] = ["/uninitialized", "/agent-not-ready", "/unregistered"];
-/// Taints of nodes that somebody is about to remove.
-const GOING: [&str; 2] = ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"];
 /// What a term of node affinity calls a node's name.
 const NAME: &str = "metadata.name";
 
@@ -71,19 +65,12 @@ pub(super) fn changes(miss: &Miss) -> Vec<String> {
 fn change(obstacle: &Obstacle, place: &Place) -> String {
     let on_node = matches!(place, Place::Node(_));
     match obstacle {
-        Obstacle::Taint(taint) if taint.key == UNSCHEDULABLE => {
-            "that node were not cordoned".to_owned()
-        }
-        Obstacle::Taint(taint) if UNWELL.contains(&taint.key.as_str()) => {
-            "that node were ready".to_owned()
-        }
-        Obstacle::Taint(taint) if GOING.contains(&taint.key.as_str()) => {
-            format!("that node were not about to go ({taint})")
-        }
-        Obstacle::Taint(taint) if YOUNG.iter().any(|it| taint.key.ends_with(it)) && on_node => {
-            format!("that node were set up ({taint} were gone)")
-        }
-        Obstacle::Taint(taint) => format!("it tolerated {taint}"),
+        Obstacle::Taint(taint) => match taint.away() {
+            Some(away) if on_node => open_again(away, taint),
+            // Its nodes would have it for good.
+            Some(_) => format!("the pool did not give its nodes the taint {taint}"),
+            None => format!("it tolerated {taint}"),
+        },
         // No node can have another name, and no pool can promise one.
         Obstacle::Label(asked) if [label::HOSTNAME, NAME].contains(&asked.key.as_str()) => {
             format!("it did not ask for {asked}")
@@ -154,6 +141,19 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
         Obstacle::PoolLimit { resource, by } => {
             format!("the pool's limit of {resource} were {} higher", readable(*by))
         }
+    }
+}
+
+/// Such a node is not for pods now, whatever they tolerate: what would have to be over.
+fn open_again(away: Away, taint: &Taint) -> String {
+    match away {
+        Away::Cordoned => "that node were not cordoned".to_owned(),
+        Away::Unwell => "that node were ready".to_owned(),
+        Away::RunningOut { of } => format!("that node did not run out of {of} ({taint})"),
+        Away::Unconnected => format!("that node's network were set up ({taint})"),
+        Away::Down => format!("that node were in service ({taint})"),
+        Away::Young => format!("that node were set up ({taint} were gone)"),
+        Away::Going => format!("that node were not about to go ({taint})"),
     }
 }
 

@@ -27,13 +27,6 @@ use crate::{
 /// So many places are looked at in all; the fewer kinds of pods are left over, the more for each.
 const PLACES_MAX: usize = 1_000_000;
 const PLACES_MIN: usize = 200;
-/// Taints of a node that is cordoned, does not answer or runs out of something.
-const OF_KUBERNETES: &str = "node.kubernetes.io/";
-/// Ends of taints that a node has until it is set up.
-const OF_YOUNG_NODES: [&str; 4] =
-    ["/uninitialized", "/agent-not-ready", "/unregistered", "/not-ready"];
-/// Of nodes that somebody is about to remove.
-const OF_GOING_NODES: [&str; 2] = ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"];
 
 pub(super) fn nearest(state: &State<'_, '_>, kind: usize, kinds: usize) -> Option<Miss> {
     let places = (PLACES_MAX / kinds.max(1)).max(PLACES_MIN);
@@ -162,13 +155,7 @@ fn misses(state: &State<'_, '_>, kind: usize, sites_max: usize) -> impl Iterator
 pub(super) fn weight(obstacles: &[Obstacle]) -> u32 {
     let each = |it: &Obstacle| match it {
         Obstacle::PoolLimit { .. } => 1,
-        Obstacle::Taint(taint)
-            if taint.key.starts_with(OF_KUBERNETES)
-                || OF_YOUNG_NODES.iter().any(|it| taint.key.ends_with(it))
-                || OF_GOING_NODES.contains(&taint.key.as_str()) =>
-        {
-            3
-        }
+        Obstacle::Taint(taint) if taint.away().is_some() => 3,
         Obstacle::Short { .. }
         | Obstacle::VolumesFull { .. }
         | Obstacle::Taint(_)
