@@ -230,3 +230,30 @@ fn what_a_node_says_of_itself_is_not_for_a_pod_to_tolerate() {
     }
     assert_eq!(Taint::new("dedicated", "gpu", Effect::NoSchedule).away(), None);
 }
+
+#[test]
+fn a_pool_that_is_asked_for_by_name_is_nearer_than_any_other() {
+    let node_selector = [(label::NODEPOOL.to_owned(), "other".to_owned())].into();
+    let demand = Demand { node_selector, ..asks("x", 3000) };
+    let other = Pool { name: "other".to_owned(), ..pool(2000, vec![bought("a", true)]) };
+    // It is too small, closed and full, and all the same the only one that could do.
+    let taints = vec![Taint::new("team", "a", Effect::NoSchedule)];
+    let limits = [("nodes".to_owned(), Quantity::from_units(0))].into();
+    let other = Pool { taints, limits, ..other };
+    let pools = [pool(4000, vec![bought("a", true)]), other];
+    let packing = pack(&pods("p", demand, 1), &[node("n1", "a", 4000)], &pools);
+    let Why::NoPlace { nearest: Some(miss) } = &packing.unplaced[0].why else { panic!() };
+    assert_eq!(miss.place.to_string(), "a new node of pool other");
+    assert_eq!(miss.obstacles.len(), 3, "{miss:?}");
+    for (key, alone) in [
+        (label::NODEPOOL, true),
+        (label::HOSTNAME, true),
+        ("karpenter.sh/initialized", true),
+        ("karpenter.k8s.aws/made-up", true),
+        (label::CAPACITY_TYPE, false),
+        (label::FAMILY, false),
+        ("team", false),
+    ] {
+        assert_eq!(label::not_for_pools(key), alone, "{key}");
+    }
+}

@@ -3,10 +3,7 @@
 use nodemolt_fit::capacity::PODS;
 use nodemolt_fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_fit::taint::{Away, Taint};
-use nodemolt_fit::{Quantity, label};
-
-/// What a term of node affinity calls a node's name.
-const NAME: &str = "metadata.name";
+use nodemolt_fit::{Operator, Quantity, label};
 
 /// No machine is that large; sums of this size are no longer exact.
 const FAR_TOO_MUCH_UNITS: i64 = 1 << 50;
@@ -25,10 +22,25 @@ pub(super) fn sentence(why: &Why) -> String {
             "no node will ever do: a term of node affinity without expressions admits none"
                 .to_owned()
         }
+        Why::NoPlace { nearest: Some(miss) } if pools_asked_for(miss).is_some() => {
+            let pools = pools_asked_for(miss).unwrap_or_default();
+            format!("asks for a node of pool {}, and there is none", pools.join(" or "))
+        }
         Why::NoPlace { nearest: Some(miss) } => {
             format!("would fit on {} if {}", place(&miss.place), changes(miss).join(" and "))
         }
     }
+}
+
+/// The pools by name of which it asks for a node, where the nearest place is of another one: what is in the way there would
+/// not be in the way of a node that may take it.
+fn pools_asked_for(miss: &Miss) -> Option<Vec<&str>> {
+    let labels =
+        miss.obstacles.iter().filter_map(
+            |it| if let Obstacle::Label(it) = it { Some(it) } else { None },
+        );
+    let asked = labels.into_iter().find(|it| label::normalise(&it.key) == label::NODEPOOL)?;
+    (asked.operator == Operator::In).then(|| asked.values.iter().map(String::as_str).collect())
 }
 
 /// Whether what would have to change was measured for one pod alone.
@@ -71,8 +83,11 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
             Some(_) => format!("the pool did not give its nodes the taint {taint}"),
             None => format!("it tolerated {taint}"),
         },
-        // No node can have another name, and no pool can promise one.
-        Obstacle::Label(asked) if [label::HOSTNAME, NAME].contains(&asked.key.as_str()) => {
+        // No node can have another name or be of another pool, and no pool can promise what is not its to give.
+        Obstacle::Label(asked) if !on_node && label::not_for_pools(&asked.key) => {
+            format!("it did not ask for {asked}, which no pool can promise")
+        }
+        Obstacle::Label(asked) if label::not_for_pools(&asked.key) => {
             format!("it did not ask for {asked}")
         }
         Obstacle::Label(asked) if on_node => format!("that node had {asked}"),

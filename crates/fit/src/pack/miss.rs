@@ -170,6 +170,8 @@ pub(super) fn weight(obstacles: &[Obstacle]) -> u32 {
         | Obstacle::NobodyNear { .. }
         | Obstacle::LacksTopology { .. }
         | Obstacle::NoSuchMachine => 3,
+        // Another place would have to be there.
+        Obstacle::Label(asked) if label::not_for_pools(&asked.key) => 50,
         Obstacle::Label(_) | Obstacle::NotOffered(_) | Obstacle::VolumeElsewhere { .. } => 4,
         Obstacle::VolumesApart { .. } => 5,
         // Whatever else is in the way there.
