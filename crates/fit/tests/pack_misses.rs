@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use nodemolt_fit::node::Node;
 use nodemolt_fit::pack::{Home, Obstacle, Packing, Why, pack};
-use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm, Volume};
+use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm, Spread, Volume};
 use nodemolt_fit::pool::{Machine, Offering, Pool, Price};
 use nodemolt_fit::requirement::{Operator, Written};
 use nodemolt_fit::selector::{NodeTerm, Selector};
@@ -256,4 +256,37 @@ fn a_pool_that_is_asked_for_by_name_is_nearer_than_any_other() {
     ] {
         assert_eq!(label::not_for_pools(key), alone, "{key}");
     }
+}
+
+#[test]
+fn of_places_with_the_same_in_the_way_the_one_with_the_least_of_it_is_nearest() {
+    // By room: the first by name lacks more.
+    let nodes = [node("n1", "a", 200), node("n2", "a", 900), node("n3", "a", 500)];
+    let packing = pack(&pods("p", asks("x", 1000), 1), &nodes, &[]);
+    let by = Quantity::from_millis(100);
+    assert_eq!(obstacles(&packing), [Obstacle::TooSmall { resource: "cpu".to_owned(), by }]);
+    // By skew: five are in zone a, one is in b where a node could come, and none is in c, which is cordoned.
+    let spread = Spread {
+        topology_key: label::ZONE.to_owned(),
+        max_skew: 1,
+        required: true,
+        selector: Selector::labels([("app", "w")]),
+        match_label_keys: Vec::new(),
+        min_domains: None,
+        honour_node_affinity: true,
+        honour_taints: false,
+    };
+    let cordoned = |name, zone| Node { unschedulable: true, ..node(name, zone, 4000) };
+    let mut nodes = [node("n1", "a", 4000), cordoned("n2", "b"), cordoned("n3", "c")];
+    nodes[0].pods = pods("e", asks("w", 100), 5);
+    nodes[1].pods = pods("f", asks("w", 100), 1);
+    let pools = [pool(2000, vec![bought("b", true)])];
+    let demand = |max_skew| {
+        let spread = vec![Spread { max_skew, ..spread.clone() }];
+        Demand { spread, ..asks("w", 100) }
+    };
+    let packing = pack(&pods("p", demand(1), 1), &nodes, &pools);
+    let key = label::ZONE.to_owned();
+    assert_eq!(obstacles(&packing), [Obstacle::Skewed { key, skew: 2, max: 1 }]);
+    assert_eq!(pack(&pods("p", demand(2), 1), &nodes, &pools).unplaced, []);
 }

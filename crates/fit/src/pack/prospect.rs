@@ -9,7 +9,7 @@ use super::{
     answer::Obstacle,
     bits::Bits,
     measure::{Needs, Room},
-    miss::{by_topology, elsewhere, short, taints, weight},
+    miss::{by_topology, distance, elsewhere, short, taints, weight},
     narrow::apart_from,
     search::Sought,
     state::{Domain, Stage, State},
@@ -111,7 +111,7 @@ impl Prospect<'_, '_, '_> {
             told.extend(self.too_few(&fit));
             told
         });
-        let least = ends.min_by_key(|it| (weight(it), it.len(), it.clone()));
+        let least = ends.min_by_key(|it| (distance(self.state, self.kind, it), it.clone()));
         told.extend(least.unwrap_or_default());
         told
     }
@@ -311,7 +311,7 @@ impl Prospect<'_, '_, '_> {
                     next.push(Followed { fit, told });
                 }
             }
-            next.sort_by_cached_key(|it| weight(&it.told));
+            next.sort_by_cached_key(|it| distance(self.state, self.kind, &it.told));
             next.truncate(WAYS_MAX);
             all = next;
         }
