@@ -15,6 +15,7 @@ mod market;
 mod page;
 mod remedy;
 mod story;
+mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -76,7 +77,10 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     talk.notes.extend(preempting(&packing, &world));
     talk.settle();
     let answered = Answered { packing, of };
-    let story = Story::new(&world, &pools, answered, &types, market);
+    let mut story = Story::new(&world, &pools, answered, &types, market);
+    if matches!(verb.output, PackFormat::Table | PackFormat::Wide) {
+        trial::try_out(&mut story, &world, &pools);
+    }
     let exit = if story.unplaced.is_empty() { Exit::Done } else { Exit::Failed };
     let data = match verb.output {
         PackFormat::Table => look.plain(&page::page(&story, look, false, !verb.no_headers)),
@@ -95,11 +99,21 @@ fn asked<T>(
     moved: Option<(&Pod, &Node)>,
     ask: impl FnMut(&[Pod], &[Node], &[Pool]) -> (Packing, T),
 ) -> Asked<T> {
-    let mut nodes = world.nodes.clone();
+    asked_of(world, (&world.pods, world.nodes.clone()), pools, moved, ask)
+}
+
+/// The same with pods and nodes that may have been changed.
+fn asked_of<T>(
+    world: &World,
+    (pods, mut nodes): (&[Pod], Vec<Node>),
+    pools: &Pools,
+    moved: Option<(&Pod, &Node)>,
+    ask: impl FnMut(&[Pod], &[Node], &[Pool]) -> (Packing, T),
+) -> Asked<T> {
     let mut by_name: BTreeMap<String, &mut Node> =
         nodes.iter_mut().map(|it| (it.name.clone(), it)).collect();
     let mut pending = Vec::new();
-    for pod in &world.pods {
+    for pod in pods {
         let leaves = world.origins.get(&pod.id()).and_then(|it| it.leaves.as_ref());
         match leaves.and_then(|it| by_name.get_mut(it)) {
             Some(node) => node.pods.push(pod.clone()),

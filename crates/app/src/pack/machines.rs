@@ -27,7 +27,7 @@ pub(super) const OFFERS_NOTHING: &str =
     "no instance type that can be had in any zone meets its requirements";
 
 /// The pools of the files, complete.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Pools {
     pub able: Vec<Pool>,
     /// Kept at a number: they launch one in the place of each node that leaves, and none for pods.

@@ -35,23 +35,12 @@ pub(super) fn sentence(why: &Why) -> String {
 /// The pools by name of which it asks for a node, where the nearest place is of another one: what is in the way there would
 /// not be in the way of a node that may take it.
 fn pools_asked_for(miss: &Miss) -> Option<Vec<&str>> {
-    let labels =
-        miss.obstacles.iter().filter_map(
-            |it| if let Obstacle::Label(it) = it { Some(it) } else { None },
-        );
+    let labels = miss
+        .obstacles
+        .iter()
+        .filter_map(|it| if let Obstacle::Label(it) = it { Some(it) } else { None });
     let asked = labels.into_iter().find(|it| label::normalise(&it.key) == label::NODEPOOL)?;
     (asked.operator == Operator::In).then(|| asked.values.iter().map(String::as_str).collect())
-}
-
-/// Whether what would have to change was measured for one pod alone.
-pub(super) fn helps_one(why: &Why) -> bool {
-    let Why::NoPlace { nearest: Some(miss) } = why else { return false };
-    miss.obstacles.iter().any(|it| {
-        matches!(
-            it,
-            Obstacle::PoolLimit { .. } | Obstacle::Short { .. } | Obstacle::VolumesFull { .. }
-        )
-    })
 }
 
 pub(super) fn reason(why: &Why) -> &'static str {

@@ -77,7 +77,7 @@ pub(super) struct PodSaid {
     /// What else is worth knowing: of what there is too little to spread over, where nodes can come up.
     more: Vec<String>,
     /// It would go with the successor of its node, and there can be none: why.
-    stranded: Option<String>,
+    pub stranded: Option<String>,
 }
 
 impl PodSaid {
@@ -570,12 +570,6 @@ fn groups(pods: &[PodSaid]) -> Vec<Unplaced> {
         } else {
             known.insert(key, groups.len());
             groups.push(Unplaced { pods: vec![at], workload, sentence });
-        }
-    }
-    for group in groups.iter_mut().filter(|it| it.pods.len() > 1) {
-        let first = group.pods.first().and_then(|it| pods[*it].why.as_ref());
-        if first.is_some_and(remedy::helps_one) {
-            let _ = write!(group.sentence, "; that helps one of these {}", group.pods.len());
         }
     }
     groups
