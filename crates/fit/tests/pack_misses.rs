@@ -290,3 +290,32 @@ fn of_places_with_the_same_in_the_way_the_one_with_the_least_of_it_is_nearest() 
     assert_eq!(obstacles(&packing), [Obstacle::Skewed { key, skew: 2, max: 1 }]);
     assert_eq!(pack(&pods("p", demand(2), 1), &nodes, &pools).unplaced, []);
 }
+
+#[test]
+fn who_must_be_on_one_node_and_is_too_large_together_is_told_so() {
+    let own = Demand { affinity: near("g", label::HOSTNAME), ..asks("g", 1000) };
+    let packed = |millis| {
+        let pools = [pool(millis, vec![bought("a", true)])];
+        pack(&pods("g", own.clone(), 3), &[], &pools)
+    };
+    let cpu = |millis| Quantity::from_millis(millis);
+    let together = Obstacle::TooLargeTogether {
+        pods: 3,
+        requests: [("cpu".to_owned(), cpu(3000))].into(),
+        resource: "cpu".to_owned(),
+        by: cpu(1070),
+    };
+    assert_eq!(obstacles(&packed(1930)), [together]);
+    assert_eq!(packed(1930 + 1070).unplaced, []);
+    assert_eq!(packed(1930 + 1069).unplaced.len(), 1);
+}
+
+#[test]
+fn a_daemon_that_is_in_the_way_of_a_new_node_is_named() {
+    let shy = Demand { anti_affinity: near("cache", label::HOSTNAME), ..asks("x", 100) };
+    let mut pool = pool(2000, vec![bought("a", true)]);
+    pool.daemons = pods("cache", asks("cache", 10), 1);
+    let who = Some(pool.daemons[0].id());
+    let packing = pack(&pods("p", shy, 1), &[], &[pool]);
+    assert_eq!(obstacles(&packing), [Obstacle::TooNear { key: label::HOSTNAME.to_owned(), who }]);
+}

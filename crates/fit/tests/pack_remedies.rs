@@ -105,6 +105,9 @@ fn follow(world: &mut World, pod: &PodId, place: &Place, obstacle: &Obstacle) ->
                 each_machine(pool, |it| more(&mut it.allocatable, resource, *by));
             }
         }
+        Obstacle::TooLargeTogether { resource, by, .. } => {
+            each_machine(pool.unwrap(), |it| more(&mut it.allocatable, resource, *by));
+        }
         Obstacle::HostPortTaken(port) => demand.host_ports.retain(|it| it != port),
         Obstacle::LacksTopology { key } => {
             demand.spread.retain(|it| it.topology_key != *key);

@@ -216,6 +216,7 @@ pub(super) fn zones_to_be_had(why: &Why, pools: &Pools) -> Option<String> {
         | Obstacle::VolumesFull { .. }
         | Obstacle::Short { .. }
         | Obstacle::TooSmall { .. }
+        | Obstacle::TooLargeTogether { .. }
         | Obstacle::Unread(_)
         | Obstacle::Idle(_)
         | Obstacle::HostPortTaken(_)

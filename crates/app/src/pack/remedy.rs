@@ -100,6 +100,13 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
         Obstacle::TooSmall { resource, by } => {
             format!("it asked for {} less {resource} (that node is too small)", readable(*by))
         }
+        Obstacle::TooLargeTogether { pods, requests, resource, by } => {
+            let all = requests.get(resource).copied().unwrap_or_default();
+            let (by, all) = (readable(*by), readable(all));
+            format!(
+                "a machine had {by} more {resource} for pods (the {pods} that must be on one node need {all})"
+            )
+        }
         Obstacle::Unread(why) => format!("that node could be read ({why})"),
         Obstacle::Idle(why) => format!("the pool launched nodes for pods ({why})"),
         Obstacle::VolumesFull { driver, over } => format!("{driver} could attach {over} more"),
@@ -123,6 +130,13 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
         Obstacle::NobodyNear { key, whom } => {
             let whom = whom.as_ref().map_or_else(String::new, |it| format!(" ({it})"));
             format!("a pod that it must be near{whom} were in that {key}")
+        }
+        // What runs on a node that is still to come is a daemon.
+        Obstacle::TooNear { key, who: Some(who) } if !on_node => {
+            format!("DaemonSet {who}, which it must avoid, had no pod in that {key}")
+        }
+        Obstacle::Unwelcome { key, who: Some(who) } if !on_node => {
+            format!("the pods of DaemonSet {who} in that {key} had not to avoid it")
         }
         Obstacle::TooNear { key, who: None } => {
             format!("no pod that it must avoid were in that {key}")
@@ -179,6 +193,7 @@ pub(super) fn amount(obstacle: &Obstacle) -> Option<(String, Quantity)> {
     match obstacle {
         Obstacle::Short { resource, by }
         | Obstacle::TooSmall { resource, by }
+        | Obstacle::TooLargeTogether { resource, by, .. }
         | Obstacle::PoolLimit { resource, by } => Some((resource.clone(), *by)),
         Obstacle::VolumesFull { driver, over } => {
             let over = i64::try_from(*over).unwrap_or(i64::MAX);
@@ -213,6 +228,7 @@ pub(super) fn kind(obstacle: &Obstacle) -> &'static str {
         Obstacle::VolumesFull { .. } => "VolumesFull",
         Obstacle::VolumesApart { .. } => "VolumesApart",
         Obstacle::TooSmall { .. } => "TooSmall",
+        Obstacle::TooLargeTogether { .. } => "TooLargeTogether",
         Obstacle::Unread(_) => "NodeUnread",
         Obstacle::Idle(_) => "PoolIdle",
         Obstacle::Short { .. } => "Short",

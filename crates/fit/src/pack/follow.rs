@@ -68,9 +68,10 @@ pub fn follow(
         (Obstacle::Short { resource, by }, Site::Node(node)) => {
             more(&mut node.allocatable, resource, *by)
         }
-        (Obstacle::Short { resource, by }, Site::Pool(pool)) => {
-            each_machine(pool, |it| more(&mut it.allocatable, resource, *by))
-        }
+        (
+            Obstacle::Short { resource, by } | Obstacle::TooLargeTogether { resource, by, .. },
+            Site::Pool(pool),
+        ) => each_machine(pool, |it| more(&mut it.allocatable, resource, *by)),
         (Obstacle::VolumesFull { driver, over }, Site::Node(node)) => {
             attach(node.volume_limits.get_mut(driver), *over)
         }

@@ -55,6 +55,8 @@ fn by_name(state: &State<'_, '_>, kind: usize, miss: &mut Miss) {
             Obstacle::NobodyNear { whom, .. } => {
                 *whom = Some(selected(&world.kinds[kind].demand.affinity));
             }
+            // Daemons of new nodes are named already.
+            Obstacle::TooNear { who: Some(_), .. } | Obstacle::Unwelcome { who: Some(_), .. } => {}
             Obstacle::TooNear { key, who } => {
                 *who = in_the_way(state, kind, site, key, |what, pod| match what {
                     What::Meant(it) => it.means(&pod.namespace, &pod.demand.labels),
@@ -80,6 +82,7 @@ fn by_name(state: &State<'_, '_>, kind: usize, miss: &mut Miss) {
             | Obstacle::VolumesFull { .. }
             | Obstacle::Short { .. }
             | Obstacle::TooSmall { .. }
+            | Obstacle::TooLargeTogether { .. }
             | Obstacle::Unread(_)
             | Obstacle::Idle(_)
             | Obstacle::HostPortTaken(_)
@@ -158,6 +161,7 @@ pub(super) fn weight(obstacles: &[Obstacle]) -> u32 {
         Obstacle::PoolLimit { .. } => 1,
         Obstacle::Taint(taint) if taint.away().is_some() => 3,
         Obstacle::Short { .. }
+        | Obstacle::TooLargeTogether { .. }
         | Obstacle::VolumesFull { .. }
         | Obstacle::Taint(_)
         | Obstacle::HostPortTaken(_)
@@ -204,6 +208,7 @@ fn extent(state: &State<'_, '_>, kind: usize, obstacles: &[Obstacle]) -> u64 {
     let each = |it: &Obstacle| match it {
         Obstacle::Short { resource, by }
         | Obstacle::TooSmall { resource, by }
+        | Obstacle::TooLargeTogether { resource, by, .. }
         | Obstacle::PoolLimit { resource, by } => amount(resource, *by),
         Obstacle::VolumesFull { over, .. } => over.saturating_mul(1000),
         Obstacle::Skewed { skew, max, .. } => u64::from(skew.saturating_sub(*max)) * 1000,
