@@ -14,7 +14,9 @@ use nodemolt_fit::pod::{Demand, Pod, PodId};
 use nodemolt_fit::pool::Price;
 use nodemolt_fit::{InstanceType, Operator, Types, Written, label};
 
-use super::advice::{Advice, Larger, lacking_domains, zones_to_be_had};
+use super::advice::{
+    Advice, Larger, lacking_domains, ports_of_daemons, reservations, zones_to_be_had,
+};
 use super::machines::Pools;
 use super::market::{Known, Market};
 use super::remedy;
@@ -361,17 +363,23 @@ impl Story {
         }
         for it in unplaced {
             let pod = by_id.get(&it.pod);
+            let volume = pod.and_then(|pod| advice.volume(pod, &it.why));
+            let larger = pod.and_then(|pod| advice.larger(pod, &it.why));
             pods.push(PodSaid {
                 origin: origin(&it.pod),
                 requests: requests(&it.pod),
                 id: it.pod,
                 home: None,
                 relaxed: Vec::new(),
-                larger: pod.and_then(|pod| advice.larger(pod, &it.why)),
+                // That no type would do is true only while the disk is as small as it is.
+                larger: larger.filter(|it| volume.is_none() || !it.types.is_empty()),
                 more: pod
                     .and_then(|pod| lacking_domains(pod, &it.why, world, &new_nodes))
                     .into_iter()
                     .chain(zones_to_be_had(&it.why, pools))
+                    .chain(pod.and_then(|pod| reservations(pod, &it.why, pools)))
+                    .chain(ports_of_daemons(&it.why, pools))
+                    .chain(volume)
                     .collect(),
                 stranded: None,
                 why: Some(with_claims(it.why, world)),
