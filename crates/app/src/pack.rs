@@ -57,6 +57,7 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     talk.notes.append(&mut world.notes);
     let market = Market::read(verb, &files, &world, &mut talk)?;
     talk.warnings.extend(market.marks_in_vain(&types));
+    talk.warnings.extend(market.prices_in_vain(&types));
     let pools = machines::pools(verb, &files, &types, &market, &world, &mut talk);
     let nothing = pools.all().next().is_none() && world.nodes.iter().all(|it| it.leaving);
     if !world.pods.is_empty() && nothing {

@@ -22,6 +22,13 @@ pub(super) fn sentence(why: &Why) -> String {
             "no node will ever do: a term of node affinity without expressions admits none"
                 .to_owned()
         }
+        Why::NoPlace { nearest: Some(miss) } if volumes_apart(miss).is_some() => {
+            let volumes = volumes_apart(miss).unwrap_or_default();
+            format!(
+                "no node will ever do: its volumes {} cannot be reached from one node",
+                volumes.join(" and ")
+            )
+        }
         Why::NoPlace { nearest: Some(miss) } if pools_asked_for(miss).is_some() => {
             let pools = pools_asked_for(miss).unwrap_or_default();
             format!("asks for a node of pool {}, and there is none", pools.join(" or "))
@@ -30,6 +37,12 @@ pub(super) fn sentence(why: &Why) -> String {
             format!("would fit on {} if {}", place(&miss.place), changes(miss).join(" and "))
         }
     }
+}
+
+fn volumes_apart(miss: &Miss) -> Option<&[String]> {
+    miss.obstacles.iter().find_map(|it| {
+        if let Obstacle::VolumesApart { handles } = it { Some(handles.as_slice()) } else { None }
+    })
 }
 
 /// The pools by name of which it asks for a node, where the nearest place is of another one: what is in the way there would
@@ -91,8 +104,7 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
             format!("{whose} had {}, where its volume {handle} is", asks.join(" and "))
         }
         Obstacle::VolumesApart { handles } => {
-            let handles = handles.join(" and ");
-            format!("its volumes {handles} could be reached from one node (no node will ever do)")
+            format!("its volumes {} could be reached from one node", handles.join(" and "))
         }
         Obstacle::TooSmall { resource, by } if *by >= Quantity::from_units(FAR_TOO_MUCH_UNITS) => {
             format!("it asked for far less {resource}")
@@ -154,7 +166,8 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
         Obstacle::NoSuchMachine => "a machine had these labels and this room at once".to_owned(),
         Obstacle::NoCapacity => "a machine that would do could be had".to_owned(),
         Obstacle::MinValues { key, have, need } => {
-            format!("the pool demanded {have} different values of {key}, not {need}")
+            let noun = if *have == 1 { "value" } else { "different values" };
+            format!("the pool demanded {have} {noun} of {key}, not {need}")
         }
         Obstacle::PoolLimit { resource, by } => {
             format!("the pool's limit of {resource} were {} higher", readable(*by))

@@ -522,9 +522,13 @@ fn asks_for_zones(demand: &Demand) -> bool {
     let of_zone = |key: &str| label::normalise(key) == label::ZONE;
     let near = demand.affinity.iter().chain(&demand.anti_affinity);
     let prefers = demand.preferred_affinity.iter().chain(&demand.preferred_anti_affinity);
+    let terms = demand.node_terms.iter().flatten();
+    let mut terms = terms.chain(demand.preferred_nodes.iter().map(|it| &it.term));
     near.chain(prefers.map(|it| &it.term)).any(|it| of_zone(&it.topology_key))
         || demand.spread.iter().any(|it| of_zone(&it.topology_key))
         || demand.volumes.iter().any(|it| it.reach.is_some())
+        || demand.node_selector.keys().any(|it| of_zone(it))
+        || terms.any(|it| it.labels.iter().any(|it| of_zone(&it.key)))
 }
 
 /// The same, with bound volumes called as people know them: by claim and object, and not only as AWS does.
