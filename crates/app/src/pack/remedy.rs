@@ -231,6 +231,12 @@ pub(super) fn amount(obstacle: &Obstacle) -> Option<(String, Quantity)> {
     }
 }
 
+/// Whether no machine will ever have so much.
+pub(super) fn hopeless(miss: &Miss) -> bool {
+    let far = Quantity::from_units(FAR_TOO_MUCH_UNITS);
+    miss.obstacles.iter().filter_map(amount).any(|(_, by)| by >= far)
+}
+
 /// One word for programs.
 pub(super) fn kind(obstacle: &Obstacle) -> &'static str {
     match obstacle {

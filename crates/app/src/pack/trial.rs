@@ -10,11 +10,13 @@ use std::fmt::Write as _;
 
 use nodemolt_api::listing::World;
 use nodemolt_core::place::Asked;
-use nodemolt_fit::pack::{Miss, Packing, Why, follow, pack};
+use nodemolt_fit::pack::{Miss, Packing, Place, Why, follow, pack};
 use nodemolt_fit::pod::PodId;
+use nodemolt_fit::pool::Pool;
 
 use super::asked_of;
 use super::machines::Pools;
+use super::remedy;
 use super::story::Story;
 
 /// So many groups are tried, and so many pods in all of these trials together: then nothing is said of how many it helps.
@@ -27,13 +29,13 @@ pub(super) fn try_out(story: &mut Story, world: &World, pools: &Pools) {
     let placed = story.pods.iter().filter(|it| it.home.is_some()).count();
     let mut left = TRIALS_MAX.min(PODS_MAX / each);
     for group in &mut story.unplaced {
-        let mut pods = group.pods.iter().map(|it| &story.pods[*it]);
+        let pods = group.pods.iter().map(|it| &story.pods[*it]);
         let Some(first) = pods.clone().next().filter(|it| it.stranded.is_none()) else { continue };
         let Some(Why::NoPlace { nearest: Some(miss) }) = &first.why else { continue };
         if left == 0 {
             return;
         }
-        let who: BTreeSet<PodId> = pods.by_ref().map(|it| it.id.clone()).collect();
+        let who: BTreeSet<PodId> = pods.map(|it| it.id.clone()).collect();
         let Some(packing) = tried(miss, &who, world, pools) else { continue };
         left -= 1;
         let helped = packing.placed.iter().filter(|it| who.contains(&it.pod)).count();
@@ -53,8 +55,18 @@ fn tried(miss: &Miss, who: &BTreeSet<PodId>, world: &World, pools: &Pools) -> Op
     let (mut pods, mut nodes) = (world.pods.clone(), world.nodes.clone());
     let mut changed = pools.clone();
     let mut all = changed.with_unable(&changed.able);
+    // What a foreign pool would launch nobody knows.
+    let unknown = |it: &Pool| it.machines.is_empty() && miss.place == Place::Pool(it.name.clone());
+    if miss.obstacles.is_empty() || remedy::hopeless(miss) || all.iter().any(unknown) {
+        return None;
+    }
     if !follow(miss, who, &mut pods, &mut nodes, &mut all) {
         return None;
+    }
+    for kept in &mut changed.kept {
+        if let Some(same) = all.iter().find(|it| it.name == kept.name) {
+            *kept = Pool { idle: None, ..same.clone() };
+        }
     }
     (changed.able, changed.unable) = all.into_iter().partition(|it| it.idle.is_none());
     let Asked { packing, .. } =
