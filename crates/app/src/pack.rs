@@ -15,6 +15,7 @@ mod market;
 mod page;
 mod remedy;
 mod story;
+mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -56,6 +57,7 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     talk.notes.append(&mut world.notes);
     let market = Market::read(verb, &files, &world, &mut talk)?;
     talk.warnings.extend(market.marks_in_vain(&types));
+    talk.warnings.extend(market.prices_in_vain(&types));
     let pools = machines::pools(verb, &files, &types, &market, &world, &mut talk);
     let nothing = pools.all().next().is_none() && world.nodes.iter().all(|it| it.leaving);
     if !world.pods.is_empty() && nothing {
@@ -65,6 +67,7 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
         );
     }
     if let Some(named) = &verb.explain {
+        talk.settle();
         return explained(verb, look, &world, &pools, (named, &types), market, &talk);
     }
     let Asked { of, packing, told: _ } = asked(&world, &pools, None, |pods, nodes, able| {
@@ -73,8 +76,12 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     talk.notes.extend(attach_limits(&packing, &world, &files, &pools));
     talk.notes.extend(unforeseen(&packing, &world));
     talk.notes.extend(preempting(&packing, &world));
+    talk.settle();
     let answered = Answered { packing, of };
-    let story = Story::new(&world, &pools, answered, &types, market);
+    let mut story = Story::new(&world, &pools, answered, &types, market);
+    if matches!(verb.output, PackFormat::Table | PackFormat::Wide) {
+        trial::try_out(&mut story, &world, &pools);
+    }
     let exit = if story.unplaced.is_empty() { Exit::Done } else { Exit::Failed };
     let data = match verb.output {
         PackFormat::Table => look.plain(&page::page(&story, look, false, !verb.no_headers)),
@@ -93,11 +100,21 @@ fn asked<T>(
     moved: Option<(&Pod, &Node)>,
     ask: impl FnMut(&[Pod], &[Node], &[Pool]) -> (Packing, T),
 ) -> Asked<T> {
-    let mut nodes = world.nodes.clone();
+    asked_of(world, (&world.pods, world.nodes.clone()), pools, moved, ask)
+}
+
+/// The same with pods and nodes that may have been changed.
+fn asked_of<T>(
+    world: &World,
+    (pods, mut nodes): (&[Pod], Vec<Node>),
+    pools: &Pools,
+    moved: Option<(&Pod, &Node)>,
+    ask: impl FnMut(&[Pod], &[Node], &[Pool]) -> (Packing, T),
+) -> Asked<T> {
     let mut by_name: BTreeMap<String, &mut Node> =
         nodes.iter_mut().map(|it| (it.name.clone(), it)).collect();
     let mut pending = Vec::new();
-    for pod in &world.pods {
+    for pod in pods {
         let leaves = world.origins.get(&pod.id()).and_then(|it| it.leaves.as_ref());
         match leaves.and_then(|it| by_name.get_mut(it)) {
             Some(node) => node.pods.push(pod.clone()),
@@ -207,7 +224,7 @@ fn preempting(packing: &Packing, world: &World) -> Option<String> {
         .collect();
     let important = |it: &&Pod| it.demand.priority > least && homeless.contains(&it.id());
     let count = world.pods.iter().filter(important).count();
-    let first = world.pods.iter().find(important)?.id();
+    let first = world.pods.iter().filter(important).map(Pod::id).min()?;
     Some(format!(
         "the scheduler may evict pods of lower priority for pods that have no place, such as {first}: {count}; that is not reckoned with"
     ))
@@ -298,6 +315,12 @@ struct Talk {
 }
 
 impl Talk {
+    /// The same files in any order are told of in one order.
+    fn settle(&mut self) {
+        self.warnings.sort_unstable();
+        self.notes.sort_unstable();
+    }
+
     fn print(&self) -> String {
         let mut text = self.text.clone();
         for warning in &self.warnings {

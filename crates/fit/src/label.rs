@@ -80,6 +80,23 @@ pub fn by_offering(key: &str) -> bool {
     BY_OFFERING.contains(&normalise(key))
 }
 
+/// What a term of node affinity calls a node's name.
+pub const NAME_FIELD: &str = "metadata.name";
+/// Groups whose labels are not for people to give, save those that are known.
+const GUARDED: [&str; 2] = ["karpenter.sh", "karpenter.k8s.aws"];
+
+/// Whether no pool can be written such that its nodes have another value: each node has its own name, it is of the
+/// pool that it is of, and what controllers write on their nodes is theirs.
+pub fn not_for_pools(key: &str) -> bool {
+    let key = normalise(key);
+    if [HOSTNAME, NODEPOOL, NAME_FIELD].contains(&key) {
+        return true;
+    }
+    let known = key == NODECLASS || by_offering(key) || by_type(key);
+    let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+    !known && GUARDED.iter().any(|it| domain.ends_with(it))
+}
+
 /// Labels that every instance type either has or is known to lack.
 pub const BY_TYPE: [&str; 25] = [
     ARCH,

@@ -23,6 +23,7 @@ mod settle;
 mod finish;
 mod miss;
 mod prospect;
+mod follow;
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -30,6 +31,7 @@ pub use self::answer::{
     Account, Choice, Home, Miss, NewNode, Obstacle, Opened, Packing, Place, Placed, Preference,
     Unplaced, Why,
 };
+pub use self::follow::follow;
 use self::{
     company::InVain,
     measure::{CPU_AT, MEMORY_AT},

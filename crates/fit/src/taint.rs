@@ -16,6 +16,44 @@ const PASSING: [&str; 4] = [
 ];
 const PASSING_PREFIX: &str = "readiness.k8s.io/";
 
+/// Of nodes that run out of something: of what.
+const RUNNING_OUT: [(&str, &str); 3] = [
+    ("node.kubernetes.io/memory-pressure", "memory"),
+    ("node.kubernetes.io/disk-pressure", "disk"),
+    ("node.kubernetes.io/pid-pressure", "process ids"),
+];
+const UNCONNECTED: &str = "node.kubernetes.io/network-unavailable";
+/// Of nodes whose machine is off, or was given up by a person.
+const DOWN: [&str; 2] =
+    ["node.kubernetes.io/out-of-service", "node.cloudprovider.kubernetes.io/shutdown"];
+/// All other conditions of nodes.
+const OF_KUBERNETES: &str = "node.kubernetes.io/";
+/// Ends of taints that a node has until it is set up.
+const YOUNG: [&str; 4] = ["/uninitialized", "/agent-not-ready", "/unregistered", "/not-ready"];
+/// Of nodes that somebody is about to remove, in whatever words.
+const GOING: [&str; 3] =
+    ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"];
+const GOING_PREFIX: &str = "aws-node-termination-handler/";
+
+/// Why a node keeps everybody away just now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Away {
+    Cordoned,
+    /// It does not answer, or says itself that it is not well.
+    Unwell,
+    RunningOut {
+        of: &'static str,
+    },
+    /// Its network is not set up.
+    Unconnected,
+    /// Its machine is off, or given up.
+    Down,
+    /// It is not set up yet.
+    Young,
+    /// Somebody is about to remove it.
+    Going,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
     NoSchedule,
@@ -71,6 +109,29 @@ impl Taint {
     /// Whether a node that has just been started has it for a while.
     pub fn passing(&self) -> bool {
         PASSING.contains(&self.key.as_str()) || self.key.starts_with(PASSING_PREFIX)
+    }
+
+    /// Whether it says how the node is, and is not for a pod to tolerate: somebody else takes it away.
+    pub fn away(&self) -> Option<Away> {
+        let key = self.key.as_str();
+        let short = RUNNING_OUT.iter().find(|(it, _)| *it == key);
+        if key == UNSCHEDULABLE {
+            Some(Away::Cordoned)
+        } else if let Some((_, of)) = short {
+            Some(Away::RunningOut { of })
+        } else if key == UNCONNECTED {
+            Some(Away::Unconnected)
+        } else if DOWN.contains(&key) {
+            Some(Away::Down)
+        } else if key.starts_with(OF_KUBERNETES) {
+            Some(Away::Unwell)
+        } else if GOING.contains(&key) || key.starts_with(GOING_PREFIX) {
+            Some(Away::Going)
+        } else if YOUNG.iter().any(|it| key.ends_with(it)) || key.starts_with(PASSING_PREFIX) {
+            Some(Away::Young)
+        } else {
+            None
+        }
     }
 
     pub fn tolerated_by(&self, tolerations: &[Toleration]) -> bool {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use nodemolt_fit::node::Node;
 use nodemolt_fit::pack::{Home, Obstacle, Packing, Why, pack};
-use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm, Volume};
+use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm, Spread, Volume};
 use nodemolt_fit::pool::{Machine, Offering, Pool, Price};
 use nodemolt_fit::requirement::{Operator, Written};
 use nodemolt_fit::selector::{NodeTerm, Selector};
+use nodemolt_fit::taint::{Effect, Taint};
 use nodemolt_fit::{Quantity, label};
 
 fn cpu(millis: i64) -> BTreeMap<String, Quantity> {
@@ -202,4 +203,119 @@ fn what_pods_ask_of_machines_is_in_the_claim_and_a_full_reservation_strands_nobo
     assert_eq!(says(0, label::CAPACITY_RESERVATION_ID), "");
     assert_eq!(says(1, label::CAPACITY_TYPE), "karpenter.sh/capacity-type In [on-demand]");
     assert_eq!(says(1, label::ARCH), "kubernetes.io/arch In [arm64]");
+}
+
+#[test]
+fn what_a_node_says_of_itself_is_not_for_a_pod_to_tolerate() {
+    let keys = [
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/memory-pressure",
+        "node.kubernetes.io/pid-pressure",
+        "node.kubernetes.io/network-unavailable",
+        "node.kubernetes.io/out-of-service",
+        "node.cloudprovider.kubernetes.io/shutdown",
+        "aws-node-termination-handler/spot-itn",
+        "karpenter.sh/disruption",
+        "node.cilium.io/agent-not-ready",
+    ];
+    for key in keys {
+        let taint = Taint::new(key, "", Effect::NoSchedule);
+        assert!(taint.away().is_some(), "{key}");
+        // A node that a pod could tolerate is nearer than one that is not for pods now.
+        let ill = Node { taints: vec![taint], ..node("n1", "a", 4000) };
+        let team = Taint::new("team", "a", Effect::NoSchedule);
+        let other = Node { taints: vec![team.clone()], ..node("n2", "a", 4000) };
+        let packing = pack(&pods("p", asks("x", 100), 1), &[ill, other], &[]);
+        assert_eq!(obstacles(&packing), [Obstacle::Taint(team)], "{key}");
+    }
+    assert_eq!(Taint::new("dedicated", "gpu", Effect::NoSchedule).away(), None);
+}
+
+#[test]
+fn a_pool_that_is_asked_for_by_name_is_nearer_than_any_other() {
+    let node_selector = [(label::NODEPOOL.to_owned(), "other".to_owned())].into();
+    let demand = Demand { node_selector, ..asks("x", 3000) };
+    let other = Pool { name: "other".to_owned(), ..pool(2000, vec![bought("a", true)]) };
+    // It is too small, closed and full, and all the same the only one that could do.
+    let taints = vec![Taint::new("team", "a", Effect::NoSchedule)];
+    let limits = [("nodes".to_owned(), Quantity::from_units(0))].into();
+    let other = Pool { taints, limits, ..other };
+    let pools = [pool(4000, vec![bought("a", true)]), other];
+    let packing = pack(&pods("p", demand, 1), &[node("n1", "a", 4000)], &pools);
+    let Why::NoPlace { nearest: Some(miss) } = &packing.unplaced[0].why else { panic!() };
+    assert_eq!(miss.place.to_string(), "a new node of pool other");
+    assert_eq!(miss.obstacles.len(), 3, "{miss:?}");
+    for (key, alone) in [
+        (label::NODEPOOL, true),
+        (label::HOSTNAME, true),
+        ("karpenter.sh/initialized", true),
+        ("karpenter.k8s.aws/made-up", true),
+        (label::CAPACITY_TYPE, false),
+        (label::FAMILY, false),
+        ("team", false),
+    ] {
+        assert_eq!(label::not_for_pools(key), alone, "{key}");
+    }
+}
+
+#[test]
+fn of_places_with_the_same_in_the_way_the_one_with_the_least_of_it_is_nearest() {
+    // By room: the first by name lacks more.
+    let nodes = [node("n1", "a", 200), node("n2", "a", 900), node("n3", "a", 500)];
+    let packing = pack(&pods("p", asks("x", 1000), 1), &nodes, &[]);
+    let by = Quantity::from_millis(100);
+    assert_eq!(obstacles(&packing), [Obstacle::TooSmall { resource: "cpu".to_owned(), by }]);
+    // By skew: five are in zone a, one is in b where a node could come, and none is in c, which is cordoned.
+    let spread = Spread {
+        topology_key: label::ZONE.to_owned(),
+        max_skew: 1,
+        required: true,
+        selector: Selector::labels([("app", "w")]),
+        match_label_keys: Vec::new(),
+        min_domains: None,
+        honour_node_affinity: true,
+        honour_taints: false,
+    };
+    let cordoned = |name, zone| Node { unschedulable: true, ..node(name, zone, 4000) };
+    let mut nodes = [node("n1", "a", 4000), cordoned("n2", "b"), cordoned("n3", "c")];
+    nodes[0].pods = pods("e", asks("w", 100), 5);
+    nodes[1].pods = pods("f", asks("w", 100), 1);
+    let pools = [pool(2000, vec![bought("b", true)])];
+    let demand = |max_skew| {
+        let spread = vec![Spread { max_skew, ..spread.clone() }];
+        Demand { spread, ..asks("w", 100) }
+    };
+    let packing = pack(&pods("p", demand(1), 1), &nodes, &pools);
+    let key = label::ZONE.to_owned();
+    assert_eq!(obstacles(&packing), [Obstacle::Skewed { key, skew: 2, max: 1 }]);
+    assert_eq!(pack(&pods("p", demand(2), 1), &nodes, &pools).unplaced, []);
+}
+
+#[test]
+fn who_must_be_on_one_node_and_is_too_large_together_is_told_so() {
+    let own = Demand { affinity: near("g", label::HOSTNAME), ..asks("g", 1000) };
+    let packed = |millis| {
+        let pools = [pool(millis, vec![bought("a", true)])];
+        pack(&pods("g", own.clone(), 3), &[], &pools)
+    };
+    let cpu = |millis| Quantity::from_millis(millis);
+    let together = Obstacle::TooLargeTogether {
+        pods: 3,
+        requests: [("cpu".to_owned(), cpu(3000))].into(),
+        resource: "cpu".to_owned(),
+        by: cpu(1070),
+    };
+    assert_eq!(obstacles(&packed(1930)), [together]);
+    assert_eq!(packed(1930 + 1070).unplaced, []);
+    assert_eq!(packed(1930 + 1069).unplaced.len(), 1);
+}
+
+#[test]
+fn a_daemon_that_is_in_the_way_of_a_new_node_is_named() {
+    let shy = Demand { anti_affinity: near("cache", label::HOSTNAME), ..asks("x", 100) };
+    let mut pool = pool(2000, vec![bought("a", true)]);
+    pool.daemons = pods("cache", asks("cache", 10), 1);
+    let who = Some(pool.daemons[0].id());
+    let packing = pack(&pods("p", shy, 1), &[], &[pool]);
+    assert_eq!(obstacles(&packing), [Obstacle::TooNear { key: label::HOSTNAME.to_owned(), who }]);
 }

@@ -48,6 +48,14 @@ impl Found<'_> {
 
 /// By namespace and name, or by name alone where that is enough.
 pub(super) fn find<'w>(world: &'w World, named: &str) -> Result<Found<'w>, Failure> {
+    // `kubectl get pods -o name` writes them so. A namespace may be called so, too.
+    let bare = named.strip_prefix("pod/").filter(|_| {
+        let packed = world.pods.iter().map(Pod::id);
+        let running = world.nodes.iter().flat_map(|it| it.pods.iter().map(Pod::id));
+        let left_out = world.left_out.iter().map(|(id, _)| id.clone());
+        !packed.chain(running).chain(left_out).any(|it| &*it.namespace == "pod")
+    });
+    let named = bare.unwrap_or(named);
     let meant = |id: &PodId| *id.name == *named || id.to_string() == named;
     let packed = world.pods.iter().map(Found::Packed);
     let running = world.nodes.iter().filter(|it| !it.leaving).flat_map(|node| {

@@ -8,20 +8,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nodemolt_api::listing::World;
-use nodemolt_fit::pack::{NewNode, Obstacle, Place, Why, pack};
+use nodemolt_fit::capacity::{
+    Amounts, BlockDevice, EPHEMERAL_STORAGE, NodeOffer, NodeSettings, offer,
+};
+use nodemolt_fit::pack::{Miss, NewNode, Obstacle, Place, Why, pack};
 use nodemolt_fit::pod::{Demand, Pod, Spread};
-use nodemolt_fit::pool::{Machine, Pool};
+use nodemolt_fit::pool::{Machine, Offering, Pool};
 use nodemolt_fit::selector::matches;
 use nodemolt_fit::taint::{Tolerated, Toleration};
-use nodemolt_fit::{Operator, Types, Written, label};
+use nodemolt_fit::{Operator, Quantity, Types, Written, label};
 
 use super::machines::Pools;
+use super::remedy;
 
 /// Asking packing takes its time; a thousand kinds of pods without a place have one cause most often.
 const ASKED_MAX: usize = 64;
+/// Each takes some fifteen questions.
+const VOLUMES_ASKED_MAX: usize = 8;
 /// Pools and types of which people are told.
 const POOLS_SHOWN: usize = 3;
 const TYPES_SHOWN: usize = 3;
+
+/// EBS has no larger ones of the usual kind.
+const VOLUME_MAX_GIB: u32 = 16_384;
 
 /// Types that programs are told of, for each pod.
 const TYPES_KEPT: usize = 12;
@@ -34,17 +43,21 @@ pub(super) struct Larger {
     pub types: Vec<String>,
     /// Requirements of the pool that rule the first of them out.
     pub ruled_out_by: Vec<String>,
+    /// Not the pod alone, but all who must be on one node with it.
+    pub together: bool,
 }
 
 impl Larger {
     pub(super) fn sentence(&self) -> String {
-        let Self { pool, types, ruled_out_by } = self;
+        let Self { pool, types, ruled_out_by, together } = self;
+        let whom = if *together { "them" } else { "it" };
         if types.is_empty() {
-            return "no instance type that could be had would hold it".to_owned();
+            return format!("no instance type that could be had would hold {whom}");
         }
         let more = if types.len() > TYPES_SHOWN { ", …" } else { "" };
         let first: Vec<&str> = types.iter().take(TYPES_SHOWN).map(String::as_str).collect();
-        let told = format!("{}{more} would hold it, if pool {pool} allowed them", first.join(", "));
+        let told =
+            format!("{}{more} would hold {whom}, if pool {pool} allowed them", first.join(", "));
         if ruled_out_by.is_empty() {
             return told;
         }
@@ -57,11 +70,31 @@ pub(super) struct Advice<'a> {
     pools: &'a Pools,
     types: &'a Types,
     known: BTreeMap<(*const Demand, &'a str), Option<Larger>>,
+    volumes: BTreeMap<*const Demand, Option<String>>,
 }
 
 impl<'a> Advice<'a> {
     pub(super) fn new(pools: &'a Pools, types: &'a Types) -> Self {
-        Self { pools, types, known: BTreeMap::new() }
+        Self { pools, types, known: BTreeMap::new(), volumes: BTreeMap::new() }
+    }
+
+    /// Where a disk is too small: which would do.
+    pub(super) fn volume(&mut self, pod: &Pod, why: &Why) -> Option<String> {
+        let Why::NoPlace { nearest: Some(miss) } = why else { return None };
+        let of_disk = |it: &Obstacle| {
+            remedy::amount(it).is_some_and(|(resource, _)| resource == EPHEMERAL_STORAGE)
+        };
+        if !miss.obstacles.iter().any(of_disk) {
+            return None;
+        }
+        let key = Arc::as_ptr(&pod.demand);
+        if !self.volumes.contains_key(&key) {
+            if self.volumes.len() >= VOLUMES_ASKED_MAX {
+                return None;
+            }
+            self.volumes.insert(key, volume_needed(pod, miss, self.pools, self.types));
+        }
+        self.volumes.get(&key).cloned().flatten()
     }
 
     /// Where its size or a label of instance types is in the way: the types that would hold the pod.
@@ -70,7 +103,11 @@ impl<'a> Advice<'a> {
         let by_size = |it: &Obstacle| {
             matches!(
                 it,
-                Obstacle::Short { .. } | Obstacle::TooSmall { .. } | Obstacle::NoSuchMachine
+                Obstacle::Short { .. }
+                    | Obstacle::TooSmall { .. }
+                    | Obstacle::TooLargeTogether { .. }
+                    | Obstacle::VolumesFull { .. }
+                    | Obstacle::NoSuchMachine
             )
         };
         let by_label = |it: &Obstacle| matches!(it, Obstacle::Label(_) | Obstacle::NotOffered(_));
@@ -84,10 +121,7 @@ impl<'a> Advice<'a> {
             Place::Pool(name) => it.name == *name,
             Place::Node(_) => true,
         });
-        let mut pools: Vec<&'a Pool> = pools.collect();
-        pools.sort_by(|left, right| {
-            right.weight.cmp(&left.weight).then_with(|| left.name.cmp(&right.name))
-        });
+        let pools = heaviest_first(pools);
         let mut found = None;
         for pool in pools {
             let key = (Arc::as_ptr(&pod.demand), pool.name.as_str());
@@ -95,7 +129,7 @@ impl<'a> Advice<'a> {
                 if self.known.len() >= ASKED_MAX {
                     return None;
                 }
-                self.known.insert(key, larger(pod, pool, self.types));
+                self.known.insert(key, larger(pod, miss, pool, self.types));
             }
             let larger = self.known.get(&key).cloned().flatten();
             if larger.as_ref().is_some_and(|it| !it.types.is_empty()) {
@@ -107,14 +141,31 @@ impl<'a> Advice<'a> {
     }
 }
 
+/// As they are tried.
+fn heaviest_first<'p>(pools: impl Iterator<Item = &'p Pool>) -> Vec<&'p Pool> {
+    let mut pools: Vec<&Pool> = pools.collect();
+    pools.sort_by(|left, right| {
+        right.weight.cmp(&left.weight).then_with(|| left.name.cmp(&right.name))
+    });
+    pools
+}
+
+/// What all of them ask for who must be on one node, where that is what is too large.
+fn of_all(miss: &Miss) -> Option<&Amounts> {
+    miss.obstacles.iter().find_map(|it| {
+        if let Obstacle::TooLargeTogether { requests, .. } = it { Some(requests) } else { None }
+    })
+}
+
 /// `None` where its size is not what keeps the pod from the pool's nodes.
-fn larger(pod: &Pod, pool: &Pool, types: &Types) -> Option<Larger> {
-    if !holding(pod, pool, &pool.requirements).is_empty() {
+fn larger(pod: &Pod, miss: &Miss, pool: &Pool, types: &Types) -> Option<Larger> {
+    let requests = of_all(miss).unwrap_or(&pod.demand.requests);
+    if !holding(pod, requests, pool, &pool.requirements).is_empty() {
         return None;
     }
     let mut found = Vec::new();
     for wider in widened(pool) {
-        found = holding(pod, pool, &wider);
+        found = holding(pod, requests, pool, &wider);
         if !found.is_empty() {
             break;
         }
@@ -132,7 +183,8 @@ fn larger(pod: &Pod, pool: &Pool, types: &Types) -> Option<Larger> {
         out.map(|it| Written { min_values: None, ..it.clone() }.to_string()).collect()
     };
     let ruled_out_by = first.map(rules_out).unwrap_or_default();
-    Some(Larger { pool: pool.name.clone(), types: names, ruled_out_by })
+    let together = of_all(miss).is_some();
+    Some(Larger { pool: pool.name.clone(), types: names, ruled_out_by, together })
 }
 
 /// What the pool could ask for instead: all but one of what it says of instance types, then nothing of that.
@@ -170,10 +222,15 @@ fn processors(pool: &Pool) -> Option<Written> {
 }
 
 /// The machines that would hold the pod if it were alone, and whether each has a price.
-fn holding(pod: &Pod, pool: &Pool, requirements: &[Written]) -> Vec<(String, bool)> {
+fn holding(
+    pod: &Pod,
+    requests: &Amounts,
+    pool: &Pool,
+    requirements: &[Written],
+) -> Vec<(String, bool)> {
     let anything = Toleration { key: None, value: Tolerated::Any, effect: None };
     let demand = Demand {
-        requests: pod.demand.requests.clone(),
+        requests: requests.clone(),
         node_selector: pod.demand.node_selector.clone(),
         node_terms: pod.demand.node_terms.clone(),
         volumes: pod.demand.volumes.clone(),
@@ -193,6 +250,123 @@ fn holding(pod: &Pod, pool: &Pool, requirements: &[Written]) -> Vec<(String, boo
     machines.map(|it| (it.machine.clone(), it.price.is_some())).collect()
 }
 
+/// Where its pool's nodes have too small a disk: the smallest volume with which some of them would hold it.
+fn volume_needed(pod: &Pod, miss: &Miss, pools: &Pools, types: &Types) -> Option<String> {
+    let Place::Pool(name) = &miss.place else { return None };
+    let pool = pools.able.iter().find(|it| it.name == *name)?;
+    let made_with = pools.made_with.get(name)?;
+    let requests = of_all(miss).unwrap_or(&pod.demand.requests);
+    let holds = |gib: u32| {
+        let settings = with_volume(&made_with.settings, gib);
+        let machines = pool.machines.iter().map(|machine| {
+            let Ok(kind) = types.find(&machine.name) else { return machine.clone() };
+            let NodeOffer { capacity, allocatable, .. } = offer(kind, &settings);
+            Machine { capacity, allocatable, ..machine.clone() }
+        });
+        let larger = Pool { machines: Arc::new(machines.collect()), ..pool.clone() };
+        !holding(pod, requests, &larger, &pool.requirements).is_empty()
+    };
+    // Half of what may still be too little, again and again.
+    let (mut too_small, mut enough) = (0, VOLUME_MAX_GIB);
+    if !holds(enough) {
+        return None;
+    }
+    while enough - too_small > 1 {
+        let between = too_small + (enough - too_small) / 2;
+        if holds(between) {
+            enough = between;
+        } else {
+            too_small = between;
+        }
+    }
+    let class = made_with.class.as_ref().map_or("its class".to_owned(), |it| format!("class {it}"));
+    let device = made_with.settings.family.ephemeral_device();
+    let device = device.map(|it| format!(" at {it}")).unwrap_or_default();
+    Some(format!("a volume of {enough}Gi{device} in blockDeviceMappings of {class} would do"))
+}
+
+/// The same class with a volume of this size for what pods write.
+fn with_volume(settings: &NodeSettings, gib: u32) -> NodeSettings {
+    let size = Some(Quantity::from_gibibytes(gib.into()));
+    let mut settings = settings.clone();
+    let device = settings.family.ephemeral_device();
+    let root = settings.block_devices.iter().position(|it| it.root_volume && it.size.is_some());
+    let of_family = match device {
+        Some(_) => settings.block_devices.iter().position(|it| it.device_name.as_deref() == device),
+        None => settings.block_devices.len().checked_sub(1),
+    };
+    match root.or(of_family).and_then(|at| settings.block_devices.get_mut(at)) {
+        Some(it) => it.size = size,
+        None => settings.block_devices.push(BlockDevice {
+            device_name: device.map(str::to_owned),
+            root_volume: false,
+            size,
+        }),
+    }
+    settings
+}
+
+/// Where reserved capacity is all that would do: how much of it there is.
+pub(super) fn reservations(pod: &Pod, why: &Why, pools: &Pools) -> Option<String> {
+    let Why::NoPlace { nearest: Some(Miss { place: Place::Pool(name), obstacles }) } = why else {
+        return None;
+    };
+    if !obstacles.contains(&Obstacle::NoCapacity) {
+        return None;
+    }
+    let pool = pools.able.iter().find(|it| it.name == *name)?;
+    let selector = pod.demand.node_selector.iter().map(|(key, value)| Written {
+        key: key.clone(),
+        operator: Operator::In,
+        values: vec![value.clone()],
+        min_values: None,
+    });
+    let asked: Vec<Written> = pool.requirements.iter().cloned().chain(selector).collect();
+    let bought = |offering: &&Offering| {
+        asked.iter().all(|it| {
+            let has = offering.labels.get(label::normalise(&it.key));
+            has.is_none_or(|has| matches(it, Some(has)))
+        })
+    };
+    let meant = pool.machines.iter().filter(|it| asked.iter().all(|asked| it.labelled(asked)));
+    let mut told = BTreeMap::new();
+    for offering in meant.flat_map(|it| it.offerings.iter().filter(bought)) {
+        // What can be bought, too, is not told by a reservation.
+        let id = offering.labels.get(label::CAPACITY_RESERVATION_ID)?;
+        told.insert(id, offering.remaining.unwrap_or_default());
+    }
+    let told: Vec<String> = told
+        .into_iter()
+        .map(|(id, more)| match more {
+            0 => format!("capacity reservation {id} takes no more instances"),
+            1 => format!("capacity reservation {id} takes 1 more instance, which another gets"),
+            more => {
+                format!("capacity reservation {id} takes {more} more instances, which others get")
+            }
+        })
+        .collect();
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
+/// Whose host port it is, where every new node would have it taken.
+pub(super) fn ports_of_daemons(why: &Why, pools: &Pools) -> Option<String> {
+    let Why::NoPlace { nearest: Some(Miss { place: Place::Pool(name), obstacles }) } = why else {
+        return None;
+    };
+    let pool = pools.all().chain(&pools.unable).find(|it| it.name == *name)?;
+    let taken = obstacles
+        .iter()
+        .filter_map(|it| if let Obstacle::HostPortTaken(it) = it { Some(it) } else { None });
+    let told: Vec<String> = taken
+        .flat_map(|port| {
+            let has = |it: &&Pod| it.demand.host_ports.iter().any(|it| it.conflicts(port));
+            let daemons = pool.daemons.iter().filter(has);
+            daemons.map(move |it| format!("DaemonSet {} has host port {port}", it.id()))
+        })
+        .collect();
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
 /// Where its zone is in the way: those in which nodes could come up.
 pub(super) fn zones_to_be_had(why: &Why, pools: &Pools) -> Option<String> {
     let Why::NoPlace { nearest: Some(miss) } = why else { return None };
@@ -202,14 +376,14 @@ pub(super) fn zones_to_be_had(why: &Why, pools: &Pools) -> Option<String> {
         | Obstacle::Unwelcome { key, .. }
         | Obstacle::NobodyNear { key, .. }
         | Obstacle::Skewed { key, .. } => of_zone(key),
+        Obstacle::Label(asked) | Obstacle::NotOffered(asked) => of_zone(&asked.key),
         Obstacle::VolumeElsewhere { .. } => true,
         Obstacle::Taint(_)
-        | Obstacle::Label(_)
-        | Obstacle::NotOffered(_)
         | Obstacle::VolumesApart { .. }
         | Obstacle::VolumesFull { .. }
         | Obstacle::Short { .. }
         | Obstacle::TooSmall { .. }
+        | Obstacle::TooLargeTogether { .. }
         | Obstacle::Unread(_)
         | Obstacle::Idle(_)
         | Obstacle::HostPortTaken(_)
@@ -226,6 +400,7 @@ pub(super) fn zones_to_be_had(why: &Why, pools: &Pools) -> Option<String> {
         Place::Pool(name) => it.name == *name,
         Place::Node(_) => true,
     });
+    let meant = heaviest_first(meant).into_iter();
     let told: Vec<String> = meant.take(POOLS_SHOWN).filter_map(launches_in).collect();
     (!told.is_empty()).then(|| told.join(", "))
 }

@@ -79,6 +79,9 @@ impl Files {
         if problems.iter().any(|it| it.severity == Severity::Error) {
             return Err(files.failure(&problems));
         }
+        // Whoever is told of several is told of them in one order, whatever the files have first.
+        files.pools.sort_by(|left, right| left.pool.name.cmp(&right.pool.name));
+        files.claims.sort_by(|left, right| left.metadata.name.cmp(&right.metadata.name));
         talk.text.push_str(&files.shown(&problems));
         talk.told.extend(problems.iter().map(|it| match &it.hint {
             Some(hint) => format!("{it}; {hint}"),

@@ -27,7 +27,7 @@ pub(super) const OFFERS_NOTHING: &str =
     "no instance type that can be had in any zone meets its requirements";
 
 /// The pools of the files, complete.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Pools {
     pub able: Vec<Pool>,
     /// Kept at a number: they launch one in the place of each node that leaves, and none for pods.
@@ -36,6 +36,15 @@ pub(super) struct Pools {
     pub idle: Vec<(String, String)>,
     /// The same, as pools that can be the nearest place.
     pub unable: Vec<Pool>,
+    /// Of each pool whose class is known here: what its nodes are made with.
+    pub made_with: BTreeMap<String, MadeWith>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct MadeWith {
+    /// By group and name, if it is in the files.
+    pub class: Option<String>,
+    pub settings: NodeSettings,
 }
 
 impl Pools {
@@ -66,7 +75,7 @@ pub(super) fn pools(
     world: &World,
     talk: &mut Talk,
 ) -> Pools {
-    let mut made: BTreeMap<String, Arc<Vec<Machine>>> = BTreeMap::new();
+    let mut made: BTreeMap<String, (NodeSettings, Arc<Vec<Machine>>)> = BTreeMap::new();
     let seen = attached_by_type(world);
     let mut pools = Pools::default();
     for file in &files.pools {
@@ -102,7 +111,7 @@ pub(super) fn pools(
                 "class {key} is not in the files; its nodes are taken for AL2023 with {settings}"
             ));
         }
-        let machines = made.entry(made_as).or_insert_with(|| {
+        let (settings, machines) = made.entry(made_as).or_insert_with(|| {
             let mut settings =
                 known.map_or_else(|| NodeSettings::of(Family::Al2023), |it| it.settings.clone());
             if let Some(kubelet) = kubelet {
@@ -122,8 +131,11 @@ pub(super) fn pools(
                 // What drivers have told of such machines is better than a rule.
                 machine.volume_limits.extend(seen.get(&machine.name).cloned().unwrap_or_default());
             }
-            Arc::new(machines)
+            (settings, Arc::new(machines))
         });
+        let class = known.is_some().then(|| key.clone());
+        let made_with = MadeWith { class, settings: settings.clone() };
+        pools.made_with.insert(name.clone(), made_with);
         let machines = Arc::clone(machines);
         if idle.is_some() {
             pools.unable.push(Pool { idle, machines, ..file.pool.clone() });

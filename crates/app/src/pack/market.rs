@@ -29,6 +29,9 @@ const RESERVED: &str = "reserved";
 const EXPIRING: &str = "expiring";
 const CAPACITY_TYPES: [&str; 2] = [ON_DEMAND, SPOT];
 
+/// So many of what is not known are named.
+const NAMED_MAX: usize = 3;
+
 #[derive(Debug, Default)]
 pub(super) struct Market {
     pub region: Option<String>,
@@ -43,6 +46,8 @@ pub(super) struct Market {
     reserved: BTreeMap<String, u32>,
     on_demand: OfRegion,
     spot: BTreeMap<(String, String), Price>,
+    /// Types that `--prices` names.
+    priced: BTreeSet<String>,
     /// Where the prices come from, or why there are none.
     pub prices: Known,
 }
@@ -163,6 +168,8 @@ impl Market {
             if answer.on_demand.regions.values().all(BTreeMap::is_empty) && answer.spot.is_empty() {
                 talk.warnings.push(format!("{}: there is no price in it", path.display()));
             }
+            let named = answer.on_demand.regions.values().flat_map(BTreeMap::keys);
+            self.priced.extend(named.chain(answer.spot.keys().map(|(name, _)| name)).cloned());
             for (region, prices) in answer.on_demand.regions {
                 brought.regions.entry(region).or_default().extend(prices);
             }
@@ -218,6 +225,19 @@ impl Market {
             }
         };
         Ok(())
+    }
+
+    /// Prices of types that nobody knows: of few, mistyped; AWS itself prints those of types that are newer than the table.
+    pub(super) fn prices_in_vain(&self, types: &Types) -> Vec<String> {
+        let vain = self.priced.iter().filter(|it| types.find(it).is_err());
+        let vain: Vec<&str> = vain.map(String::as_str).collect();
+        let first: Vec<&str> = vain.iter().take(NAMED_MAX).copied().collect();
+        let more = if vain.len() > NAMED_MAX { ", …" } else { "" };
+        let text = format!(
+            "--prices has prices of instance types that are not known here: {}{more}",
+            first.join(", ")
+        );
+        (!vain.is_empty()).then_some(text).into_iter().collect()
     }
 
     /// Marks of what cannot be had that mean nothing: most often mistyped.

@@ -73,7 +73,7 @@ fn unplaced(story: &Story, wide: bool, headers: bool) -> String {
                 printable(&first.id.to_string()),
                 pods.len().to_string(),
                 printable(group.workload.as_deref().unwrap_or("-")),
-                printable(first.origin.leaves.as_deref().unwrap_or("-")),
+                printable(&left(pods.iter().map(|it| &story.pods[*it]))),
                 printable(&group.sentence),
             ]);
         };
@@ -86,6 +86,17 @@ fn unplaced(story: &Story, wide: bool, headers: bool) -> String {
         }
     }
     table.print(headers)
+}
+
+/// The nodes that they leave, each once.
+fn left<'s>(pods: impl Iterator<Item = &'s PodSaid>) -> String {
+    let nodes: BTreeSet<&str> = pods.filter_map(|it| it.origin.leaves.as_deref()).collect();
+    if nodes.is_empty() {
+        return "-".to_owned();
+    }
+    let more = if nodes.len() > TYPES_SHOWN { ",…" } else { "" };
+    let shown: Vec<&str> = nodes.into_iter().take(TYPES_SHOWN).collect();
+    format!("{}{more}", shown.join(","))
 }
 
 fn leaves(story: &Story, headers: bool) -> String {

@@ -2,17 +2,8 @@
 
 use nodemolt_fit::capacity::PODS;
 use nodemolt_fit::pack::{Miss, Obstacle, Place, Why};
-use nodemolt_fit::taint::UNSCHEDULABLE;
-use nodemolt_fit::{Quantity, label};
-
-/// Taints of nodes that do not answer.
-const UNWELL: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
-/// Ends of taints that a node has until it is set up. They are not for a pod to tolerate.
-const YOUNG: [&str; 3] = ["/uninitialized", "/agent-not-ready", "/unregistered"];
-/// Taints of nodes that somebody is about to remove.
-const GOING: [&str; 2] = ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"];
-/// What a term of node affinity calls a node's name.
-const NAME: &str = "metadata.name";
+use nodemolt_fit::taint::{Away, Taint};
+use nodemolt_fit::{Operator, Quantity, label};
 
 /// No machine is that large; sums of this size are no longer exact.
 const FAR_TOO_MUCH_UNITS: i64 = 1 << 50;
@@ -31,21 +22,38 @@ pub(super) fn sentence(why: &Why) -> String {
             "no node will ever do: a term of node affinity without expressions admits none"
                 .to_owned()
         }
+        Why::NoPlace { nearest: Some(miss) } if volumes_apart(miss).is_some() => {
+            let volumes = volumes_apart(miss).unwrap_or_default();
+            format!(
+                "no node will ever do: its volumes {} cannot be reached from one node",
+                volumes.join(" and ")
+            )
+        }
+        Why::NoPlace { nearest: Some(miss) } if pools_asked_for(miss).is_some() => {
+            let pools = pools_asked_for(miss).unwrap_or_default();
+            format!("asks for a node of pool {}, and there is none", pools.join(" or "))
+        }
         Why::NoPlace { nearest: Some(miss) } => {
             format!("would fit on {} if {}", place(&miss.place), changes(miss).join(" and "))
         }
     }
 }
 
-/// Whether what would have to change was measured for one pod alone.
-pub(super) fn helps_one(why: &Why) -> bool {
-    let Why::NoPlace { nearest: Some(miss) } = why else { return false };
-    miss.obstacles.iter().any(|it| {
-        matches!(
-            it,
-            Obstacle::PoolLimit { .. } | Obstacle::Short { .. } | Obstacle::VolumesFull { .. }
-        )
+fn volumes_apart(miss: &Miss) -> Option<&[String]> {
+    miss.obstacles.iter().find_map(|it| {
+        if let Obstacle::VolumesApart { handles } = it { Some(handles.as_slice()) } else { None }
     })
+}
+
+/// The pools by name of which it asks for a node, where the nearest place is of another one: what is in the way there would
+/// not be in the way of a node that may take it.
+fn pools_asked_for(miss: &Miss) -> Option<Vec<&str>> {
+    let labels = miss
+        .obstacles
+        .iter()
+        .filter_map(|it| if let Obstacle::Label(it) = it { Some(it) } else { None });
+    let asked = labels.into_iter().find(|it| label::normalise(&it.key) == label::NODEPOOL)?;
+    (asked.operator == Operator::In).then(|| asked.values.iter().map(String::as_str).collect())
 }
 
 pub(super) fn reason(why: &Why) -> &'static str {
@@ -71,21 +79,17 @@ pub(super) fn changes(miss: &Miss) -> Vec<String> {
 fn change(obstacle: &Obstacle, place: &Place) -> String {
     let on_node = matches!(place, Place::Node(_));
     match obstacle {
-        Obstacle::Taint(taint) if taint.key == UNSCHEDULABLE => {
-            "that node were not cordoned".to_owned()
+        Obstacle::Taint(taint) => match taint.away() {
+            Some(away) if on_node => open_again(away, taint),
+            // Its nodes would have it for good.
+            Some(_) => format!("the pool did not give its nodes the taint {taint}"),
+            None => format!("it tolerated {taint}"),
+        },
+        // No node can have another name or be of another pool, and no pool can promise what is not its to give.
+        Obstacle::Label(asked) if !on_node && label::not_for_pools(&asked.key) => {
+            format!("it did not ask for {asked}, which no pool can promise")
         }
-        Obstacle::Taint(taint) if UNWELL.contains(&taint.key.as_str()) => {
-            "that node were ready".to_owned()
-        }
-        Obstacle::Taint(taint) if GOING.contains(&taint.key.as_str()) => {
-            format!("that node were not about to go ({taint})")
-        }
-        Obstacle::Taint(taint) if YOUNG.iter().any(|it| taint.key.ends_with(it)) && on_node => {
-            format!("that node were set up ({taint} were gone)")
-        }
-        Obstacle::Taint(taint) => format!("it tolerated {taint}"),
-        // No node can have another name, and no pool can promise one.
-        Obstacle::Label(asked) if [label::HOSTNAME, NAME].contains(&asked.key.as_str()) => {
+        Obstacle::Label(asked) if label::not_for_pools(&asked.key) => {
             format!("it did not ask for {asked}")
         }
         Obstacle::Label(asked) if on_node => format!("that node had {asked}"),
@@ -100,14 +104,20 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
             format!("{whose} had {}, where its volume {handle} is", asks.join(" and "))
         }
         Obstacle::VolumesApart { handles } => {
-            let handles = handles.join(" and ");
-            format!("its volumes {handles} could be reached from one node (no node will ever do)")
+            format!("its volumes {} could be reached from one node", handles.join(" and "))
         }
         Obstacle::TooSmall { resource, by } if *by >= Quantity::from_units(FAR_TOO_MUCH_UNITS) => {
             format!("it asked for far less {resource}")
         }
         Obstacle::TooSmall { resource, by } => {
             format!("it asked for {} less {resource} (that node is too small)", readable(*by))
+        }
+        Obstacle::TooLargeTogether { pods, requests, resource, by } => {
+            let all = requests.get(resource).copied().unwrap_or_default();
+            let (by, all) = (readable(*by), readable(all));
+            format!(
+                "a machine had {by} more {resource} for pods (the {pods} that must be on one node need {all})"
+            )
         }
         Obstacle::Unread(why) => format!("that node could be read ({why})"),
         Obstacle::Idle(why) => format!("the pool launched nodes for pods ({why})"),
@@ -133,6 +143,13 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
             let whom = whom.as_ref().map_or_else(String::new, |it| format!(" ({it})"));
             format!("a pod that it must be near{whom} were in that {key}")
         }
+        // What runs on a node that is still to come is a daemon.
+        Obstacle::TooNear { key, who: Some(who) } if !on_node => {
+            format!("DaemonSet {who}, which it must avoid, had no pod in that {key}")
+        }
+        Obstacle::Unwelcome { key, who: Some(who) } if !on_node => {
+            format!("the pods of DaemonSet {who} in that {key} had not to avoid it")
+        }
         Obstacle::TooNear { key, who: None } => {
             format!("no pod that it must avoid were in that {key}")
         }
@@ -149,11 +166,25 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
         Obstacle::NoSuchMachine => "a machine had these labels and this room at once".to_owned(),
         Obstacle::NoCapacity => "a machine that would do could be had".to_owned(),
         Obstacle::MinValues { key, have, need } => {
-            format!("the pool demanded {have} different values of {key}, not {need}")
+            let noun = if *have == 1 { "value" } else { "different values" };
+            format!("the pool demanded {have} {noun} of {key}, not {need}")
         }
         Obstacle::PoolLimit { resource, by } => {
             format!("the pool's limit of {resource} were {} higher", readable(*by))
         }
+    }
+}
+
+/// Such a node is not for pods now, whatever they tolerate: what would have to be over.
+fn open_again(away: Away, taint: &Taint) -> String {
+    match away {
+        Away::Cordoned => "that node were not cordoned".to_owned(),
+        Away::Unwell => "that node were ready".to_owned(),
+        Away::RunningOut { of } => format!("that node did not run out of {of} ({taint})"),
+        Away::Unconnected => format!("that node's network were set up ({taint})"),
+        Away::Down => format!("that node were in service ({taint})"),
+        Away::Young => format!("that node were set up ({taint} were gone)"),
+        Away::Going => format!("that node were not about to go ({taint})"),
     }
 }
 
@@ -175,6 +206,7 @@ pub(super) fn amount(obstacle: &Obstacle) -> Option<(String, Quantity)> {
     match obstacle {
         Obstacle::Short { resource, by }
         | Obstacle::TooSmall { resource, by }
+        | Obstacle::TooLargeTogether { resource, by, .. }
         | Obstacle::PoolLimit { resource, by } => Some((resource.clone(), *by)),
         Obstacle::VolumesFull { driver, over } => {
             let over = i64::try_from(*over).unwrap_or(i64::MAX);
@@ -199,6 +231,12 @@ pub(super) fn amount(obstacle: &Obstacle) -> Option<(String, Quantity)> {
     }
 }
 
+/// Whether no machine will ever have so much.
+pub(super) fn hopeless(miss: &Miss) -> bool {
+    let far = Quantity::from_units(FAR_TOO_MUCH_UNITS);
+    miss.obstacles.iter().filter_map(amount).any(|(_, by)| by >= far)
+}
+
 /// One word for programs.
 pub(super) fn kind(obstacle: &Obstacle) -> &'static str {
     match obstacle {
@@ -209,6 +247,7 @@ pub(super) fn kind(obstacle: &Obstacle) -> &'static str {
         Obstacle::VolumesFull { .. } => "VolumesFull",
         Obstacle::VolumesApart { .. } => "VolumesApart",
         Obstacle::TooSmall { .. } => "TooSmall",
+        Obstacle::TooLargeTogether { .. } => "TooLargeTogether",
         Obstacle::Unread(_) => "NodeUnread",
         Obstacle::Idle(_) => "PoolIdle",
         Obstacle::Short { .. } => "Short",

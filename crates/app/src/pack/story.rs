@@ -14,7 +14,9 @@ use nodemolt_fit::pod::{Demand, Pod, PodId};
 use nodemolt_fit::pool::Price;
 use nodemolt_fit::{InstanceType, Operator, Types, Written, label};
 
-use super::advice::{Advice, Larger, lacking_domains, zones_to_be_had};
+use super::advice::{
+    Advice, Larger, lacking_domains, ports_of_daemons, reservations, zones_to_be_had,
+};
 use super::machines::Pools;
 use super::market::{Known, Market};
 use super::remedy;
@@ -77,7 +79,7 @@ pub(super) struct PodSaid {
     /// What else is worth knowing: of what there is too little to spread over, where nodes can come up.
     more: Vec<String>,
     /// It would go with the successor of its node, and there can be none: why.
-    stranded: Option<String>,
+    pub stranded: Option<String>,
 }
 
 impl PodSaid {
@@ -361,17 +363,23 @@ impl Story {
         }
         for it in unplaced {
             let pod = by_id.get(&it.pod);
+            let volume = pod.and_then(|pod| advice.volume(pod, &it.why));
+            let larger = pod.and_then(|pod| advice.larger(pod, &it.why));
             pods.push(PodSaid {
                 origin: origin(&it.pod),
                 requests: requests(&it.pod),
                 id: it.pod,
                 home: None,
                 relaxed: Vec::new(),
-                larger: pod.and_then(|pod| advice.larger(pod, &it.why)),
+                // That no type would do is true only while the disk is as small as it is.
+                larger: larger.filter(|it| volume.is_none() || !it.types.is_empty()),
                 more: pod
                     .and_then(|pod| lacking_domains(pod, &it.why, world, &new_nodes))
                     .into_iter()
                     .chain(zones_to_be_had(&it.why, pools))
+                    .chain(pod.and_then(|pod| reservations(pod, &it.why, pools)))
+                    .chain(ports_of_daemons(&it.why, pools))
+                    .chain(volume)
                     .collect(),
                 stranded: None,
                 why: Some(with_claims(it.why, world)),
@@ -514,9 +522,13 @@ fn asks_for_zones(demand: &Demand) -> bool {
     let of_zone = |key: &str| label::normalise(key) == label::ZONE;
     let near = demand.affinity.iter().chain(&demand.anti_affinity);
     let prefers = demand.preferred_affinity.iter().chain(&demand.preferred_anti_affinity);
+    let terms = demand.node_terms.iter().flatten();
+    let mut terms = terms.chain(demand.preferred_nodes.iter().map(|it| &it.term));
     near.chain(prefers.map(|it| &it.term)).any(|it| of_zone(&it.topology_key))
         || demand.spread.iter().any(|it| of_zone(&it.topology_key))
         || demand.volumes.iter().any(|it| it.reach.is_some())
+        || demand.node_selector.keys().any(|it| of_zone(it))
+        || terms.any(|it| it.labels.iter().any(|it| of_zone(&it.key)))
 }
 
 /// The same, with bound volumes called as people know them: by claim and object, and not only as AWS does.
@@ -570,12 +582,6 @@ fn groups(pods: &[PodSaid]) -> Vec<Unplaced> {
         } else {
             known.insert(key, groups.len());
             groups.push(Unplaced { pods: vec![at], workload, sentence });
-        }
-    }
-    for group in groups.iter_mut().filter(|it| it.pods.len() > 1) {
-        let first = group.pods.first().and_then(|it| pods[*it].why.as_ref());
-        if first.is_some_and(remedy::helps_one) {
-            let _ = write!(group.sentence, "; that helps one of these {}", group.pods.len());
         }
     }
     groups

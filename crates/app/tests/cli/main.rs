@@ -10,6 +10,7 @@ mod crds;
 mod images;
 mod scenarios;
 mod seed_examples;
+mod shuffled;
 mod simulated;
 mod types;
 

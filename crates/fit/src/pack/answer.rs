@@ -164,6 +164,14 @@ pub enum Obstacle {
         resource: String,
         by: Quantity,
     },
+    /// All who must be on one node need so much more than any machine of the pool has.
+    TooLargeTogether {
+        /// How many they are, and what they ask for.
+        pods: usize,
+        requests: Amounts,
+        resource: String,
+        by: Quantity,
+    },
     /// What the node says cannot be read: why.
     Unread(String),
     /// The pool launches no nodes for pods: why.
@@ -182,7 +190,7 @@ pub enum Obstacle {
     /// Somebody it must stay away from is there.
     TooNear {
         key: String,
-        /// The first of them. Only of the nearest place, and not of daemons of new nodes.
+        /// The first of them. Only of the nearest place, save daemons of new nodes.
         who: Option<PodId>,
     },
     /// Somebody is there who must stay away from it.
@@ -248,6 +256,9 @@ impl fmt::Display for Obstacle {
             }
             Self::TooSmall { resource, by } => {
                 write!(f, "the whole node has {by} too little {resource}")
+            }
+            Self::TooLargeTogether { pods, resource, by, requests: _ } => {
+                write!(f, "{by} more {resource} needed for all {pods} that must be on one node")
             }
             Self::Unread(why) => write!(f, "the node cannot be read: {why}"),
             Self::Idle(why) => write!(f, "the pool launches no nodes for pods: {why}"),

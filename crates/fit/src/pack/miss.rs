@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     answer::{Account, Miss, Obstacle, Opened, Place},
-    measure::Scale,
+    measure::{Scale, measured},
     narrow::No,
     prospect::{at_idle, at_pool},
     search::Sought,
@@ -19,6 +19,7 @@ use super::{
 use crate::{
     label,
     pod::{Pod, PodId, PodTerm, Volume},
+    quantity::Quantity,
     requirement::{Operator, Written},
     selector::{NodeTerm, Selector, equal, matches},
     taint::{Effect, Taint, UNSCHEDULABLE},
@@ -27,13 +28,6 @@ use crate::{
 /// So many places are looked at in all; the fewer kinds of pods are left over, the more for each.
 const PLACES_MAX: usize = 1_000_000;
 const PLACES_MIN: usize = 200;
-/// Taints of a node that is cordoned, does not answer or runs out of something.
-const OF_KUBERNETES: &str = "node.kubernetes.io/";
-/// Ends of taints that a node has until it is set up.
-const OF_YOUNG_NODES: [&str; 4] =
-    ["/uninitialized", "/agent-not-ready", "/unregistered", "/not-ready"];
-/// Of nodes that somebody is about to remove.
-const OF_GOING_NODES: [&str; 2] = ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"];
 
 pub(super) fn nearest(state: &State<'_, '_>, kind: usize, kinds: usize) -> Option<Miss> {
     let places = (PLACES_MAX / kinds.max(1)).max(PLACES_MIN);
@@ -42,7 +36,7 @@ pub(super) fn nearest(state: &State<'_, '_>, kind: usize, kinds: usize) -> Optio
         obstacles: at_idle(state, kind, template),
     });
     let mut nearest = misses(state, kind, places).chain(idle).min_by(|left, right| {
-        let key = |it: &Miss| (weight(&it.obstacles), it.obstacles.len(), it.place.clone());
+        let key = |it: &Miss| (distance(state, kind, &it.obstacles), it.place.clone());
         key(left).cmp(&key(right))
     })?;
     by_name(state, kind, &mut nearest);
@@ -61,6 +55,8 @@ fn by_name(state: &State<'_, '_>, kind: usize, miss: &mut Miss) {
             Obstacle::NobodyNear { whom, .. } => {
                 *whom = Some(selected(&world.kinds[kind].demand.affinity));
             }
+            // Daemons of new nodes are named already.
+            Obstacle::TooNear { who: Some(_), .. } | Obstacle::Unwelcome { who: Some(_), .. } => {}
             Obstacle::TooNear { key, who } => {
                 *who = in_the_way(state, kind, site, key, |what, pod| match what {
                     What::Meant(it) => it.means(&pod.namespace, &pod.demand.labels),
@@ -86,6 +82,7 @@ fn by_name(state: &State<'_, '_>, kind: usize, miss: &mut Miss) {
             | Obstacle::VolumesFull { .. }
             | Obstacle::Short { .. }
             | Obstacle::TooSmall { .. }
+            | Obstacle::TooLargeTogether { .. }
             | Obstacle::Unread(_)
             | Obstacle::Idle(_)
             | Obstacle::HostPortTaken(_)
@@ -162,14 +159,9 @@ fn misses(state: &State<'_, '_>, kind: usize, sites_max: usize) -> impl Iterator
 pub(super) fn weight(obstacles: &[Obstacle]) -> u32 {
     let each = |it: &Obstacle| match it {
         Obstacle::PoolLimit { .. } => 1,
-        Obstacle::Taint(taint)
-            if taint.key.starts_with(OF_KUBERNETES)
-                || OF_YOUNG_NODES.iter().any(|it| taint.key.ends_with(it))
-                || OF_GOING_NODES.contains(&taint.key.as_str()) =>
-        {
-            3
-        }
+        Obstacle::Taint(taint) if taint.away().is_some() => 3,
         Obstacle::Short { .. }
+        | Obstacle::TooLargeTogether { .. }
         | Obstacle::VolumesFull { .. }
         | Obstacle::Taint(_)
         | Obstacle::HostPortTaken(_)
@@ -183,12 +175,60 @@ pub(super) fn weight(obstacles: &[Obstacle]) -> u32 {
         | Obstacle::NobodyNear { .. }
         | Obstacle::LacksTopology { .. }
         | Obstacle::NoSuchMachine => 3,
+        // Another place would have to be there.
+        Obstacle::Label(asked) if label::not_for_pools(&asked.key) => 50,
         Obstacle::Label(_) | Obstacle::NotOffered(_) | Obstacle::VolumeElsewhere { .. } => 4,
         Obstacle::VolumesApart { .. } => 5,
         // Whatever else is in the way there.
         Obstacle::Unread(_) => 100,
     };
     obstacles.iter().map(each).sum()
+}
+
+/// How far a place is from taking the pod: by what is in the way there, then by how much of it.
+pub(super) fn distance(
+    state: &State<'_, '_>,
+    kind: usize,
+    obstacles: &[Obstacle],
+) -> (u32, usize, u64) {
+    (weight(obstacles), obstacles.len(), extent(state, kind, obstacles))
+}
+
+/// How much would have to change, in thousandths: of what the pod asks for, or of one of what is counted.
+fn extent(state: &State<'_, '_>, kind: usize, obstacles: &[Obstacle]) -> u64 {
+    let (scale, kind) = (&state.world.scale, &state.world.kinds[kind]);
+    let amount = |resource: &str, by: Quantity| {
+        let Some(place) = scale.place(resource) else {
+            return u64::try_from(by.ceil_units()).unwrap_or(u64::MAX).saturating_mul(1000);
+        };
+        let need = kind.needs.iter().find(|(it, _)| *it == place).map_or(1, |(_, it)| *it);
+        let share = i128::from(measured(place, by)).saturating_mul(1000) / i128::from(need.max(1));
+        u64::try_from(share).unwrap_or(0)
+    };
+    let each = |it: &Obstacle| match it {
+        Obstacle::Short { resource, by }
+        | Obstacle::TooSmall { resource, by }
+        | Obstacle::TooLargeTogether { resource, by, .. }
+        | Obstacle::PoolLimit { resource, by } => amount(resource, *by),
+        Obstacle::VolumesFull { over, .. } => over.saturating_mul(1000),
+        Obstacle::Skewed { skew, max, .. } => u64::from(skew.saturating_sub(*max)) * 1000,
+        Obstacle::MinValues { have, need, .. } => u64::from(need.saturating_sub(*have)) * 1000,
+        Obstacle::Taint(_)
+        | Obstacle::Label(_)
+        | Obstacle::NotOffered(_)
+        | Obstacle::VolumeElsewhere { .. }
+        | Obstacle::VolumesApart { .. }
+        | Obstacle::Unread(_)
+        | Obstacle::Idle(_)
+        | Obstacle::HostPortTaken(_)
+        | Obstacle::LacksTopology { .. }
+        | Obstacle::NobodyNear { .. }
+        | Obstacle::TooNear { .. }
+        | Obstacle::Unwelcome { .. }
+        | Obstacle::NoSuchMachine
+        | Obstacle::NoCapacity => 0,
+    };
+    obstacles.iter().map(each).fold(0, u64::saturating_add)
 }
 
 fn at_site(state: &State<'_, '_>, kind: usize, site: usize) -> Vec<Obstacle> {

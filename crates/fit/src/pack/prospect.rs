@@ -5,11 +5,13 @@
 //! Whatever is found is taken for lifted, and the next thing is looked for: somebody who has tolerated the taint, only to be told
 //! then that the limit is reached, was told half. Of the ways in which a node could be launched, that with the least in the way.
 
+use std::collections::BTreeSet;
+
 use super::{
     answer::Obstacle,
     bits::Bits,
-    measure::{Needs, Room},
-    miss::{by_topology, elsewhere, short, taints, weight},
+    measure::{Needs, PODS_AT, Room},
+    miss::{by_topology, distance, elsewhere, short, taints, weight},
     narrow::apart_from,
     search::Sought,
     state::{Domain, Stage, State},
@@ -17,6 +19,7 @@ use super::{
     world::avoided_within,
 };
 use crate::{
+    capacity::Amounts,
     pod::{Demand, Volume},
     pool::NODES,
     quantity::Quantity,
@@ -57,6 +60,10 @@ pub(super) fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Ob
     if state.one_more(pool, &sought).is_ok() {
         return Vec::new();
     }
+    let together = too_large_together(state, kind, pool);
+    if !together.is_empty() {
+        return together;
+    }
     let template = &world.pools[pool];
     let brings = world.kinds[kind].brings.get(pool).map_or(&[][..], Vec::as_slice);
     let (fresh, left) = (state.fresh(pool), state.left[pool].as_ref());
@@ -73,6 +80,55 @@ pub(super) fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Ob
         return then;
     }
     now
+}
+
+/// Where those whom the pod must be near are on a node that is to come: what all of them need together, if no machine has that
+/// much. Another node would not help, and nobody can be in two places.
+fn too_large_together(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Obstacle> {
+    let world = state.world;
+    let near = world.kinds[kind].musts.near.iter().copied();
+    let near: Vec<usize> =
+        near.filter(|it| world.keys[world.counters.all[*it].key].fine()).collect();
+    let there = |place: usize, at: &usize| {
+        let domain = state.keys[world.counters.all[*at].key].of.get(place);
+        matches!(domain, Some(Domain::In(domain)) if state.counts[*at].of(*domain) > 0)
+    };
+    let mut opened = (world.sites.len()..state.places()).filter(|_| !near.is_empty());
+    let begun = opened.find_map(|place| {
+        let node = state.opened(place).filter(|it| it.pool == pool)?;
+        near.iter().all(|it| there(place, it)).then_some(node)
+    });
+    let Some(begun) = begun else { return Vec::new() };
+    let placed: BTreeSet<usize> = state.placed.iter().map(|it| it.pod).collect();
+    let (mut pods, mut needs) = (0, Room::from_elem(0, world.scale.len()));
+    for other in &world.kinds {
+        let meant = near.iter().all(|it| other.counted_by.contains(it));
+        let follows = near.iter().any(|it| other.musts.near.contains(it));
+        let here = |it: &&usize| {
+            (meant || follows) && begun.pods.contains(it) || follows && !placed.contains(it)
+        };
+        let many = other.pods.iter().filter(here).count();
+        pods += many;
+        let many = i64::try_from(many).unwrap_or(i64::MAX);
+        for (place, need) in &other.needs {
+            needs[*place] = needs[*place].saturating_add(need.saturating_mul(many));
+        }
+    }
+    let amounts = needs.iter().enumerate().filter(|(place, need)| {
+        **need > 0 && *place != PODS_AT && !world.scale.counts_volumes(*place)
+    });
+    let requests: Amounts = amounts
+        .clone()
+        .map(|(at, need)| (world.scale.name(at).to_owned(), world.scale.quantity(at, *need)))
+        .collect();
+    let over = amounts.filter_map(|(place, need)| {
+        let by = need.saturating_sub(world.pools[pool].rooms.most(place));
+        let resource = world.scale.name(place).to_owned();
+        let (by, requests) = (Some(by).filter(|it| *it > 0)?, requests.clone());
+        let by = world.scale.quantity(place, by);
+        Some(Obstacle::TooLargeTogether { pods, requests, resource, by })
+    });
+    over.collect()
 }
 
 /// What keeps a pool from launching a node for this pod that launches none at all.
@@ -111,7 +167,7 @@ impl Prospect<'_, '_, '_> {
             told.extend(self.too_few(&fit));
             told
         });
-        let least = ends.min_by_key(|it| (weight(it), it.len(), it.clone()));
+        let least = ends.min_by_key(|it| (distance(self.state, self.kind, it), it.clone()));
         told.extend(least.unwrap_or_default());
         told
     }
@@ -281,9 +337,14 @@ impl Prospect<'_, '_, '_> {
             told.extend(ports.cloned().map(Obstacle::HostPortTaken));
             let (own, theirs) = (what.namespace, &*daemon.namespace);
             let avoided = avoided_within((own, what.demand), (theirs, &daemon.demand.labels));
-            told.extend(avoided.map(|key| Obstacle::TooNear { key: key.clone(), who: None }));
+            let who = Some(daemon.id());
+            told.extend(
+                avoided.map(|key| Obstacle::TooNear { key: key.clone(), who: who.clone() }),
+            );
             let avoiding = avoided_within((theirs, &daemon.demand), (own, &what.demand.labels));
-            told.extend(avoiding.map(|key| Obstacle::Unwelcome { key: key.clone(), who: None }));
+            told.extend(
+                avoiding.map(|key| Obstacle::Unwelcome { key: key.clone(), who: who.clone() }),
+            );
         }
         told.sort_unstable();
         told.dedup();
@@ -311,7 +372,7 @@ impl Prospect<'_, '_, '_> {
                     next.push(Followed { fit, told });
                 }
             }
-            next.sort_by_cached_key(|it| weight(&it.told));
+            next.sort_by_cached_key(|it| distance(self.state, self.kind, &it.told));
             next.truncate(WAYS_MAX);
             all = next;
         }
