@@ -52,7 +52,7 @@ pub(super) fn find<'w>(world: &'w World, named: &str) -> Result<Found<'w>, Failu
     let bare = named.strip_prefix("pod/").filter(|_| {
         let packed = world.pods.iter().map(Pod::id);
         let running = world.nodes.iter().flat_map(|it| it.pods.iter().map(Pod::id));
-        let left_out = world.left_out.iter().map(|(id, _)| id.clone());
+        let left_out = world.left_out.keys().cloned();
         !packed.chain(running).chain(left_out).any(|it| &*it.namespace == "pod")
     });
     let named = bare.unwrap_or(named);

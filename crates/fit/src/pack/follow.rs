@@ -50,8 +50,9 @@ pub fn follow(
             meant.for_each(|it| it.max_skew = it.max_skew.max(*skew));
         }),
         (Obstacle::TooSmall { resource, by }, _) => each(&|demand| {
-            let amount = demand.requests.get_mut(resource);
-            amount.into_iter().for_each(|it| *it = it.less(*by));
+            if let Some(amount) = demand.requests.get_mut(resource) {
+                *amount = amount.less(*by);
+            }
         }),
         (Obstacle::Taint(taint), _) if taint.away().is_none() => each(&|demand| {
             let value = Tolerated::Equal(taint.value.clone());
@@ -136,7 +137,9 @@ fn allow(pool: &mut Pool, asked: &Written) -> bool {
     if listed.is_empty() || listed.iter().any(|it| it.operator != Operator::In) {
         return false;
     }
-    listed.iter_mut().for_each(|it| it.values.extend(asked.values.iter().cloned()));
+    for it in &mut listed {
+        it.values.extend(asked.values.iter().cloned());
+    }
     true
 }
 

@@ -55,15 +55,13 @@ fn by_name(state: &State<'_, '_>, kind: usize, miss: &mut Miss) {
             Obstacle::NobodyNear { whom, .. } => {
                 *whom = Some(selected(&world.kinds[kind].demand.affinity));
             }
-            // Daemons of new nodes are named already.
-            Obstacle::TooNear { who: Some(_), .. } | Obstacle::Unwelcome { who: Some(_), .. } => {}
-            Obstacle::TooNear { key, who } => {
+            Obstacle::TooNear { key, who: who @ None } => {
                 *who = in_the_way(state, kind, site, key, |what, pod| match what {
                     What::Meant(it) => it.means(&pod.namespace, &pod.demand.labels),
                     What::Averse(_) | What::MeantByAll(_) | What::Spread(..) => false,
                 });
             }
-            Obstacle::Unwelcome { key, who } => {
+            Obstacle::Unwelcome { key, who: who @ None } => {
                 *who = in_the_way(state, kind, site, key, |what, pod| {
                     let terms = &pod.demand.anti_affinity;
                     let averse = |it: &PodTerm| {
@@ -74,7 +72,10 @@ fn by_name(state: &State<'_, '_>, kind: usize, miss: &mut Miss) {
                     terms.iter().any(averse)
                 });
             }
-            Obstacle::Taint(_)
+            // Daemons of new nodes are named already.
+            Obstacle::TooNear { who: Some(_), .. }
+            | Obstacle::Unwelcome { who: Some(_), .. }
+            | Obstacle::Taint(_)
             | Obstacle::Label(_)
             | Obstacle::NotOffered(_)
             | Obstacle::VolumeElsewhere { .. }
