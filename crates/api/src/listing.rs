@@ -10,6 +10,7 @@
 
 mod change;
 mod claim;
+pub mod class;
 pub(crate) mod around;
 pub(crate) mod device;
 mod doubt;

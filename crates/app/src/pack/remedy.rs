@@ -148,6 +148,7 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
         }
         Obstacle::NoSuchMachine => "a machine had these labels and this room at once".to_owned(),
         Obstacle::NoCapacity => "a machine that would do could be had".to_owned(),
+        Obstacle::NoImage => "an image of the class booted on a machine that would do".to_owned(),
         Obstacle::MinValues { key, have, need } => {
             format!("the pool demanded {have} different values of {key}, not {need}")
         }
@@ -195,6 +196,7 @@ pub(super) fn amount(obstacle: &Obstacle) -> Option<(String, Quantity)> {
         | Obstacle::Skewed { .. }
         | Obstacle::NoSuchMachine
         | Obstacle::NoCapacity
+        | Obstacle::NoImage
         | Obstacle::MinValues { .. } => None,
     }
 }
@@ -220,6 +222,7 @@ pub(super) fn kind(obstacle: &Obstacle) -> &'static str {
         Obstacle::Skewed { .. } => "Skewed",
         Obstacle::NoSuchMachine => "NoSuchMachine",
         Obstacle::NoCapacity => "NoCapacity",
+        Obstacle::NoImage => "NoImage",
         Obstacle::MinValues { .. } => "MinValues",
         Obstacle::PoolLimit { .. } => "PoolLimit",
     }
