@@ -990,3 +990,44 @@ fn a_pod_that_its_workload_would_not_make_so_gives_way() {
         assert_eq!((world.pods.len(), world.nodes[0].pods.len()), expected, "{text}");
     }
 }
+
+/// The value of a label of every pod that is to be packed.
+fn labels_of(world: &World, key: &str) -> Vec<String> {
+    let of = |it: &Pod| it.demand.labels.get(key).cloned().unwrap_or_default();
+    world.pods.iter().map(of).collect()
+}
+
+#[test]
+fn pods_of_a_job_have_its_name_and_those_of_an_indexed_one_a_number() {
+    let template = "template: {spec: {containers: [{name: c, image: i}]}}";
+    let job = |meta: &str, spec: &str, status: &str| {
+        format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: j{meta}}}\nspec: {{parallelism: 3, {spec}{template}}}\nstatus: {{{status}}}\n---\n"
+        )
+    };
+    let index = "batch.kubernetes.io/job-completion-index";
+    let written = world(&job("", "", ""), &[]);
+    for key in ["job-name", "batch.kubernetes.io/job-name"] {
+        assert_eq!(labels_of(&written, key), ["j", "j", "j"]);
+    }
+    let uids = labels_of(&written, "controller-uid");
+    assert_eq!(uids, labels_of(&written, "batch.kubernetes.io/controller-uid"));
+    assert!(uids[0].contains('#') && uids[0] == uids[2], "{uids:?}");
+    assert_eq!(labels_of(&written, index), ["", "", ""]);
+    // What a person selects by himself gets none; what lives has them in its template.
+    for text in [job("", "manualSelector: true, ", ""), job(", uid: u-j", "", "")] {
+        assert_eq!(labels_of(&world(&text, &[]), "job-name"), ["", "", ""]);
+    }
+    let indexed = "completionMode: Indexed, completions: 9, ";
+    assert_eq!(labels_of(&world(&job("", indexed, ""), &[]), index), ["0", "1", "2"]);
+    // One runs, and some are done.
+    let done = "succeeded: 4, completedIndexes: '0,2-4'";
+    let runs = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: j-1-x\n  uid: u-1\n  labels: {batch.kubernetes.io/job-completion-index: '1'}\n  ownerReferences: [{apiVersion: batch/v1, kind: Job, name: j, uid: u-j, controller: true}]\nspec: {nodeName: one, containers: [{name: c}]}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: one, uid: u-n}\nstatus: {allocatable: {cpu: 4, pods: 9}}\n";
+    let text = job(", uid: u-j", indexed, done) + runs;
+    assert_eq!(labels_of(&world(&text, &[]), index), ["5", "6"]);
+    // A run of a CronJob has a name that nobody knows yet.
+    let cron = format!(
+        "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: c}}\nspec: {{schedule: '* * * * *', jobTemplate: {{spec: {{{template}}}}}}}\n"
+    );
+    assert_eq!(labels_of(&world(&cron, &[]), "job-name"), ["c#"]);
+}

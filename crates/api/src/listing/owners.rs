@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::Pod as WirePod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::{
-    CRON_JOB, Copies, DAEMON_SET, Listing, ROLLOUT, ROLLOUT_HASH, TEMPLATE_HASH, Workload, name,
-    namespace,
+    COMPLETION_INDEX, CRON_JOB, Copies, DAEMON_SET, Indexes, Listing, ROLLOUT, ROLLOUT_HASH,
+    TEMPLATE_HASH, Workload, name, namespace,
 };
 
 const REVISIONS: [&str; 2] = ["deployment.kubernetes.io/revision", "rollout.argoproj.io/revision"];
@@ -24,6 +24,8 @@ pub(super) struct Owners<'l> {
     /// Pods by the workload in the files that answers for them.
     pods: BTreeMap<Key<'l>, BTreeSet<&'l str>>,
     nodes: BTreeMap<Key<'l>, BTreeSet<&'l str>>,
+    /// Numbers that pods of Jobs have.
+    indexes: BTreeMap<Key<'l>, BTreeSet<usize>>,
     /// `CronJob`s of which a run is under way, by namespace and name.
     running: BTreeSet<(&'l str, &'l str)>,
 }
@@ -37,6 +39,7 @@ impl<'l> Owners<'l> {
             workloads,
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            indexes: BTreeMap::new(),
             running: BTreeSet::new(),
         };
         owners.find_runs();
@@ -50,6 +53,11 @@ impl<'l> Owners<'l> {
             owners.nodes.entry(owner).or_default().extend(node);
             if pod.metadata.deletion_timestamp.is_none() {
                 owners.pods.entry(owner).or_default().insert(name(&pod.metadata));
+                let labels = pod.metadata.labels.as_ref();
+                let index = labels.and_then(|it| it.get(COMPLETION_INDEX)?.parse().ok());
+                if let Some(index) = index {
+                    owners.indexes.entry(owner).or_default().insert(index);
+                }
             }
         }
         owners
@@ -124,6 +132,14 @@ impl<'l> Owners<'l> {
 
     pub(super) fn pods_of(&self, workload: &'l Workload) -> BTreeSet<&'l str> {
         self.pods.get(&key(workload)).cloned().unwrap_or_default()
+    }
+
+    /// The numbers that the next pods of an Indexed Job will have.
+    pub(super) fn open_indexes(&self, workload: &'l Workload) -> Vec<usize> {
+        let taken = self.indexes.get(&key(workload));
+        let open = workload.indexes.iter().flat_map(Indexes::open);
+        let free = open.filter(|it| taken.is_none_or(|taken| !taken.contains(it)));
+        free.take(workload.copies.count()).collect()
     }
 
     pub(super) fn nodes_with(&self, workload: &'l Workload) -> BTreeSet<&'l str> {

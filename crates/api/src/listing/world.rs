@@ -23,7 +23,7 @@ use nodemolt_fit::{
 };
 
 use super::{
-    CRON_JOB, Copies, DAEMON_SET, Listing, Workload,
+    COMPLETION_INDEX, CRON_JOB, Copies, DAEMON_SET, Listing, Workload,
     around::Volumes,
     change::made_from,
     claim::{self, Claims},
@@ -493,14 +493,7 @@ impl<'l> Builder<'l> {
                     let missing = count.saturating_sub(there.len());
                     if missing > 0 {
                         runs.extend((workload.kind == CRON_JOB).then(|| name(&workload.meta)));
-                        let more = self.owners.template_hash(workload);
-                        let labels = with_labels(template_labels(workload), more.as_slice());
-                        let called = name(&workload.meta);
-                        let demand = self.of_template(at, called, &labels, &[]);
-                        let demand = self.shared(demand);
-                        for number in 1..=missing {
-                            self.copy(workload, &format!("{called}#{number}"), &demand);
-                        }
+                        self.alike(at, missing);
                     }
                 }
                 Copies::Numbered { count, from, claims } => {
@@ -520,6 +513,30 @@ impl<'l> Builder<'l> {
                 "CronJobs, such as {first}, stand for the pods of one run each: {}",
                 runs.len()
             ));
+        }
+    }
+
+    /// So many pods of the template, under names that no real pod can have.
+    fn alike(&mut self, at: &'l Located<Workload>, missing: usize) {
+        let workload = &at.value;
+        let more = self.owners.template_hash(workload);
+        let added = workload.adds.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let more: Vec<(&str, &str)> = added.chain(more).collect();
+        let labels = with_labels(template_labels(workload), &more);
+        let called = name(&workload.meta);
+        let demand = self.of_template(at, called, &labels, &[]);
+        let indexes = self.owners.open_indexes(workload);
+        let shared = self.shared(demand.clone());
+        for number in 1..=missing {
+            let demand = match indexes.get(number - 1) {
+                None => Arc::clone(&shared),
+                Some(index) => {
+                    let index = [(COMPLETION_INDEX, &*index.to_string())];
+                    let labels = with_labels(Some(&labels), &index);
+                    self.shared(Demand { labels, ..demand.clone() })
+                }
+            };
+            self.copy(workload, &format!("{called}#{number}"), &demand);
         }
     }
 
