@@ -1031,3 +1031,39 @@ fn pods_of_a_job_have_its_name_and_those_of_an_indexed_one_a_number() {
     );
     assert_eq!(labels_of(&world(&cron, &[]), "job-name"), ["c#"]);
 }
+
+#[test]
+fn pods_of_a_deployment_have_the_hash_of_their_own_revision() {
+    let template = |image: &str, hash: &str| {
+        format!(
+            "{{metadata: {{labels: {{app: w{hash}}}}}, spec: {{containers: [{{name: c, image: {image}}}]}}}}"
+        )
+    };
+    let deployment = |uid: &str, image: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: w{uid}}}\nspec:\n  replicas: 2\n  selector: {{matchLabels: {{app: w}}}}\n  template: {}\n---\n",
+            template(image, "")
+        )
+    };
+    let set = |hash: &str, revision: u8, image: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata:\n  name: w-{hash}\n  uid: u-{hash}\n  annotations: {{deployment.kubernetes.io/revision: '{revision}'}}\n  ownerReferences: [{{apiVersion: apps/v1, kind: Deployment, name: w, uid: u, controller: true}}]\nspec:\n  replicas: 0\n  selector: {{matchLabels: {{app: w}}}}\n  template: {}\n---\n",
+            template(image, &format!(", pod-template-hash: {hash}"))
+        )
+    };
+    let sets = set("aa", 7, "old") + &set("bb", 8, "new");
+    for (text, expected) in [
+        // Nobody knows it, and nobody has it.
+        (deployment("", "new"), "default#w"),
+        (deployment(", uid: u", "new"), "default#w"),
+        // That of its template, be it an old one again; what is new has none yet.
+        (deployment(", uid: u", "new") + &sets, "bb"),
+        (deployment(", uid: u", "old") + &sets, "aa"),
+        (deployment(", uid: u", "newest") + &sets, "default#w"),
+        (deployment("", "new") + &sets, "bb"),
+        (deployment("", "newest") + &sets, "default#w"),
+    ] {
+        let hashes = labels_of(&world(&text, &[]), "pod-template-hash");
+        assert_eq!(hashes, [expected, expected], "{text}");
+    }
+}

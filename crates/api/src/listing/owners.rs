@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::Pod as WirePod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::{
-    COMPLETION_INDEX, CRON_JOB, Copies, DAEMON_SET, Indexes, Listing, ROLLOUT, ROLLOUT_HASH,
-    TEMPLATE_HASH, Workload, name, namespace,
+    COMPLETION_INDEX, CRON_JOB, Copies, DAEMON_SET, Indexes, Listing, MADE_UP, ROLLOUT,
+    ROLLOUT_HASH, TEMPLATE_HASH, Workload, change::written_alike, name, namespace,
 };
 
 const REVISIONS: [&str; 2] = ["deployment.kubernetes.io/revision", "rollout.argoproj.io/revision"];
@@ -146,22 +146,50 @@ impl<'l> Owners<'l> {
         self.nodes.get(&key(workload)).cloned().unwrap_or_default()
     }
 
-    /// The label that tells the newest pods of a `Deployment` from older ones, if it is known: key and value.
-    pub(super) fn template_hash(&self, workload: &'l Workload) -> Option<(&'static str, &'l str)> {
+    /// The label that tells the pods of a `Deployment` as it is now from those of other revisions: key and value. One that
+    /// no pod has yet, where the `ReplicaSet` of its template is not in the files.
+    pub(super) fn template_hash(&self, workload: &'l Workload) -> Option<(&'static str, String)> {
+        let key = match workload.kind {
+            "Deployment" => TEMPLATE_HASH,
+            ROLLOUT => ROLLOUT_HASH,
+            _ => return None,
+        };
         let sets = self.listing.workloads.iter().map(|it| &it.value);
         let theirs = sets.filter(|it| {
             it.kind == "ReplicaSet"
                 && self.of(&it.meta).is_some_and(|it| std::ptr::eq(it, workload))
+                && of_this_revision(workload, it, key)
         });
         let revision = |it: &&Workload| {
             let annotations = it.meta.annotations.as_ref();
             let written = annotations.and_then(|all| REVISIONS.iter().find_map(|it| all.get(*it)));
             written.and_then(|it| it.parse::<u64>().ok())
         };
-        let newest = theirs.max_by_key(|it| (revision(it), name(&it.meta)))?;
-        let key = if workload.kind == ROLLOUT { ROLLOUT_HASH } else { TEMPLATE_HASH };
-        newest.meta.labels.as_ref()?.get(key).map(|it| (key, it.as_str()))
+        let newest = theirs.max_by_key(|it| (revision(it), name(&it.meta)));
+        let known = newest.and_then(|it| hash_of(it, key).cloned());
+        let (namespace, called) = (namespace(&workload.meta), name(&workload.meta));
+        Some((key, known.unwrap_or_else(|| format!("{namespace}{MADE_UP}{called}"))))
     }
+}
+
+fn hash_of<'l>(set: &'l Workload, key: &str) -> Option<&'l String> {
+    let template = set.template.metadata.as_ref().and_then(|it| it.labels.as_ref());
+    [set.meta.labels.as_ref(), template].into_iter().flatten().find_map(|it| it.get(key))
+}
+
+/// Whether the set was made for the template as it is now. What a person wrote lacks what an API server has filled in.
+fn of_this_revision(workload: &Workload, set: &Workload, key: &str) -> bool {
+    if workload.meta.uid.is_none() {
+        return written_alike(&workload.template, &set.template);
+    }
+    let marks = |it: &Workload| {
+        let meta = it.template.metadata.clone().unwrap_or_default();
+        let mut labels = meta.labels.unwrap_or_default();
+        labels.remove(key);
+        // By an annotation somebody starts all anew.
+        (labels, meta.annotations.unwrap_or_default())
+    };
+    marks(workload) == marks(set) && workload.template.spec == set.template.spec
 }
 
 /// A name alone is no proof.

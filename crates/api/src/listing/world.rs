@@ -519,9 +519,10 @@ impl<'l> Builder<'l> {
     /// So many pods of the template, under names that no real pod can have.
     fn alike(&mut self, at: &'l Located<Workload>, missing: usize) {
         let workload = &at.value;
-        let more = self.owners.template_hash(workload);
+        let hash = self.owners.template_hash(workload);
         let added = workload.adds.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        let more: Vec<(&str, &str)> = added.chain(more).collect();
+        let hash = hash.as_ref().map(|(key, value)| (*key, value.as_str()));
+        let more: Vec<(&str, &str)> = added.chain(hash).collect();
         let labels = with_labels(template_labels(workload), &more);
         let called = name(&workload.meta);
         let demand = self.of_template(at, called, &labels, &[]);
