@@ -170,6 +170,16 @@ impl Copies {
     }
 }
 
+impl Workload {
+    /// Whether there should be a pod of this name.
+    fn names(&self, pod: &str) -> bool {
+        let Copies::Numbered { count, from, .. } = &self.copies else { return false };
+        let number = pod.strip_prefix(name(&self.meta)).and_then(|it| it.strip_prefix('-'));
+        let number = number.and_then(|it| it.parse::<usize>().ok());
+        number.is_some_and(|it| (*from..from.saturating_add(*count)).contains(&it))
+    }
+}
+
 const CRON_JOB: &str = "CronJob";
 const DAEMON_SET: &str = "DaemonSet";
 const LIMIT_RANGE: &str = "LimitRange";

@@ -1067,3 +1067,20 @@ fn pods_of_a_deployment_have_the_hash_of_their_own_revision() {
         assert_eq!(hashes, [expected, expected], "{text}");
     }
 }
+
+#[test]
+fn a_pod_of_a_stateful_set_that_is_being_deleted_is_not_in_its_own_way() {
+    let set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db, uid: u-db}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: db}}\n  template: {metadata: {labels: {app: db}}, spec: {containers: [{name: c}]}}\n---\n";
+    let pod = |called: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {called}\n  uid: u-{called}\n  deletionTimestamp: '2026-11-10T00:00:00Z'\n  ownerReferences: [{{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: u-db, controller: true}}]\nspec: {{nodeName: one, containers: [{{name: c}}]}}\n---\n"
+        )
+    };
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: one, uid: u-n}\nstatus: {allocatable: {cpu: 4, pods: 9}}\n";
+    let found = world(&format!("{set}{}{}{node}", pod("db-0"), pod("db-1")), &[]);
+    let called = |pods: &[Pod]| pods.iter().map(|it| it.name.to_string()).collect::<Vec<_>>();
+    assert_eq!(called(&found.pods), ["db-0"]);
+    // Nobody comes after the other one.
+    assert_eq!(called(&found.nodes[0].pods), ["db-1"]);
+    assert!(found.notes.iter().any(|it| it.contains("such as db-0: 1;")), "{:?}", found.notes);
+}

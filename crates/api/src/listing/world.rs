@@ -317,6 +317,7 @@ impl<'l> Builder<'l> {
         let mut on_their_way = 0;
         let mut without_node = 0;
         let mut bare = BTreeSet::new();
+        let mut followed: BTreeSet<&str> = BTreeSet::new();
         for at in &self.listing.pods {
             let wire = &at.value.pod;
             if ended(wire) {
@@ -326,7 +327,15 @@ impl<'l> Builder<'l> {
             let bound = wire.spec.as_ref().and_then(|it| it.node_name.as_deref());
             let home = bound.filter(|it| !it.is_empty());
             let terminating = wire.metadata.deletion_timestamp.is_some();
-            if let Some(workload) = self.owners.of(&wire.metadata)
+            let workload = self.owners.of(&wire.metadata);
+            if let Some(workload) = workload.filter(|_| terminating)
+                && workload.names(name(&wire.metadata))
+            {
+                followed.insert(name(&wire.metadata));
+                self.leave_out(wire, "it is being deleted, and another of its name comes after it");
+                continue;
+            }
+            if let Some(workload) = workload
                 && (self.changed.contains(&owners::key(workload))
                     || self.gives_way(workload, name(&wire.metadata)))
             {
@@ -396,6 +405,12 @@ impl<'l> Builder<'l> {
                 "pods on nodes that are not in the files, such as {example}, are left out: {without_node}"
             );
             self.world.notes.push(note);
+        }
+        if let Some(first) = followed.first() {
+            self.world.notes.push(format!(
+                "pods of StatefulSets that are being deleted are left out, such as {first}: {}; those of the same name come when they are gone",
+                followed.len()
+            ));
         }
         if on_their_way > 0 {
             let note =
