@@ -105,6 +105,8 @@ struct Workload {
     meta: ObjectMeta,
     template: PodTemplateSpec,
     copies: Copies,
+    /// Whether it says itself how many there should be.
+    counted: bool,
     /// Fields of the template's spec that our types do not have.
     unknown: Vec<String>,
     /// Labels that its pods must have.
@@ -138,7 +140,21 @@ impl Workload {
         copies: Copies,
     ) -> Self {
         let (selects, adds) = (BTreeMap::new(), BTreeMap::new());
-        Self { kind, meta, template, copies, unknown: Vec::new(), selects, adds, indexes: None }
+        Self {
+            kind,
+            meta,
+            template,
+            copies,
+            counted: false,
+            unknown: Vec::new(),
+            selects,
+            adds,
+            indexes: None,
+        }
+    }
+
+    fn counted(self, replicas: Option<i32>) -> Self {
+        Self { counted: replicas.is_some(), ..self }
     }
 
     fn selecting(self, selector: Option<LabelSelector>) -> Self {

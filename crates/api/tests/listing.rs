@@ -1084,3 +1084,50 @@ fn a_pod_of_a_stateful_set_that_is_being_deleted_is_not_in_its_own_way() {
     assert_eq!(called(&found.nodes[0].pods), ["db-1"]);
     assert!(found.notes.iter().any(|it| it.contains("such as db-0: 1;")), "{:?}", found.notes);
 }
+
+#[test]
+fn pods_beyond_the_number_that_was_written_give_way() {
+    let workload = |kind: &str, replicas: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: w}}\nspec:\n  {replicas}selector: {{matchLabels: {{app: w}}}}\n  template: {{metadata: {{labels: {{app: w}}}}, spec: {{containers: [{{name: c}}]}}}}\n---\n"
+        )
+    };
+    let pod = |called: &str, kind: &str, owner: &str, day: u8, node: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {called}\n  uid: u-{called}\n  creationTimestamp: '2026-11-{day:02}T00:00:00Z'\n  labels: {{app: w}}\n  ownerReferences: [{{apiVersion: apps/v1, kind: {kind}, name: {owner}, uid: u, controller: true}}]\nspec: {{{node}containers: [{{name: c}}]}}\nstatus: {{phase: Running}}\n---\n"
+        )
+    };
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: one, uid: u-n}\nstatus: {allocatable: {cpu: 4, pods: 9}}\n";
+    let three = |kind: &str, owner: &str| {
+        pod("w-2", kind, owner, 3, "nodeName: one, ")
+            + &pod("w-1", kind, owner, 4, "nodeName: one, ")
+            + &pod("w-0", kind, owner, 2, "")
+    };
+    // Who is left: waiting, and on the node.
+    for (kind, replicas, expected) in [
+        ("Deployment", "replicas: 4\n  ", "w#1 w-0 / w-1 w-2"),
+        ("Deployment", "replicas: 3\n  ", "w-0 / w-1 w-2"),
+        // Who has no node goes first, then the youngest.
+        ("Deployment", "replicas: 2\n  ", " / w-1 w-2"),
+        ("Deployment", "replicas: 1\n  ", " / w-2"),
+        ("Deployment", "replicas: 0\n  ", " / "),
+        // Not a word about how many.
+        ("Deployment", "", "w-0 / w-1 w-2"),
+        ("StatefulSet", "replicas: 2\n  ", "w-0 / w-1"),
+    ] {
+        let owner = if kind == "Deployment" { ("ReplicaSet", "w-5f") } else { (kind, "w") };
+        let text = workload(kind, replicas) + &three(owner.0, owner.1) + node;
+        let found = world(&text, &[]);
+        let called = |pods: &[Pod]| {
+            let mut names: Vec<String> = pods.iter().map(|it| it.name.to_string()).collect();
+            names.sort();
+            names.join(" ")
+        };
+        let left = format!("{} / {}", called(&found.pods), called(&found.nodes[0].pods));
+        assert_eq!(left, expected, "{kind} {replicas}");
+        let told = found.notes.iter().any(|it| it.contains("which of them will go is not known"));
+        let guessed =
+            kind == "Deployment" && ["2", "1", "0"].iter().any(|it| replicas.contains(*it));
+        assert_eq!(told, guessed, "{kind} {replicas}: {:?}", found.notes);
+    }
+}

@@ -27,7 +27,8 @@ const JOB_UIDS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-u
 pub(super) fn deployment(it: Deployment) -> Result<Workload, Finding> {
     let spec = it.spec.unwrap_or_default();
     let copies = Copies::Alike(count("spec.replicas", spec.replicas)?);
-    let workload = Workload::new("Deployment", it.metadata, spec.template, copies);
+    let workload =
+        Workload::new("Deployment", it.metadata, spec.template, copies).counted(spec.replicas);
     selected(workload.selecting(Some(spec.selector)))
 }
 
@@ -88,14 +89,15 @@ pub(super) fn rollout(it: Rollout) -> Result<Workload, Finding> {
         return Err(finding.hint("a Rollout needs one of them"));
     };
     let workload = Workload::new(super::ROLLOUT, it.metadata, template, copies);
-    Ok(workload.selecting(it.spec.selector))
+    Ok(workload.counted(it.spec.replicas).selecting(it.spec.selector))
 }
 
 pub(super) fn replica_set(it: ReplicaSet) -> Result<Workload, Finding> {
     let spec = it.spec.unwrap_or_default();
     let copies = Copies::Alike(count("spec.replicas", spec.replicas)?);
     let template = spec.template.unwrap_or_default();
-    let workload = Workload::new("ReplicaSet", it.metadata, template, copies);
+    let workload =
+        Workload::new("ReplicaSet", it.metadata, template, copies).counted(spec.replicas);
     selected(workload.selecting(Some(spec.selector)))
 }
 
@@ -103,7 +105,8 @@ pub(super) fn replication_controller(it: ReplicationController) -> Result<Worklo
     let spec = it.spec.unwrap_or_default();
     let copies = Copies::Alike(count("spec.replicas", spec.replicas)?);
     let template = spec.template.unwrap_or_default();
-    Ok(Workload::new("ReplicationController", it.metadata, template, copies))
+    let workload = Workload::new("ReplicationController", it.metadata, template, copies);
+    Ok(workload.counted(spec.replicas))
 }
 
 pub(super) fn stateful_set(it: StatefulSet) -> Result<Workload, Finding> {
@@ -116,7 +119,8 @@ pub(super) fn stateful_set(it: StatefulSet) -> Result<Workload, Finding> {
         })?,
         claims: spec.volume_claim_templates.unwrap_or_default(),
     };
-    let workload = Workload::new("StatefulSet", it.metadata, spec.template, copies);
+    let workload =
+        Workload::new("StatefulSet", it.metadata, spec.template, copies).counted(spec.replicas);
     selected(workload.selecting(Some(spec.selector)))
 }
 

@@ -6,9 +6,11 @@
 //! that number; what is missing is made from its template, under names that no real pod can have
 //! (`web#1`), save for a `StatefulSet`, whose names are known.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as WirePod, PodSpec};
 use nodemolt_core::place::daemons;
 use nodemolt_fit::{
@@ -112,6 +114,7 @@ impl World {
             for_windows: BTreeSet::new(),
             changed: BTreeSet::new(),
             outdated: BTreeMap::new(),
+            surplus: BTreeMap::new(),
             world: Self::default(),
             problems: Vec::new(),
         };
@@ -129,6 +132,7 @@ impl World {
         builder.nodes(pools, &claims);
         builder.claims(&claims);
         builder.find_changes();
+        builder.find_surplus();
         builder.pods();
         builder.copies();
         builder.note_windows();
@@ -151,6 +155,8 @@ struct Builder<'l> {
     changed: BTreeSet<owners::Key<'l>>,
     /// The same where only pods tell: those that are unlike what was written, by their workload.
     outdated: BTreeMap<owners::Key<'l>, BTreeSet<&'l str>>,
+    /// Pods beyond the number that was written for their workload.
+    surplus: BTreeMap<owners::Key<'l>, BTreeSet<&'l str>>,
     world: World,
     problems: Vec<Problem>,
 }
@@ -342,6 +348,10 @@ impl<'l> Builder<'l> {
                 self.leave_out(wire, "it gives way to one of its workload as it was written");
                 continue;
             }
+            if workload.is_some_and(|it| self.is_surplus(it, name(&wire.metadata))) {
+                self.leave_out(wire, "its workload as it was written has fewer pods");
+                continue;
+            }
             let node =
                 home.map(|home| self.world.nodes.binary_search_by(|it| it.name.as_str().cmp(home)));
             let leaves = home.filter(|it| self.leaving.contains(*it));
@@ -466,6 +476,48 @@ impl<'l> Builder<'l> {
         }
     }
 
+    /// Pods of workloads for which fewer were written than run: when that has been applied, the rest is gone.
+    fn find_surplus(&mut self) {
+        let listing = self.listing;
+        let mut run: BTreeMap<owners::Key<'l>, (&'l Workload, Vec<&'l WirePod>)> = BTreeMap::new();
+        for pod in listing.pods.iter().map(|it| &it.value.pod) {
+            let Some(workload) = self.owners.of(&pod.metadata) else { continue };
+            let written = workload.meta.uid.is_none() && workload.counted;
+            let runs = !ended(pod) && pod.metadata.deletion_timestamp.is_none();
+            let key = owners::key(workload);
+            let stays =
+                !self.changed.contains(&key) && !self.gives_way(workload, name(&pod.metadata));
+            if written && runs && stays && pod.metadata.uid.is_some() {
+                run.entry(key).or_insert((workload, Vec::new())).1.push(pod);
+            }
+        }
+        for (key, (workload, mut pods)) in run {
+            let numbered = matches!(workload.copies, Copies::Numbered { .. });
+            let (there, count) = (pods.len(), workload.copies.count());
+            if numbered {
+                pods.retain(|it| !workload.names(name(&it.metadata)));
+            } else {
+                pods.sort_by_key(|it| stands(it));
+                pods.truncate(there.saturating_sub(count));
+            }
+            if pods.is_empty() {
+                continue;
+            }
+            let unknown = if numbered { "" } else { "; which of them will go is not known" };
+            self.world.notes.push(format!(
+                "{there} pods of {} run and {count} were written: {} are left out{unknown}",
+                workload.told(),
+                pods.len()
+            ));
+            let names = pods.iter().map(|it| name(&it.metadata));
+            self.surplus.insert(key, names.collect());
+        }
+    }
+
+    fn is_surplus(&self, workload: &'l Workload, pod: &str) -> bool {
+        self.surplus.get(&owners::key(workload)).is_some_and(|it| it.contains(pod))
+    }
+
     fn gives_way(&self, workload: &'l Workload, pod: &str) -> bool {
         self.outdated.get(&owners::key(workload)).is_some_and(|it| it.contains(pod))
     }
@@ -489,7 +541,7 @@ impl<'l> Builder<'l> {
             }
             let changed = self.changed.contains(&owners::key(workload));
             let mut there = if changed { BTreeSet::new() } else { self.owners.pods_of(workload) };
-            there.retain(|it| !self.gives_way(workload, it));
+            there.retain(|it| !self.gives_way(workload, it) && !self.is_surplus(workload, it));
             made = made.saturating_add(workload.copies.count().saturating_sub(there.len()));
             if made > COPIES_MAX {
                 let finding = Finding::error(
@@ -741,6 +793,16 @@ pub(crate) fn put_up_with_all(demand: &mut Demand, spec: Option<&PodSpec>) {
 
 fn template_labels(workload: &Workload) -> Option<&Labels> {
     workload.template.metadata.as_ref().and_then(|it| it.labels.as_ref())
+}
+
+/// How firmly a pod stands when its set has too many, as far as the files tell: who has no node, or does not run yet, goes
+/// first, then the youngest.
+fn stands(pod: &WirePod) -> (bool, bool, Reverse<Option<Timestamp>>, &str) {
+    let bound = pod.spec.as_ref().and_then(|it| it.node_name.as_deref());
+    let phase = pod.status.as_ref().and_then(|it| it.phase.as_deref());
+    let made_at = pod.metadata.creation_timestamp.as_ref().map(|it| it.0);
+    let bound = bound.is_some_and(|it| !it.is_empty());
+    (bound, phase == Some("Running"), Reverse(made_at), name(&pod.metadata))
 }
 
 /// Daemons and static pods belong to their node and do not move.
