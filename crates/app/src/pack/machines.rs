@@ -28,6 +28,8 @@ pub(super) const OFFERS_NOTHING: &str =
 const BOOTS_NOTHING: &str =
     "no image of its class boots on an instance type that meets its requirements";
 
+const TENANCIES: [&str; 2] = ["default", "dedicated"];
+
 /// The pools of the files, complete.
 #[derive(Debug, Default)]
 pub(super) struct Pools {
@@ -122,6 +124,9 @@ pub(super) fn pools(
             note_class(&key, &of_class, verb, market, talk);
             let mut machines = machines(types, &settings, |it| market.offerings(it, &of_class));
             for machine in &mut machines {
+                // As Karpenter has it: any machine can be bought either way.
+                let tenancies = TENANCIES.map(str::to_owned).to_vec();
+                machine.labels.insert(label::TENANCY.to_owned(), tenancies);
                 // What drivers have told of such machines is better than a rule.
                 machine.volume_limits.extend(seen.get(&machine.name).cloned().unwrap_or_default());
             }
