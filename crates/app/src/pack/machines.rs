@@ -120,7 +120,8 @@ pub(super) fn pools(
             }
             settings.reserved_interfaces = verb.reserved_enis;
             settings.vm_memory_overhead_millionths = verb.vm_memory_overhead_percent;
-            let of_class = known.map(|it| OfClass::new(&it.wire)).unwrap_or_default();
+            let of_class = known.map(|it| OfClass::new(&it.wire, settings.family.windows()));
+            let of_class = of_class.unwrap_or_default();
             note_class(&key, &of_class, verb, market, talk);
             let mut machines = machines(types, &settings, |it| market.offerings(it, &of_class));
             for machine in &mut machines {
@@ -196,6 +197,11 @@ fn note_class(key: &str, of_class: &OfClass, verb: &cli::Pack, market: &Market, 
         talk.notes.push(format!(
             "--zones is not used for class {key}: its subnets are in {}",
             zones.join(", ")
+        ));
+    }
+    if of_class.windows && market.lacks_windows() {
+        talk.notes.push(format!(
+            "nodes of class {key} have no price: those that are known are of Linux; pass what `aws pricing get-products` prints of Windows with --prices"
         ));
     }
     let uncounted = market.uncounted(of_class);
