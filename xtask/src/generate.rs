@@ -1,7 +1,7 @@
 //! Which files are generated, and are they current?
 //!
 //! What can be made again from this repository alone is compared byte for byte by `cargo verify`.
-//! The tables of instance types and prices come from packages outside: tests in `fit` check their
+//! The tables of instance types, their limits and prices come from packages outside: tests in `fit` check their
 //! headers.
 
 use std::{collections::BTreeMap, fs, path::Path};
@@ -11,7 +11,7 @@ use clap::ValueEnum;
 
 use nodemolt_api::crd::{self, print};
 
-use crate::{check::Check, examples, instance_types, karpenter, prices, reference};
+use crate::{check::Check, examples, instance_types, karpenter, limits, prices, reference};
 
 /// Where the definitions of our kinds stand, and those that are only for a cluster without Karpenter.
 const CRDS: &str = "deploy/crds";
@@ -29,6 +29,8 @@ pub(crate) enum What {
     Types,
     /// What Karpenter's own CRDs say
     Karpenter,
+    /// The table of branch interfaces of EC2 instance types
+    Limits,
     /// The table of EC2's prices on demand
     Prices,
     /// All of them
@@ -42,12 +44,14 @@ pub(crate) fn generate(root: &Path, what: What) -> Result<()> {
         What::Own => write(root, &examples()).and_then(|()| write(root, &crds()?)),
         What::Types => instance_types::generate(root),
         What::Karpenter => karpenter::generate(root),
+        What::Limits => limits::generate(root),
         What::Prices => prices::generate(root),
         What::All => {
             write(root, &examples())?;
             write(root, &crds()?)?;
             instance_types::generate(root)?;
             karpenter::generate(root)?;
+            limits::generate(root)?;
             prices::generate(root)
         }
     }

@@ -20,6 +20,7 @@ mod generate;
 mod examples;
 mod instance_types;
 mod karpenter;
+mod limits;
 mod prices;
 mod reference;
 mod cargo;
@@ -59,7 +60,7 @@ enum Task {
     },
     /// Write the files that are generated
     Generate {
-        /// The types need pip and a network, karpenter and the prices need Go and a network; the others need nothing
+        /// The types need pip and a network, karpenter, the limits and the prices need Go and a network; the others need nothing
         #[arg(value_enum, default_value_t = generate::What::Own)]
         what: generate::What,
     },

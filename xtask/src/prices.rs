@@ -13,8 +13,8 @@ use nodemolt_fit::prices::{self, Currency, OfRegion, Prices};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-const MODULE: &str = "github.com/aws/karpenter-provider-aws";
-const VERSION: &str = "v1.14.1";
+pub(crate) const MODULE: &str = "github.com/aws/karpenter-provider-aws";
+pub(crate) const VERSION: &str = "v1.14.1";
 const FOLDER: &str = "pkg/providers/pricing";
 const FILE_PREFIX: &str = "zz_generated.pricing_";
 const TABLE: &str = "crates/fit/data/prices.tsv";
@@ -23,9 +23,9 @@ const GENERATED_AT: &str = "// generated at ";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Module {
-    dir: String,
-    sum: String,
+pub(crate) struct Module {
+    pub(crate) dir: String,
+    pub(crate) sum: String,
 }
 
 /// Writes the table anew. Needs `go`, and the module from wherever `go` gets it.
@@ -113,7 +113,7 @@ fn unquoted(text: &str) -> Result<String> {
     }
 }
 
-fn download() -> Result<Module> {
+pub(crate) fn download() -> Result<Module> {
     let output = Command::new("go")
         .args(["mod", "download", "-json", &format!("{MODULE}@{VERSION}")])
         .output()

@@ -10,6 +10,7 @@
 
 mod change;
 mod claim;
+pub mod class;
 pub(crate) mod around;
 pub(crate) mod device;
 mod doubt;
@@ -104,10 +105,31 @@ struct Workload {
     meta: ObjectMeta,
     template: PodTemplateSpec,
     copies: Copies,
+    /// Whether it says itself how many there should be.
+    counted: bool,
     /// Fields of the template's spec that our types do not have.
     unknown: Vec<String>,
     /// Labels that its pods must have.
     selects: BTreeMap<String, String>,
+    /// Labels that its pods get beside those of the template, where no API server has written them there yet.
+    adds: BTreeMap<String, String>,
+    /// Of a Job whose pods have numbers: which are still to be completed.
+    indexes: Option<Indexes>,
+}
+
+/// Numbers from 0 on, without those that are done.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Indexes {
+    count: usize,
+    /// From and to, both included.
+    done: Vec<(usize, usize)>,
+}
+
+impl Indexes {
+    fn open(&self) -> impl Iterator<Item = usize> {
+        let done = |at: usize| self.done.iter().any(|(from, to)| (*from..=*to).contains(&at));
+        (0..self.count).filter(move |it| !done(*it))
+    }
 }
 
 impl Workload {
@@ -117,8 +139,22 @@ impl Workload {
         template: PodTemplateSpec,
         copies: Copies,
     ) -> Self {
-        let selects = BTreeMap::new();
-        Self { kind, meta, template, copies, unknown: Vec::new(), selects }
+        let (selects, adds) = (BTreeMap::new(), BTreeMap::new());
+        Self {
+            kind,
+            meta,
+            template,
+            copies,
+            counted: false,
+            unknown: Vec::new(),
+            selects,
+            adds,
+            indexes: None,
+        }
+    }
+
+    fn counted(self, replicas: Option<i32>) -> Self {
+        Self { counted: replicas.is_some(), ..self }
     }
 
     fn selecting(self, selector: Option<LabelSelector>) -> Self {
@@ -150,6 +186,16 @@ impl Copies {
     }
 }
 
+impl Workload {
+    /// Whether there should be a pod of this name.
+    fn names(&self, pod: &str) -> bool {
+        let Copies::Numbered { count, from, .. } = &self.copies else { return false };
+        let number = pod.strip_prefix(name(&self.meta)).and_then(|it| it.strip_prefix('-'));
+        let number = number.and_then(|it| it.parse::<usize>().ok());
+        number.is_some_and(|it| (*from..from.saturating_add(*count)).contains(&it))
+    }
+}
+
 const CRON_JOB: &str = "CronJob";
 const DAEMON_SET: &str = "DaemonSet";
 const LIMIT_RANGE: &str = "LimitRange";
@@ -158,6 +204,10 @@ const ROLLOUT: &str = "Rollout";
 /// The label by which a `ReplicaSet` knows its pods, and that of one that a Rollout made.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 const ROLLOUT_HASH: &str = "rollouts-pod-template-hash";
+/// The label of a Job's pod that has a number.
+const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// In a value that stands for one which only a cluster could tell. No label can have it.
+const MADE_UP: char = '#';
 
 /// Where kinds that make pods say what those are: of most operators, of Volcano.
 const OF_PODS: [&str; 4] = [

@@ -990,3 +990,144 @@ fn a_pod_that_its_workload_would_not_make_so_gives_way() {
         assert_eq!((world.pods.len(), world.nodes[0].pods.len()), expected, "{text}");
     }
 }
+
+/// The value of a label of every pod that is to be packed.
+fn labels_of(world: &World, key: &str) -> Vec<String> {
+    let of = |it: &Pod| it.demand.labels.get(key).cloned().unwrap_or_default();
+    world.pods.iter().map(of).collect()
+}
+
+#[test]
+fn pods_of_a_job_have_its_name_and_those_of_an_indexed_one_a_number() {
+    let template = "template: {spec: {containers: [{name: c, image: i}]}}";
+    let job = |meta: &str, spec: &str, status: &str| {
+        format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: j{meta}}}\nspec: {{parallelism: 3, {spec}{template}}}\nstatus: {{{status}}}\n---\n"
+        )
+    };
+    let index = "batch.kubernetes.io/job-completion-index";
+    let written = world(&job("", "", ""), &[]);
+    for key in ["job-name", "batch.kubernetes.io/job-name"] {
+        assert_eq!(labels_of(&written, key), ["j", "j", "j"]);
+    }
+    let uids = labels_of(&written, "controller-uid");
+    assert_eq!(uids, labels_of(&written, "batch.kubernetes.io/controller-uid"));
+    assert!(uids[0].contains('#') && uids[0] == uids[2], "{uids:?}");
+    assert_eq!(labels_of(&written, index), ["", "", ""]);
+    // What a person selects by himself gets none; what lives has them in its template.
+    for text in [job("", "manualSelector: true, ", ""), job(", uid: u-j", "", "")] {
+        assert_eq!(labels_of(&world(&text, &[]), "job-name"), ["", "", ""]);
+    }
+    let indexed = "completionMode: Indexed, completions: 9, ";
+    assert_eq!(labels_of(&world(&job("", indexed, ""), &[]), index), ["0", "1", "2"]);
+    // One runs, and some are done.
+    let done = "succeeded: 4, completedIndexes: '0,2-4'";
+    let runs = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: j-1-x\n  uid: u-1\n  labels: {batch.kubernetes.io/job-completion-index: '1'}\n  ownerReferences: [{apiVersion: batch/v1, kind: Job, name: j, uid: u-j, controller: true}]\nspec: {nodeName: one, containers: [{name: c}]}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: one, uid: u-n}\nstatus: {allocatable: {cpu: 4, pods: 9}}\n";
+    let text = job(", uid: u-j", indexed, done) + runs;
+    assert_eq!(labels_of(&world(&text, &[]), index), ["5", "6"]);
+    // A run of a CronJob has a name that nobody knows yet.
+    let cron = format!(
+        "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: c}}\nspec: {{schedule: '* * * * *', jobTemplate: {{spec: {{{template}}}}}}}\n"
+    );
+    assert_eq!(labels_of(&world(&cron, &[]), "job-name"), ["c#"]);
+}
+
+#[test]
+fn pods_of_a_deployment_have_the_hash_of_their_own_revision() {
+    let template = |image: &str, hash: &str| {
+        format!(
+            "{{metadata: {{labels: {{app: w{hash}}}}}, spec: {{containers: [{{name: c, image: {image}}}]}}}}"
+        )
+    };
+    let deployment = |uid: &str, image: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: w{uid}}}\nspec:\n  replicas: 2\n  selector: {{matchLabels: {{app: w}}}}\n  template: {}\n---\n",
+            template(image, "")
+        )
+    };
+    let set = |hash: &str, revision: u8, image: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata:\n  name: w-{hash}\n  uid: u-{hash}\n  annotations: {{deployment.kubernetes.io/revision: '{revision}'}}\n  ownerReferences: [{{apiVersion: apps/v1, kind: Deployment, name: w, uid: u, controller: true}}]\nspec:\n  replicas: 0\n  selector: {{matchLabels: {{app: w}}}}\n  template: {}\n---\n",
+            template(image, &format!(", pod-template-hash: {hash}"))
+        )
+    };
+    let sets = set("aa", 7, "old") + &set("bb", 8, "new");
+    for (text, expected) in [
+        // Nobody knows it, and nobody has it.
+        (deployment("", "new"), "default#w"),
+        (deployment(", uid: u", "new"), "default#w"),
+        // That of its template, be it an old one again; what is new has none yet.
+        (deployment(", uid: u", "new") + &sets, "bb"),
+        (deployment(", uid: u", "old") + &sets, "aa"),
+        (deployment(", uid: u", "newest") + &sets, "default#w"),
+        (deployment("", "new") + &sets, "bb"),
+        (deployment("", "newest") + &sets, "default#w"),
+    ] {
+        let hashes = labels_of(&world(&text, &[]), "pod-template-hash");
+        assert_eq!(hashes, [expected, expected], "{text}");
+    }
+}
+
+#[test]
+fn a_pod_of_a_stateful_set_that_is_being_deleted_is_not_in_its_own_way() {
+    let set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db, uid: u-db}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: db}}\n  template: {metadata: {labels: {app: db}}, spec: {containers: [{name: c}]}}\n---\n";
+    let pod = |called: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {called}\n  uid: u-{called}\n  deletionTimestamp: '2026-11-10T00:00:00Z'\n  ownerReferences: [{{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: u-db, controller: true}}]\nspec: {{nodeName: one, containers: [{{name: c}}]}}\n---\n"
+        )
+    };
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: one, uid: u-n}\nstatus: {allocatable: {cpu: 4, pods: 9}}\n";
+    let found = world(&format!("{set}{}{}{node}", pod("db-0"), pod("db-1")), &[]);
+    let called = |pods: &[Pod]| pods.iter().map(|it| it.name.to_string()).collect::<Vec<_>>();
+    assert_eq!(called(&found.pods), ["db-0"]);
+    // Nobody comes after the other one.
+    assert_eq!(called(&found.nodes[0].pods), ["db-1"]);
+    assert!(found.notes.iter().any(|it| it.contains("such as db-0: 1;")), "{:?}", found.notes);
+}
+
+#[test]
+fn pods_beyond_the_number_that_was_written_give_way() {
+    let workload = |kind: &str, replicas: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: w}}\nspec:\n  {replicas}selector: {{matchLabels: {{app: w}}}}\n  template: {{metadata: {{labels: {{app: w}}}}, spec: {{containers: [{{name: c}}]}}}}\n---\n"
+        )
+    };
+    let pod = |called: &str, kind: &str, owner: &str, day: u8, node: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {called}\n  uid: u-{called}\n  creationTimestamp: '2026-11-{day:02}T00:00:00Z'\n  labels: {{app: w}}\n  ownerReferences: [{{apiVersion: apps/v1, kind: {kind}, name: {owner}, uid: u, controller: true}}]\nspec: {{{node}containers: [{{name: c}}]}}\nstatus: {{phase: Running}}\n---\n"
+        )
+    };
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: one, uid: u-n}\nstatus: {allocatable: {cpu: 4, pods: 9}}\n";
+    let three = |kind: &str, owner: &str| {
+        pod("w-2", kind, owner, 3, "nodeName: one, ")
+            + &pod("w-1", kind, owner, 4, "nodeName: one, ")
+            + &pod("w-0", kind, owner, 2, "")
+    };
+    // Who is left: waiting, and on the node.
+    for (kind, replicas, expected) in [
+        ("Deployment", "replicas: 4\n  ", "w#1 w-0 / w-1 w-2"),
+        ("Deployment", "replicas: 3\n  ", "w-0 / w-1 w-2"),
+        // Who has no node goes first, then the youngest.
+        ("Deployment", "replicas: 2\n  ", " / w-1 w-2"),
+        ("Deployment", "replicas: 1\n  ", " / w-2"),
+        ("Deployment", "replicas: 0\n  ", " / "),
+        // Not a word about how many.
+        ("Deployment", "", "w-0 / w-1 w-2"),
+        ("StatefulSet", "replicas: 2\n  ", "w-0 / w-1"),
+    ] {
+        let owner = if kind == "Deployment" { ("ReplicaSet", "w-5f") } else { (kind, "w") };
+        let text = workload(kind, replicas) + &three(owner.0, owner.1) + node;
+        let found = world(&text, &[]);
+        let called = |pods: &[Pod]| {
+            let mut names: Vec<String> = pods.iter().map(|it| it.name.to_string()).collect();
+            names.sort();
+            names.join(" ")
+        };
+        let left = format!("{} / {}", called(&found.pods), called(&found.nodes[0].pods));
+        assert_eq!(left, expected, "{kind} {replicas}");
+        let told = found.notes.iter().any(|it| it.contains("which of them will go is not known"));
+        let guessed =
+            kind == "Deployment" && ["2", "1", "0"].iter().any(|it| replicas.contains(*it));
+        assert_eq!(told, guessed, "{kind} {replicas}: {:?}", found.notes);
+    }
+}

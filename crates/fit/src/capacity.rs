@@ -6,9 +6,8 @@
 //! before it exists, so that we agree with it on what fits. The parts are kept apart, because "why
 //! only 6.7 of 8 GiB?" is the first thing people ask. All of it is whole-numbered arithmetic.
 //!
-//! Left out, because no source that we have says it: the branch interfaces of security groups for pods
-//! (`vpc.amazonaws.com/pod-eni`) and the addresses of Windows nodes
-//! (`vpc.amazonaws.com/PrivateIPv4Address`). A pod that asks for one of them fits nowhere here.
+//! The branch interfaces of security groups for pods (`vpc.amazonaws.com/pod-eni`) are counted whether the VPC CNI is told to
+//! use them or not, as Karpenter does: only who uses them asks for them.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +15,7 @@ use crate::{
     family::Family,
     instance_type::{Gpu, InstanceType},
     quantity::Quantity,
+    vpc_limits::VpcLimits,
 };
 
 pub const CPU: &str = "cpu";
@@ -28,6 +28,8 @@ pub const GAUDI: &str = "habana.ai/gaudi";
 pub const NEURON: &str = "aws.amazon.com/neuron";
 pub const NEURON_CORE: &str = "aws.amazon.com/neuroncore";
 pub const EFA: &str = "vpc.amazonaws.com/efa";
+pub const POD_ENI: &str = "vpc.amazonaws.com/pod-eni";
+pub const PRIVATE_IPV4: &str = "vpc.amazonaws.com/PrivateIPv4Address";
 
 /// Signals of `evictionHard` that keep something from pods; the others are only alarms.
 pub const MEMORY_AVAILABLE: &str = "memory.available";
@@ -306,8 +308,8 @@ fn eviction(memory: Quantity, storage: Quantity, settings: &NodeSettings) -> Amo
     ])
 }
 
-/// What device plugins will announce.
-fn devices(it: &InstanceType, settings: &NodeSettings) -> [(&'static str, i64); 6] {
+/// What device plugins and the VPC resource controller will announce.
+fn devices(it: &InstanceType, settings: &NodeSettings) -> [(&'static str, i64); 8] {
     let gpus_of = |manufacturer: &str| -> i64 {
         let theirs = |gpu: &&Gpu| {
             gpu.manufacturer.as_deref().is_some_and(|it| it.eq_ignore_ascii_case(manufacturer))
@@ -324,6 +326,11 @@ fn devices(it: &InstanceType, settings: &NodeSettings) -> [(&'static str, i64); 
         Some(written) => written.efa_only,
         None => it.network.efa_interfaces_max.unwrap_or(0),
     };
+    let limits = VpcLimits::of_type(&it.name);
+    // The first is the interface's own. Windows runs on amd64 only.
+    let of_windows = settings.family.windows() && it.kubernetes_arch() == Some("amd64");
+    let addresses = limits.filter(|_| of_windows).map_or(0, |it| it.ipv4_per_interface);
+    let addresses = i64::from(addresses.saturating_sub(1));
     [
         (NVIDIA_GPU, gpus_of("nvidia")),
         (AMD_GPU, gpus_of("amd")),
@@ -331,5 +338,7 @@ fn devices(it: &InstanceType, settings: &NodeSettings) -> [(&'static str, i64); 
         (NEURON, it.neuron_devices.iter().map(|it| i64::from(it.count)).sum()),
         (NEURON_CORE, neuron_cores),
         (EFA, efas.into()),
+        (POD_ENI, limits.map_or(0, |it| it.branch_interfaces.into())),
+        (PRIVATE_IPV4, addresses),
     ]
 }

@@ -8,6 +8,7 @@ pub mod family;
 pub mod instance_type;
 pub mod types;
 pub mod prices;
+pub mod vpc_limits;
 pub mod type_labels;
 pub mod capacity;
 pub mod attachments;

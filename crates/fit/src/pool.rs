@@ -68,6 +68,8 @@ pub struct Offering {
     pub available: bool,
     /// For reserved capacity: how many more can be launched. `None`: no such number.
     pub remaining: Option<u32>,
+    /// It could be bought, and none of the images that there are would boot on it.
+    pub imageless: bool,
 }
 
 /// Billionths of a dollar per hour.
@@ -117,6 +119,17 @@ impl Machine {
         values.is_none_or(|it| it.iter().any(|it| matches(asked, Some(it))))
     }
 
+    /// Whether its type is what all of this asks for. A label that it does not have is known to be absent; the purchase
+    /// is another question.
+    pub fn is(&self, asked: &[Written]) -> bool {
+        asked.iter().filter(|it| !label::by_offering(&it.key)).all(|it| {
+            match self.labels.get(label::normalise(&it.key)) {
+                Some(values) => values.iter().any(|value| matches(it, Some(value))),
+                None => matches(it, None),
+            }
+        })
+    }
+
     /// Whether it can be had now as all of this asks, by its type and by some way to buy it.
     pub fn may_be(&self, asked: &[Written]) -> bool {
         let bought = |offering: &Offering| {
@@ -134,12 +147,12 @@ impl Offering {
     pub fn new(zone: &str, capacity_type: &str, price: Option<Price>) -> Self {
         let labels = [(label::ZONE, zone), (label::CAPACITY_TYPE, capacity_type)];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        Self { labels: labels.into(), price, available: true, remaining: None }
+        Self { labels: labels.into(), price, available: true, ..Self::default() }
     }
 
     /// Whether a machine can be had this way now.
     pub fn open(&self) -> bool {
-        self.available && self.remaining != Some(0)
+        self.available && !self.imageless && self.remaining != Some(0)
     }
 }
 

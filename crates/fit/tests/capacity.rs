@@ -94,6 +94,7 @@ fn a_class_that_sets_nothing() {
         ephemeral-storage 20Gi - kube 1Gi - eviction 2Gi = 17Gi
         memory 7577Mi - kube 574Mi - eviction 100Mi = 6903Mi
         pods 29
+        vpc.amazonaws.com/pod-eni 9
         ",
     );
 }
@@ -155,6 +156,7 @@ fn an_nvidia_gpu_is_a_resource() {
         memory 15155Mi - kube 574Mi - eviction 100Mi = 14481Mi
         nvidia.com/gpu 1
         pods 29
+        vpc.amazonaws.com/pod-eni 39
         ",
     );
 }
@@ -170,6 +172,7 @@ fn a_fraction_of_a_gpu_is_no_resource() {
         ephemeral-storage 20Gi - kube 1Gi - eviction 2Gi = 17Gi
         memory 7577Mi - kube 475Mi - eviction 100Mi = 7002Mi
         pods 20
+        vpc.amazonaws.com/pod-eni 10
         ",
     );
 }
@@ -195,6 +198,7 @@ fn amd_and_habana_have_resources_of_their_own() {
         habana.ai/gaudi 8
         memory 7577Mi - kube 574Mi - eviction 100Mi = 6903Mi
         pods 29
+        vpc.amazonaws.com/pod-eni 9
         ",
     );
 }
@@ -216,6 +220,7 @@ fn neuron_devices_and_their_cores() {
         ephemeral-storage 20Gi - kube 1Gi - eviction 2Gi = 17Gi
         memory 727449Mi - kube 8362Mi - eviction 100Mi = 718987Mi
         pods 737
+        vpc.amazonaws.com/pod-eni 107
         ",
     );
     // cpu     80 + 0.25% of 124000 = 310: 390
@@ -234,6 +239,7 @@ fn neuron_devices_and_their_cores() {
         memory 484966Mi - kube 2972Mi - eviction 100Mi = 481894Mi
         pods 247
         vpc.amazonaws.com/efa 8
+        vpc.amazonaws.com/pod-eni 82
         ",
     );
 }
@@ -254,6 +260,7 @@ fn only_the_first_of_several_network_cards_carries_pods() {
         nvidia.com/gpu 8
         pods 737
         vpc.amazonaws.com/efa 4
+        vpc.amazonaws.com/pod-eni 62
         ",
     );
     // memory  2097152 × 0.075 = 157286.4, up to 157287: 1939865
@@ -360,6 +367,8 @@ fn windows_runs_110_pods_and_keeps_memory_for_them() {
             ephemeral-storage 50Gi - kube 1Gi - eviction 5Gi = 44Gi
             memory 7577Mi - kube 1465Mi - eviction 100Mi = 6012Mi
             pods 110
+            vpc.amazonaws.com/PrivateIPv4Address 9
+            vpc.amazonaws.com/pod-eni 9
             ",
         );
     }
@@ -503,6 +512,7 @@ fn eviction_in_bytes() {
         ephemeral-storage 20Gi - kube 1Gi - eviction 3Gi = 16Gi
         memory 7577Mi - kube 574Mi - eviction 500Mi = 6503Mi
         pods 29
+        vpc.amazonaws.com/pod-eni 9
         ",
     );
 }
@@ -575,6 +585,7 @@ fn system_reserved_comes_on_top() {
         ephemeral-storage 20Gi - kube 1Gi - system 1Gi - eviction 2Gi = 16Gi
         memory 7577Mi - kube 574Mi - system 200Mi - eviction 100Mi = 6703Mi
         pods 29
+        vpc.amazonaws.com/pod-eni 9
         ",
     );
 }

@@ -125,6 +125,27 @@ fn what_cannot_be_had_just_now_is_told_as_that() {
 }
 
 #[test]
+fn what_no_image_boots_on_is_no_place_and_told_as_that() {
+    let imageless = |zone| Offering { imageless: true, ..bought(zone, true) };
+    let small = pool(1000, vec![bought("a", true)]);
+    let large = pool(4000, vec![imageless("a")]);
+    // The only machine, and the only one that is large enough.
+    let both = small.machines.iter().cloned().chain(large.machines.iter().map(|it| {
+        let name = "large".to_owned();
+        Machine { name, ..it.clone() }
+    }));
+    let both = Pool { machines: Arc::new(both.collect()), ..small.clone() };
+    for pools in [[large], [both]] {
+        let packing = pack(&pods("p", asks("x", 2000), 1), &[], &pools);
+        assert_eq!(obstacles(&packing), [Obstacle::NoImage]);
+    }
+    // With an image there is still no capacity of it.
+    let neither = Offering { available: false, ..imageless("a") };
+    let packing = pack(&pods("p", asks("x", 100), 1), &[], &[pool(1000, vec![neither])]);
+    assert_eq!(obstacles(&packing), [Obstacle::NoImage]);
+}
+
+#[test]
 fn a_pool_that_launches_none_is_no_place_and_says_why() {
     let why = "it is not ready".to_owned();
     let idle = Pool { idle: Some(why.clone()), ..pool(2000, vec![bought("a", true)]) };

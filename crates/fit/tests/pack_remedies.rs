@@ -141,6 +141,9 @@ fn lift(world: &mut World, pod: &PodId, place: &Place, obstacle: &Obstacle) -> b
                 it.offerings.iter_mut().for_each(|it| it.remaining = it.remaining.map(|_| 99));
             });
         }
+        Obstacle::NoImage => each_machine(pool.unwrap(), |it| {
+            it.offerings.iter_mut().for_each(|it| it.imageless = false);
+        }),
         Obstacle::MinValues { key, have, .. } => {
             let all = pool.unwrap().requirements.iter_mut().filter(|it| it.key == *key);
             all.for_each(|it| it.min_values = it.min_values.map(|need| need.min(*have)));

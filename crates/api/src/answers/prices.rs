@@ -3,7 +3,7 @@
 //! `aws pricing get-products --service-code AmazonEC2`, `aws ec2 describe-spot-price-history` or a plain
 //! table `→ prices`
 //!
-//! A product of AWS's price list counts if it is what a node is: Linux, shared tenancy, nothing
+//! A product of AWS's price list counts if it is what a node is: Linux or Windows, shared tenancy, nothing
 //! installed, used and not reserved. Of spot prices the newest of each zone counts.
 
 use std::collections::BTreeMap;
@@ -22,6 +22,9 @@ pub struct Quoted {
     pub on_demand: Prices,
     /// By instance type and zone.
     pub spot: BTreeMap<(String, String), Price>,
+    /// The same with a licence of Windows.
+    pub windows: Prices,
+    pub windows_spot: BTreeMap<(String, String), Price>,
     /// False if the answer has a `NextToken`: there were more, on a page that we were not given.
     pub complete: bool,
 }
@@ -51,12 +54,14 @@ struct WireSpot {
 
 /// What a node is, in the words of the price list. A member that is not there does not exclude it.
 const OF_A_NODE: [(&str, &str); 4] = [
-    ("operatingSystem", "Linux"),
     ("tenancy", "Shared"),
     ("preInstalledSw", "NA"),
     ("capacitystatus", "Used"),
+    // Whoever brings a licence of Windows pays as for Linux; nodes of EKS do not.
+    ("licenseModel", "No License required"),
 ];
 const LINUX: &str = "Linux/UNIX";
+const WINDOWS: &str = "Windows";
 const CURRENCIES: [&str; 2] = ["USD", "CNY"];
 
 pub fn read(bytes: &[u8]) -> Result<Quoted, ReadAnswerError> {
@@ -74,17 +79,20 @@ pub fn read(bytes: &[u8]) -> Result<Quoted, ReadAnswerError> {
         return Err(ReadAnswerError::Member { field: "the file".to_owned(), message });
     }
     for (at, it) in wire.price_list.into_iter().flatten().enumerate() {
-        product(&format!("PriceList[{at}]"), it, &mut quoted.on_demand)?;
+        product(&format!("PriceList[{at}]"), it, &mut quoted)?;
     }
     // In the order of their times, so that the newest is written last.
     let mut spots: Vec<WireSpot> = wire.spot_price_history.into_iter().flatten().collect();
     spots.sort_by(|left, right| left.timestamp.cmp(&right.timestamp));
     for it in spots {
-        if it.product_description.as_deref().is_some_and(|it| !it.starts_with(LINUX)) {
-            continue;
-        }
+        let spot = match it.product_description.as_deref() {
+            None => &mut quoted.spot,
+            Some(it) if it.starts_with(LINUX) => &mut quoted.spot,
+            Some(it) if it.starts_with(WINDOWS) => &mut quoted.windows_spot,
+            Some(_) => continue,
+        };
         let price = price("SpotPriceHistory", &it.spot_price)?;
-        quoted.spot.insert((it.instance_type, it.availability_zone), price);
+        spot.insert((it.instance_type, it.availability_zone), price);
     }
     Ok(quoted)
 }
@@ -98,11 +106,11 @@ fn table(bytes: &[u8]) -> Result<Quoted, ReadAnswerError> {
         field: format!("line {}", it.line),
         message: it.what,
     })?;
-    Ok(Quoted { on_demand, spot: BTreeMap::new(), complete: true })
+    Ok(Quoted { on_demand, complete: true, ..Quoted::default() })
 }
 
 /// An entry of the list is JSON, or a text that holds JSON.
-fn product(field: &str, entry: Value, into: &mut Prices) -> Result<(), ReadAnswerError> {
+fn product(field: &str, entry: Value, quoted: &mut Quoted) -> Result<(), ReadAnswerError> {
     let wrong = |message: String| ReadAnswerError::Member { field: field.to_owned(), message };
     let entry: Value = match entry.as_str() {
         Some(text) => serde_json::from_str(text).map_err(|it| wrong(it.to_string()))?,
@@ -116,6 +124,11 @@ fn product(field: &str, entry: Value, into: &mut Prices) -> Result<(), ReadAnswe
     if OF_A_NODE.iter().any(|(name, value)| attribute(name).is_some_and(|it| it != *value)) {
         return Ok(());
     }
+    let into = match attribute("operatingSystem") {
+        None | Some("Linux") => &mut quoted.on_demand,
+        Some(WINDOWS) => &mut quoted.windows,
+        Some(_) => return Ok(()),
+    };
     let terms = entry["terms"]["OnDemand"].as_object().into_iter().flat_map(|it| it.values());
     let dimensions = terms
         .filter_map(|it| it["priceDimensions"].as_object())

@@ -36,6 +36,22 @@ pub(super) fn made_from(template: &PodTemplateSpec, pod: &Pod) -> bool {
         && asks_the_same(written, runs)
 }
 
+/// Whether a template that an API server has admitted is this one: it asks for the same, and runs the same images.
+pub(super) fn written_alike(template: &PodTemplateSpec, admitted: &PodTemplateSpec) -> bool {
+    let pod = Pod {
+        metadata: admitted.metadata.clone().unwrap_or_default(),
+        spec: admitted.spec.clone(),
+        status: None,
+    };
+    let images = |it: &PodTemplateSpec| -> BTreeMap<String, Option<String>> {
+        let spec = it.spec.iter();
+        let all =
+            spec.flat_map(|it| it.containers.iter().chain(it.init_containers.iter().flatten()));
+        all.map(|it| (it.name.clone(), it.image.clone())).collect()
+    };
+    made_from(template, &pod) && images(template) == images(admitted)
+}
+
 fn same_containers(written: &[Container], run: &[Container]) -> bool {
     written.iter().all(|it| {
         run.iter().find(|other| other.name == it.name).is_some_and(|other| {

@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::Pod as WirePod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::{
-    CRON_JOB, Copies, DAEMON_SET, Listing, ROLLOUT, ROLLOUT_HASH, TEMPLATE_HASH, Workload, name,
-    namespace,
+    COMPLETION_INDEX, CRON_JOB, Copies, DAEMON_SET, Indexes, Listing, MADE_UP, ROLLOUT,
+    ROLLOUT_HASH, TEMPLATE_HASH, Workload, change::written_alike, name, namespace,
 };
 
 const REVISIONS: [&str; 2] = ["deployment.kubernetes.io/revision", "rollout.argoproj.io/revision"];
@@ -24,6 +24,8 @@ pub(super) struct Owners<'l> {
     /// Pods by the workload in the files that answers for them.
     pods: BTreeMap<Key<'l>, BTreeSet<&'l str>>,
     nodes: BTreeMap<Key<'l>, BTreeSet<&'l str>>,
+    /// Numbers that pods of Jobs have.
+    indexes: BTreeMap<Key<'l>, BTreeSet<usize>>,
     /// `CronJob`s of which a run is under way, by namespace and name.
     running: BTreeSet<(&'l str, &'l str)>,
 }
@@ -37,6 +39,7 @@ impl<'l> Owners<'l> {
             workloads,
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            indexes: BTreeMap::new(),
             running: BTreeSet::new(),
         };
         owners.find_runs();
@@ -50,6 +53,11 @@ impl<'l> Owners<'l> {
             owners.nodes.entry(owner).or_default().extend(node);
             if pod.metadata.deletion_timestamp.is_none() {
                 owners.pods.entry(owner).or_default().insert(name(&pod.metadata));
+                let labels = pod.metadata.labels.as_ref();
+                let index = labels.and_then(|it| it.get(COMPLETION_INDEX)?.parse().ok());
+                if let Some(index) = index {
+                    owners.indexes.entry(owner).or_default().insert(index);
+                }
             }
         }
         owners
@@ -126,26 +134,62 @@ impl<'l> Owners<'l> {
         self.pods.get(&key(workload)).cloned().unwrap_or_default()
     }
 
+    /// The numbers that the next pods of an Indexed Job will have.
+    pub(super) fn open_indexes(&self, workload: &'l Workload) -> Vec<usize> {
+        let taken = self.indexes.get(&key(workload));
+        let open = workload.indexes.iter().flat_map(Indexes::open);
+        let free = open.filter(|it| taken.is_none_or(|taken| !taken.contains(it)));
+        free.take(workload.copies.count()).collect()
+    }
+
     pub(super) fn nodes_with(&self, workload: &'l Workload) -> BTreeSet<&'l str> {
         self.nodes.get(&key(workload)).cloned().unwrap_or_default()
     }
 
-    /// The label that tells the newest pods of a `Deployment` from older ones, if it is known: key and value.
-    pub(super) fn template_hash(&self, workload: &'l Workload) -> Option<(&'static str, &'l str)> {
+    /// The label that tells the pods of a `Deployment` as it is now from those of other revisions: key and value. One that
+    /// no pod has yet, where the `ReplicaSet` of its template is not in the files.
+    pub(super) fn template_hash(&self, workload: &'l Workload) -> Option<(&'static str, String)> {
+        let key = match workload.kind {
+            "Deployment" => TEMPLATE_HASH,
+            ROLLOUT => ROLLOUT_HASH,
+            _ => return None,
+        };
         let sets = self.listing.workloads.iter().map(|it| &it.value);
         let theirs = sets.filter(|it| {
             it.kind == "ReplicaSet"
                 && self.of(&it.meta).is_some_and(|it| std::ptr::eq(it, workload))
+                && of_this_revision(workload, it, key)
         });
         let revision = |it: &&Workload| {
             let annotations = it.meta.annotations.as_ref();
             let written = annotations.and_then(|all| REVISIONS.iter().find_map(|it| all.get(*it)));
             written.and_then(|it| it.parse::<u64>().ok())
         };
-        let newest = theirs.max_by_key(|it| (revision(it), name(&it.meta)))?;
-        let key = if workload.kind == ROLLOUT { ROLLOUT_HASH } else { TEMPLATE_HASH };
-        newest.meta.labels.as_ref()?.get(key).map(|it| (key, it.as_str()))
+        let newest = theirs.max_by_key(|it| (revision(it), name(&it.meta)));
+        let known = newest.and_then(|it| hash_of(it, key).cloned());
+        let (namespace, called) = (namespace(&workload.meta), name(&workload.meta));
+        Some((key, known.unwrap_or_else(|| format!("{namespace}{MADE_UP}{called}"))))
     }
+}
+
+fn hash_of<'l>(set: &'l Workload, key: &str) -> Option<&'l String> {
+    let template = set.template.metadata.as_ref().and_then(|it| it.labels.as_ref());
+    [set.meta.labels.as_ref(), template].into_iter().flatten().find_map(|it| it.get(key))
+}
+
+/// Whether the set was made for the template as it is now. What a person wrote lacks what an API server has filled in.
+fn of_this_revision(workload: &Workload, set: &Workload, key: &str) -> bool {
+    if workload.meta.uid.is_none() {
+        return written_alike(&workload.template, &set.template);
+    }
+    let marks = |it: &Workload| {
+        let meta = it.template.metadata.clone().unwrap_or_default();
+        let mut labels = meta.labels.unwrap_or_default();
+        labels.remove(key);
+        // By an annotation somebody starts all anew.
+        (labels, meta.annotations.unwrap_or_default())
+    };
+    marks(workload) == marks(set) && workload.template.spec == set.template.spec
 }
 
 /// A name alone is no proof.

@@ -3,6 +3,8 @@
 //! A workload is read as its template and the number of copies that should run. Which of them exist
 //! already is found out later, when all files are read.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
     batch::v1::{CronJob, Job, JobSpec, JobStatus},
@@ -12,16 +14,21 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Copies, Workload};
+use super::{Copies, Indexes, MADE_UP, Workload, name};
 use crate::problem::{Finding, quoted};
 
 /// More than a whole cluster of Kubernetes is made for (150,000 pods): somebody leaned on a key.
 pub(super) const COPIES_MAX: usize = 200_000;
+const INDEXED: &str = "Indexed";
+/// Old and new labels of a Job's pods: the name of the Job, and its uid.
+const JOB_NAMES: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
+const JOB_UIDS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
 
 pub(super) fn deployment(it: Deployment) -> Result<Workload, Finding> {
     let spec = it.spec.unwrap_or_default();
     let copies = Copies::Alike(count("spec.replicas", spec.replicas)?);
-    let workload = Workload::new("Deployment", it.metadata, spec.template, copies);
+    let workload =
+        Workload::new("Deployment", it.metadata, spec.template, copies).counted(spec.replicas);
     selected(workload.selecting(Some(spec.selector)))
 }
 
@@ -82,14 +89,15 @@ pub(super) fn rollout(it: Rollout) -> Result<Workload, Finding> {
         return Err(finding.hint("a Rollout needs one of them"));
     };
     let workload = Workload::new(super::ROLLOUT, it.metadata, template, copies);
-    Ok(workload.selecting(it.spec.selector))
+    Ok(workload.counted(it.spec.replicas).selecting(it.spec.selector))
 }
 
 pub(super) fn replica_set(it: ReplicaSet) -> Result<Workload, Finding> {
     let spec = it.spec.unwrap_or_default();
     let copies = Copies::Alike(count("spec.replicas", spec.replicas)?);
     let template = spec.template.unwrap_or_default();
-    let workload = Workload::new("ReplicaSet", it.metadata, template, copies);
+    let workload =
+        Workload::new("ReplicaSet", it.metadata, template, copies).counted(spec.replicas);
     selected(workload.selecting(Some(spec.selector)))
 }
 
@@ -97,7 +105,8 @@ pub(super) fn replication_controller(it: ReplicationController) -> Result<Worklo
     let spec = it.spec.unwrap_or_default();
     let copies = Copies::Alike(count("spec.replicas", spec.replicas)?);
     let template = spec.template.unwrap_or_default();
-    Ok(Workload::new("ReplicationController", it.metadata, template, copies))
+    let workload = Workload::new("ReplicationController", it.metadata, template, copies);
+    Ok(workload.counted(spec.replicas))
 }
 
 pub(super) fn stateful_set(it: StatefulSet) -> Result<Workload, Finding> {
@@ -110,7 +119,8 @@ pub(super) fn stateful_set(it: StatefulSet) -> Result<Workload, Finding> {
         })?,
         claims: spec.volume_claim_templates.unwrap_or_default(),
     };
-    let workload = Workload::new("StatefulSet", it.metadata, spec.template, copies);
+    let workload =
+        Workload::new("StatefulSet", it.metadata, spec.template, copies).counted(spec.replicas);
     selected(workload.selecting(Some(spec.selector)))
 }
 
@@ -143,8 +153,37 @@ fn selected(workload: Workload) -> Result<Workload, Finding> {
 
 pub(super) fn job(it: Job) -> Result<Workload, Finding> {
     let spec = it.spec.unwrap_or_default();
-    let copies = Copies::Alike(at_a_time("spec", &spec, &it.status.unwrap_or_default())?);
-    Ok(Workload::new("Job", it.metadata, spec.template, copies))
+    let status = it.status.unwrap_or_default();
+    let copies = Copies::Alike(at_a_time("spec", &spec, &status)?);
+    let called = name(&it.metadata).to_owned();
+    let live = it.metadata.uid.is_some();
+    let (adds, indexes) = (labels_of_job(&spec, &called, live), indexes(&spec, &status));
+    Ok(Workload { adds, indexes, ..Workload::new("Job", it.metadata, spec.template, copies) })
+}
+
+/// What the API server writes into the template of a Job when it is created. Its uid is nobody's else.
+fn labels_of_job(spec: &JobSpec, called: &str, live: bool) -> BTreeMap<String, String> {
+    if live || spec.manual_selector == Some(true) {
+        return BTreeMap::new();
+    }
+    let uid = format!("{MADE_UP}{called}");
+    let labels = [(JOB_NAMES, called), (JOB_UIDS, uid.as_str())];
+    let all = labels.iter().flat_map(|(keys, value)| keys.map(|key| (key, *value)));
+    all.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+/// The numbers of an Indexed Job that are still to be completed.
+fn indexes(spec: &JobSpec, status: &JobStatus) -> Option<Indexes> {
+    spec.completion_mode.as_ref().filter(|it| *it == INDEXED)?;
+    let count = usize::try_from(spec.completions?).ok()?;
+    let done = [&status.completed_indexes, &status.failed_indexes];
+    let ranges = done.into_iter().flatten().flat_map(|it| it.split(','));
+    let done = ranges.filter_map(|it| {
+        // `1,3-5`
+        let (from, to) = it.split_once('-').unwrap_or((it, it));
+        Some((from.trim().parse().ok()?, to.trim().parse().ok()?))
+    });
+    Some(Indexes { count, done: done.collect() })
 }
 
 /// The pods of one run.
@@ -153,7 +192,12 @@ pub(super) fn cron_job(it: CronJob) -> Result<Workload, Finding> {
     let run = spec.job_template.spec.unwrap_or_default();
     let count = at_a_time("spec.jobTemplate.spec", &run, &JobStatus::default())?;
     let copies = Copies::Alike(if spec.suspend.unwrap_or(false) { 0 } else { count });
-    Ok(Workload::new(super::CRON_JOB, it.metadata, run.template, copies))
+    // Each run is a Job of its own, with a time in its name.
+    let called = format!("{}{MADE_UP}", name(&it.metadata));
+    let adds = labels_of_job(&run, &called, false);
+    let indexes = indexes(&run, &JobStatus::default());
+    let workload = Workload::new(super::CRON_JOB, it.metadata, run.template, copies);
+    Ok(Workload { adds, indexes, ..workload })
 }
 
 /// As many as run in parallel, and not more than are still to be completed.

@@ -6,9 +6,11 @@
 //! that number; what is missing is made from its template, under names that no real pod can have
 //! (`web#1`), save for a `StatefulSet`, whose names are known.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as WirePod, PodSpec};
 use nodemolt_core::place::daemons;
 use nodemolt_fit::{
@@ -23,7 +25,7 @@ use nodemolt_fit::{
 };
 
 use super::{
-    CRON_JOB, Copies, DAEMON_SET, Listing, Workload,
+    COMPLETION_INDEX, CRON_JOB, Copies, DAEMON_SET, Listing, Workload,
     around::Volumes,
     change::made_from,
     claim::{self, Claims},
@@ -112,6 +114,7 @@ impl World {
             for_windows: BTreeSet::new(),
             changed: BTreeSet::new(),
             outdated: BTreeMap::new(),
+            surplus: BTreeMap::new(),
             world: Self::default(),
             problems: Vec::new(),
         };
@@ -129,6 +132,7 @@ impl World {
         builder.nodes(pools, &claims);
         builder.claims(&claims);
         builder.find_changes();
+        builder.find_surplus();
         builder.pods();
         builder.copies();
         builder.note_windows();
@@ -151,6 +155,8 @@ struct Builder<'l> {
     changed: BTreeSet<owners::Key<'l>>,
     /// The same where only pods tell: those that are unlike what was written, by their workload.
     outdated: BTreeMap<owners::Key<'l>, BTreeSet<&'l str>>,
+    /// Pods beyond the number that was written for their workload.
+    surplus: BTreeMap<owners::Key<'l>, BTreeSet<&'l str>>,
     world: World,
     problems: Vec<Problem>,
 }
@@ -317,6 +323,7 @@ impl<'l> Builder<'l> {
         let mut on_their_way = 0;
         let mut without_node = 0;
         let mut bare = BTreeSet::new();
+        let mut followed: BTreeSet<&str> = BTreeSet::new();
         for at in &self.listing.pods {
             let wire = &at.value.pod;
             if ended(wire) {
@@ -326,11 +333,23 @@ impl<'l> Builder<'l> {
             let bound = wire.spec.as_ref().and_then(|it| it.node_name.as_deref());
             let home = bound.filter(|it| !it.is_empty());
             let terminating = wire.metadata.deletion_timestamp.is_some();
-            if let Some(workload) = self.owners.of(&wire.metadata)
+            let workload = self.owners.of(&wire.metadata);
+            if let Some(workload) = workload.filter(|_| terminating)
+                && workload.names(name(&wire.metadata))
+            {
+                followed.insert(name(&wire.metadata));
+                self.leave_out(wire, "it is being deleted, and another of its name comes after it");
+                continue;
+            }
+            if let Some(workload) = workload
                 && (self.changed.contains(&owners::key(workload))
                     || self.gives_way(workload, name(&wire.metadata)))
             {
                 self.leave_out(wire, "it gives way to one of its workload as it was written");
+                continue;
+            }
+            if workload.is_some_and(|it| self.is_surplus(it, name(&wire.metadata))) {
+                self.leave_out(wire, "its workload as it was written has fewer pods");
                 continue;
             }
             let node =
@@ -397,6 +416,12 @@ impl<'l> Builder<'l> {
             );
             self.world.notes.push(note);
         }
+        if let Some(first) = followed.first() {
+            self.world.notes.push(format!(
+                "pods of StatefulSets that are being deleted are left out, such as {first}: {}; those of the same name come when they are gone",
+                followed.len()
+            ));
+        }
         if on_their_way > 0 {
             let note =
                 format!("pods that are being deleted, whose room is not free yet: {on_their_way}");
@@ -451,6 +476,48 @@ impl<'l> Builder<'l> {
         }
     }
 
+    /// Pods of workloads for which fewer were written than run: when that has been applied, the rest is gone.
+    fn find_surplus(&mut self) {
+        let listing = self.listing;
+        let mut run: BTreeMap<owners::Key<'l>, (&'l Workload, Vec<&'l WirePod>)> = BTreeMap::new();
+        for pod in listing.pods.iter().map(|it| &it.value.pod) {
+            let Some(workload) = self.owners.of(&pod.metadata) else { continue };
+            let written = workload.meta.uid.is_none() && workload.counted;
+            let runs = !ended(pod) && pod.metadata.deletion_timestamp.is_none();
+            let key = owners::key(workload);
+            let stays =
+                !self.changed.contains(&key) && !self.gives_way(workload, name(&pod.metadata));
+            if written && runs && stays && pod.metadata.uid.is_some() {
+                run.entry(key).or_insert((workload, Vec::new())).1.push(pod);
+            }
+        }
+        for (key, (workload, mut pods)) in run {
+            let numbered = matches!(workload.copies, Copies::Numbered { .. });
+            let (there, count) = (pods.len(), workload.copies.count());
+            if numbered {
+                pods.retain(|it| !workload.names(name(&it.metadata)));
+            } else {
+                pods.sort_by_key(|it| stands(it));
+                pods.truncate(there.saturating_sub(count));
+            }
+            if pods.is_empty() {
+                continue;
+            }
+            let unknown = if numbered { "" } else { "; which of them will go is not known" };
+            self.world.notes.push(format!(
+                "{there} pods of {} run and {count} were written: {} are left out{unknown}",
+                workload.told(),
+                pods.len()
+            ));
+            let names = pods.iter().map(|it| name(&it.metadata));
+            self.surplus.insert(key, names.collect());
+        }
+    }
+
+    fn is_surplus(&self, workload: &'l Workload, pod: &str) -> bool {
+        self.surplus.get(&owners::key(workload)).is_some_and(|it| it.contains(pod))
+    }
+
     fn gives_way(&self, workload: &'l Workload, pod: &str) -> bool {
         self.outdated.get(&owners::key(workload)).is_some_and(|it| it.contains(pod))
     }
@@ -474,7 +541,7 @@ impl<'l> Builder<'l> {
             }
             let changed = self.changed.contains(&owners::key(workload));
             let mut there = if changed { BTreeSet::new() } else { self.owners.pods_of(workload) };
-            there.retain(|it| !self.gives_way(workload, it));
+            there.retain(|it| !self.gives_way(workload, it) && !self.is_surplus(workload, it));
             made = made.saturating_add(workload.copies.count().saturating_sub(there.len()));
             if made > COPIES_MAX {
                 let finding = Finding::error(
@@ -493,14 +560,7 @@ impl<'l> Builder<'l> {
                     let missing = count.saturating_sub(there.len());
                     if missing > 0 {
                         runs.extend((workload.kind == CRON_JOB).then(|| name(&workload.meta)));
-                        let more = self.owners.template_hash(workload);
-                        let labels = with_labels(template_labels(workload), more.as_slice());
-                        let called = name(&workload.meta);
-                        let demand = self.of_template(at, called, &labels, &[]);
-                        let demand = self.shared(demand);
-                        for number in 1..=missing {
-                            self.copy(workload, &format!("{called}#{number}"), &demand);
-                        }
+                        self.alike(at, missing);
                     }
                 }
                 Copies::Numbered { count, from, claims } => {
@@ -520,6 +580,31 @@ impl<'l> Builder<'l> {
                 "CronJobs, such as {first}, stand for the pods of one run each: {}",
                 runs.len()
             ));
+        }
+    }
+
+    /// So many pods of the template, under names that no real pod can have.
+    fn alike(&mut self, at: &'l Located<Workload>, missing: usize) {
+        let workload = &at.value;
+        let hash = self.owners.template_hash(workload);
+        let added = workload.adds.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let hash = hash.as_ref().map(|(key, value)| (*key, value.as_str()));
+        let more: Vec<(&str, &str)> = added.chain(hash).collect();
+        let labels = with_labels(template_labels(workload), &more);
+        let called = name(&workload.meta);
+        let demand = self.of_template(at, called, &labels, &[]);
+        let indexes = self.owners.open_indexes(workload);
+        let shared = self.shared(demand.clone());
+        for number in 1..=missing {
+            let demand = match indexes.get(number - 1) {
+                None => Arc::clone(&shared),
+                Some(index) => {
+                    let index = [(COMPLETION_INDEX, &*index.to_string())];
+                    let labels = with_labels(Some(&labels), &index);
+                    self.shared(Demand { labels, ..demand.clone() })
+                }
+            };
+            self.copy(workload, &format!("{called}#{number}"), &demand);
         }
     }
 
@@ -708,6 +793,16 @@ pub(crate) fn put_up_with_all(demand: &mut Demand, spec: Option<&PodSpec>) {
 
 fn template_labels(workload: &Workload) -> Option<&Labels> {
     workload.template.metadata.as_ref().and_then(|it| it.labels.as_ref())
+}
+
+/// How firmly a pod stands when its set has too many, as far as the files tell: who has no node, or does not run yet, goes
+/// first, then the youngest.
+fn stands(pod: &WirePod) -> (bool, bool, Reverse<Option<Timestamp>>, &str) {
+    let bound = pod.spec.as_ref().and_then(|it| it.node_name.as_deref());
+    let phase = pod.status.as_ref().and_then(|it| it.phase.as_deref());
+    let made_at = pod.metadata.creation_timestamp.as_ref().map(|it| it.0);
+    let bound = bound.is_some_and(|it| !it.is_empty());
+    (bound, phase == Some("Running"), Reverse(made_at), name(&pod.metadata))
 }
 
 /// Daemons and static pods belong to their node and do not move.

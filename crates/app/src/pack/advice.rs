@@ -390,6 +390,7 @@ pub(super) fn zones_to_be_had(why: &Why, pools: &Pools) -> Option<String> {
         | Obstacle::LacksTopology { .. }
         | Obstacle::NoSuchMachine
         | Obstacle::NoCapacity
+        | Obstacle::NoImage
         | Obstacle::MinValues { .. }
         | Obstacle::PoolLimit { .. } => false,
     });

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use nodemolt_api::ec2nodeclass::EC2NodeClass;
 use nodemolt_api::file::{Object, Source};
 use nodemolt_api::into_bootstrap::offered;
+use nodemolt_api::listing::class::status_of_written;
 use nodemolt_api::listing::{Listing, pool};
 use nodemolt_api::meta::ObjectMeta;
 use nodemolt_api::nodeclaim::NodeClaim;
@@ -164,13 +165,14 @@ impl Files {
                         self.classes.insert(class_name(wire), class);
                     }
                     (Twice::Keep(note), known) => {
-                        if let Some(status @ None) = known.map(|it| &mut it.wire.status) {
-                            status.clone_from(&wire.status);
+                        if let Some(known) = known.filter(|it| it.wire.status.is_none()) {
+                            known.wire.status = status_of_written(&known.wire, wire);
                         }
                         self.notes.extend(note);
                     }
                     (Twice::Replace(note), Some(live)) => {
-                        class.wire.status = class.wire.status.or(live.wire.status.take());
+                        let of_live = status_of_written(&class.wire, &live.wire);
+                        class.wire.status = class.wire.status.or(of_live);
                         *live = class;
                         self.notes.push(note);
                     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nodemolt_api::into_bootstrap::offered;
-use nodemolt_api::listing::World;
+use nodemolt_api::listing::{World, class as status};
 use nodemolt_api::nodepool::NodePool;
 use nodemolt_api::v1beta1::KUBELET_ANNOTATION;
 use nodemolt_fit::capacity::{Amounts, NodeSettings};
@@ -14,7 +14,7 @@ use nodemolt_fit::pack::{Obstacle, Why, pack};
 use nodemolt_fit::pod::{Demand, Namespace, Pod};
 use nodemolt_fit::pool::{Machine, Pool, machines};
 use nodemolt_fit::taint::{Tolerated, Toleration};
-use nodemolt_fit::{Family, Operator, Quantity, Types, label};
+use nodemolt_fit::{Family, Operator, Quantity, Types, Written, label};
 
 use super::{Talk, files::ClassFile, files::Files, market::Market, market::OfClass};
 use crate::cli;
@@ -25,6 +25,10 @@ const CLASS_GROUPS: [&str; 2] = ["karpenter.k8s.aws", "nodemolt.dev"];
 /// Why a pool launches none, where nothing that it writes is wrong.
 pub(super) const OFFERS_NOTHING: &str =
     "no instance type that can be had in any zone meets its requirements";
+const BOOTS_NOTHING: &str =
+    "no image of its class boots on an instance type that meets its requirements";
+
+const TENANCIES: [&str; 2] = ["default", "dedicated"];
 
 /// The pools of the files, complete.
 #[derive(Debug, Clone, Default)]
@@ -83,11 +87,14 @@ pub(super) fn pools(
         let kept = file.wire.spec.replicas.is_some();
         let class = &file.wire.spec.template.spec.node_class_ref;
         let foreign = !CLASS_GROUPS.contains(&class.group.as_str());
+        let key = format!("{}/{}", class.group, class.name);
+        let known = files.classes.get(&key);
         let idle = if foreign {
             let told = "whose machines are not known here";
             Some(format!("its class is a {} of {}, {told}", class.kind, class.group))
         } else {
-            launches_none(&file.wire)
+            let by_class = known.and_then(|it| status::launches_none(&it.wire));
+            launches_none(&file.wire).or(by_class.map(|it| format!("its class {key} {it}")))
         };
         if let Some(why) = &idle {
             talk.notes.push(format!("pool {name} launches no nodes: {why}"));
@@ -97,8 +104,6 @@ pub(super) fn pools(
             pools.unable.push(Pool { idle, ..file.pool.clone() });
             continue;
         }
-        let key = format!("{}/{}", class.group, class.name);
-        let known = files.classes.get(&key);
         // In v1beta1 the pool has the settings of the kubelet, which v1 has in the class.
         let kubelet = file.wire.metadata.annotations.get(KUBELET_ANNOTATION);
         let made_as = kubelet.map_or_else(|| key.clone(), |it| format!("{key} {it}"));
@@ -124,12 +129,19 @@ pub(super) fn pools(
             }
             settings.reserved_interfaces = verb.reserved_enis;
             settings.vm_memory_overhead_millionths = verb.vm_memory_overhead_percent;
-            let of_class = known.map(|it| OfClass::new(&it.wire)).unwrap_or_default();
+            let of_class = known.map(|it| OfClass::new(&it.wire, settings.family.windows()));
+            let of_class = of_class.unwrap_or_default();
             note_class(&key, &of_class, verb, market, talk);
             let mut machines = machines(types, &settings, |it| market.offerings(it, &of_class));
             for machine in &mut machines {
+                // As Karpenter has it: any machine can be bought either way.
+                let tenancies = TENANCIES.map(str::to_owned).to_vec();
+                machine.labels.insert(label::TENANCY.to_owned(), tenancies);
                 // What drivers have told of such machines is better than a rule.
                 machine.volume_limits.extend(seen.get(&machine.name).cloned().unwrap_or_default());
+            }
+            if let Some(images) = known.and_then(|it| status::images(&it.wire)) {
+                leave_without_image(&mut machines, &images);
             }
             (settings, Arc::new(machines))
         });
@@ -148,8 +160,8 @@ pub(super) fn pools(
             machines,
             ..file.pool.clone()
         };
-        if offers_nothing(&pool) {
-            talk.warnings.push(format!("pool {name} can launch nothing: {OFFERS_NOTHING}"));
+        if let Some(why) = offers_nothing(&pool) {
+            talk.warnings.push(format!("pool {name} can launch nothing: {why}"));
         }
         if kept {
             let why = "it has a fixed number of nodes";
@@ -162,6 +174,18 @@ pub(super) fn pools(
         }
     }
     pools
+}
+
+/// Machines on which no image of the class boots are offered, and cannot be had.
+fn leave_without_image(machines: &mut [Machine], images: &[Vec<Written>]) {
+    for machine in machines {
+        if images.iter().any(|it| machine.is(it)) {
+            continue;
+        }
+        for it in &mut machine.offerings {
+            it.imageless = true;
+        }
+    }
 }
 
 /// How many volumes nodes of an instance type attach, by their `CSINode`s: the least of each type and driver.
@@ -185,6 +209,11 @@ fn note_class(key: &str, of_class: &OfClass, verb: &cli::Pack, market: &Market, 
         talk.notes.push(format!(
             "--zones is not used for class {key}: its subnets are in {}",
             zones.join(", ")
+        ));
+    }
+    if of_class.windows && market.lacks_windows() {
+        talk.notes.push(format!(
+            "nodes of class {key} have no price: those that are known are of Linux; pass what `aws pricing get-products` prints of Windows with --prices"
         ));
     }
     let uncounted = market.uncounted(of_class);
@@ -244,18 +273,23 @@ fn warn_of_unknown_values(pool: &Pool, types: &Types, market: &Market, talk: &mu
     }
 }
 
-/// Whether not even a pod that asks for nothing would get a node of it.
-fn offers_nothing(pool: &Pool) -> bool {
+/// Why not even a pod that asks for nothing would get a node of it.
+fn offers_nothing(pool: &Pool) -> Option<&'static str> {
     let anything = Toleration { key: None, value: Tolerated::Any, effect: None };
     let demand = Demand { tolerations: vec![anything], ..Demand::default() };
     let pod = Pod::new(&Arc::new(Namespace::named("probe")), "probe", &Arc::new(demand));
     let found = pack(&[pod], &[], std::slice::from_ref(pool));
     // A pool that has machines at all is at least the nearest place.
-    found.unplaced.iter().any(|it| match &it.why {
-        Why::NoPlace { nearest } => nearest.as_ref().is_none_or(|it| {
-            it.obstacles.iter().any(|it| matches!(it, Obstacle::NoCapacity | Obstacle::Idle(_)))
-        }),
-        Why::Gated(_) | Why::Unmodelled(_) => false,
+    found.unplaced.iter().find_map(|it| match &it.why {
+        Why::NoPlace { nearest: None } => Some(OFFERS_NOTHING),
+        Why::NoPlace { nearest: Some(miss) } if miss.obstacles.contains(&Obstacle::NoImage) => {
+            Some(BOOTS_NOTHING)
+        }
+        Why::NoPlace { nearest: Some(miss) } => {
+            let not_now = |it: &Obstacle| matches!(it, Obstacle::NoCapacity | Obstacle::Idle(_));
+            miss.obstacles.iter().any(not_now).then_some(OFFERS_NOTHING)
+        }
+        Why::Gated(_) | Why::Unmodelled(_) => None,
     })
 }
 

@@ -48,6 +48,9 @@ pub(super) struct Market {
     spot: BTreeMap<(String, String), Price>,
     /// Types that `--prices` names.
     priced: BTreeSet<String>,
+    /// The same with a licence of Windows, where somebody told.
+    windows: OfRegion,
+    windows_spot: BTreeMap<(String, String), Price>,
     /// Where the prices come from, or why there are none.
     pub prices: Known,
 }
@@ -158,22 +161,35 @@ impl Market {
     }
 
     fn find_prices(&mut self, verb: &cli::Pack, talk: &mut Talk) -> Result<(), Failure> {
-        let mut brought = Prices::default();
+        let (mut brought, mut windows) = (Prices::default(), Prices::default());
         for path in &verb.prices {
             let answer = answers::prices::read(&read_bytes(path)?)
                 .with_context(|| format!("cannot use `{}` as prices", path.display()))?;
             if !answer.complete {
                 talk.warnings.push(incomplete(path));
             }
-            if answer.on_demand.regions.values().all(BTreeMap::is_empty) && answer.spot.is_empty() {
+            let empty = |it: &Prices| it.regions.values().all(BTreeMap::is_empty);
+            if empty(&answer.on_demand)
+                && empty(&answer.windows)
+                && answer.spot.is_empty()
+                && answer.windows_spot.is_empty()
+            {
                 talk.warnings.push(format!("{}: there is no price in it", path.display()));
             }
-            let named = answer.on_demand.regions.values().flat_map(BTreeMap::keys);
-            self.priced.extend(named.chain(answer.spot.keys().map(|(name, _)| name)).cloned());
+            let of_regions = [&answer.on_demand, &answer.windows].into_iter();
+            let named = of_regions.flat_map(|it| it.regions.values()).flat_map(BTreeMap::keys);
+            let on_spot = answer.spot.keys().chain(answer.windows_spot.keys());
+            self.priced.extend(named.chain(on_spot.map(|(name, _)| name)).cloned());
             for (region, prices) in answer.on_demand.regions {
                 brought.regions.entry(region).or_default().extend(prices);
             }
+            // Where Windows alone is priced, these are prices of that region all the same.
+            for (region, prices) in answer.windows.regions {
+                brought.regions.entry(region.clone()).or_default();
+                windows.regions.entry(region).or_default().extend(prices);
+            }
             self.spot.extend(answer.spot);
+            self.windows_spot.extend(answer.windows_spot);
         }
         // One region in the user's own prices is the region that is meant, if nothing else tells.
         if self.region.is_none() && brought.regions.len() == 1 {
@@ -183,6 +199,7 @@ impl Market {
             self.prices = Known::Unpriced("no region is known: pass --region".to_owned());
             return Ok(());
         };
+        self.windows = windows.regions.remove(&region).unwrap_or_default();
         let shipped = Prices::shipped().regions.get(&region);
         let own = brought.regions.remove(&region);
         if own.is_none() && !brought.regions.is_empty() {
@@ -193,7 +210,7 @@ impl Market {
             ));
         }
         let currency = Currency::of_region(&region);
-        let zones_priced = !self.spot.is_empty();
+        let zones_priced = !self.spot.is_empty() || !self.windows_spot.is_empty();
         self.prices = match (shipped, own) {
             (shipped, Some(own)) => {
                 self.on_demand = shipped.cloned().unwrap_or_default();
@@ -293,10 +310,15 @@ impl Market {
         let ways = zones.iter().flat_map(|zone| CAPACITY_TYPES.map(|it| (*zone, it)));
         let mut offerings: Vec<Offering> = ways
             .map(|(zone, capacity_type)| {
+                let (on_demand, spot) = if class.windows {
+                    (&self.windows, &self.windows_spot)
+                } else {
+                    (&self.on_demand, &self.spot)
+                };
                 let price = match (capacity_type, zone) {
-                    (SPOT, Some(zone)) => self.spot.get(&(name.to_owned(), zone.to_owned())),
+                    (SPOT, Some(zone)) => spot.get(&(name.to_owned(), zone.to_owned())),
                     (SPOT, None) => None,
-                    _ => self.on_demand.get(name),
+                    _ => on_demand.get(name),
                 };
                 self.offering(name, zone, capacity_type, price.copied())
             })
@@ -368,6 +390,12 @@ impl Market {
         Some(offering)
     }
 
+    /// Whether machines for Windows have no price, though others have.
+    pub(super) fn lacks_windows(&self) -> bool {
+        let priced = matches!(self.prices, Known::Priced { .. });
+        priced && self.windows.is_empty() && self.windows_spot.is_empty()
+    }
+
     /// Reservations of the class of which nobody told how many instances they still take.
     pub(super) fn uncounted<'c>(&self, class: &'c OfClass) -> Vec<&'c str> {
         let all = class.reservations.iter();
@@ -383,12 +411,15 @@ pub(super) struct OfClass {
     /// Of the subnets that Karpenter found.
     pub zones: BTreeSet<String>,
     reservations: Vec<StatusCapacityReservation>,
+    /// Its nodes have a licence to pay for.
+    pub windows: bool,
 }
 
 impl OfClass {
-    pub(super) fn new(class: &EC2NodeClass) -> Self {
+    pub(super) fn new(class: &EC2NodeClass, windows: bool) -> Self {
         let reservations = class.status.as_ref().and_then(|it| it.capacity_reservations.clone());
-        Self { zones: zones_of_class(class), reservations: reservations.unwrap_or_default() }
+        let reservations = reservations.unwrap_or_default();
+        Self { zones: zones_of_class(class), reservations, windows }
     }
 }
 

@@ -165,6 +165,7 @@ fn change(obstacle: &Obstacle, place: &Place) -> String {
         }
         Obstacle::NoSuchMachine => "a machine had these labels and this room at once".to_owned(),
         Obstacle::NoCapacity => "a machine that would do could be had".to_owned(),
+        Obstacle::NoImage => "an image of the class booted on a machine that would do".to_owned(),
         Obstacle::MinValues { key, have, need } => {
             let noun = if *have == 1 { "value" } else { "different values" };
             format!("the pool demanded {have} {noun} of {key}, not {need}")
@@ -227,6 +228,7 @@ pub(super) fn amount(obstacle: &Obstacle) -> Option<(String, Quantity)> {
         | Obstacle::Skewed { .. }
         | Obstacle::NoSuchMachine
         | Obstacle::NoCapacity
+        | Obstacle::NoImage
         | Obstacle::MinValues { .. } => None,
     }
 }
@@ -259,6 +261,7 @@ pub(super) fn kind(obstacle: &Obstacle) -> &'static str {
         Obstacle::Skewed { .. } => "Skewed",
         Obstacle::NoSuchMachine => "NoSuchMachine",
         Obstacle::NoCapacity => "NoCapacity",
+        Obstacle::NoImage => "NoImage",
         Obstacle::MinValues { .. } => "MinValues",
         Obstacle::PoolLimit { .. } => "PoolLimit",
     }

@@ -208,6 +208,8 @@ pub enum Obstacle {
     NoSuchMachine,
     /// There are machines, but none can be had now where the pod may go.
     NoCapacity,
+    /// There are machines, but no image boots on those that would do.
+    NoImage,
     /// Fewer different machines would remain than the pool demands.
     MinValues {
         key: String,
@@ -285,6 +287,7 @@ impl fmt::Display for Obstacle {
             }
             Self::NoSuchMachine => f.write_str("no machine has these labels and this room at once"),
             Self::NoCapacity => f.write_str("no machine that would do can be had now"),
+            Self::NoImage => f.write_str("no image boots on the machines that would do"),
             Self::MinValues { key, have, need } => {
                 write!(f, "{have} different values of {key} would remain, {need} are demanded")
             }

@@ -20,7 +20,11 @@ use crate::{
     label,
     requirement::{Operator, Requirement, Requirements, Written},
     selector::equal,
+    vocabulary::Vocabulary,
 };
+
+/// The tenancy that all prices are of.
+const SHARED: &str = "default";
 
 pub(super) fn packing(state: &State<'_, '_>, left: &[Vec<usize>]) -> Packing {
     let world = state.world;
@@ -123,7 +127,11 @@ fn new_node<'s>(
         let demands = node.pods.iter().filter(|it| asked.contains(&asking(it)));
         let kinds: BTreeSet<usize> = demands.map(|it| kinds_of[*it]).collect();
         let requirements = requirements(state, node, pool, (machines, slots), &kinds);
-        (Arc::new(choices(pool, machines, slots)), Arc::new(requirements))
+        let mut choices = choices(pool, machines, slots);
+        if dedicated(node, &world.vocabulary) {
+            choices.iter_mut().for_each(|it| it.price = None);
+        }
+        (Arc::new(choices), Arc::new(requirements))
     });
     let mut requests: Amounts = node
         .used
@@ -142,6 +150,12 @@ fn new_node<'s>(
         requirements: Arc::clone(requirements),
         requests,
     }
+}
+
+/// Whether nobody else may be on the same hardware, which has another price than those that are known.
+fn dedicated(node: &OpenNode, vocabulary: &Vocabulary) -> bool {
+    let tenancy = node.custom().get(vocabulary.key(label::TENANCY));
+    tenancy.is_some_and(|it| !it.admits(vocabulary.value(SHARED)))
 }
 
 fn choices(pool: &Template<'_>, machines: &Bits, slots: &Bits) -> Vec<Choice> {

@@ -31,9 +31,9 @@ const PLACES_MIN: usize = 200;
 
 pub(super) fn nearest(state: &State<'_, '_>, kind: usize, kinds: usize) -> Option<Miss> {
     let places = (PLACES_MAX / kinds.max(1)).max(PLACES_MIN);
-    let idle = state.world.idle.iter().map(|template| Miss {
-        place: Place::Pool(template.pool.name.clone()),
-        obstacles: at_idle(state, kind, template),
+    let idle = state.world.idle.iter().map(|hoped| Miss {
+        place: Place::Pool(hoped.template.pool.name.clone()),
+        obstacles: at_idle(state, kind, hoped),
     });
     let mut nearest = misses(state, kind, places).chain(idle).min_by(|left, right| {
         let key = |it: &Miss| (distance(state, kind, &it.obstacles), it.place.clone());
@@ -91,6 +91,7 @@ fn by_name(state: &State<'_, '_>, kind: usize, miss: &mut Miss) {
             | Obstacle::Skewed { .. }
             | Obstacle::NoSuchMachine
             | Obstacle::NoCapacity
+            | Obstacle::NoImage
             | Obstacle::MinValues { .. }
             | Obstacle::PoolLimit { .. } => {}
         }
@@ -168,7 +169,8 @@ pub(super) fn weight(obstacles: &[Obstacle]) -> u32 {
         | Obstacle::HostPortTaken(_)
         | Obstacle::Skewed { .. }
         | Obstacle::MinValues { .. }
-        | Obstacle::NoCapacity => 2,
+        | Obstacle::NoCapacity
+        | Obstacle::NoImage => 2,
         Obstacle::TooSmall { .. }
         | Obstacle::Idle(_)
         | Obstacle::TooNear { .. }

@@ -16,7 +16,7 @@ use super::{
     search::Sought,
     state::{Domain, Stage, State},
     template::{Fit, Left, Source, Template},
-    world::avoided_within,
+    world::{Hoped, avoided_within},
 };
 use crate::{
     capacity::Amounts,
@@ -71,13 +71,15 @@ pub(super) fn at_pool(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Ob
     if now.is_empty() {
         now.push(Obstacle::NoSuchMachine);
     }
-    // Where less would be in the way if there were capacity of all that is offered, that is what is lacking.
-    let Some(template) = world.hoped(pool) else { return now };
-    let fresh = template.base.clone();
-    let mut then = Prospect { state, kind, template, fresh, left, brings: &[] }.obstacles();
-    if then.len() < now.len() && weight(&then) + WORTH_OF_CAPACITY <= weight(&now) {
-        then.push(Obstacle::NoCapacity);
-        return then;
+    // Where less would be in the way if there were capacity of all that is offered, or an image for it, that is what is
+    // lacking.
+    for Hoped { template, lacks } in world.hoped(pool) {
+        let fresh = template.base.clone();
+        let mut then = Prospect { state, kind, template, fresh, left, brings: &[] }.obstacles();
+        if then.len() < now.len() && weight(&then) + WORTH_OF_CAPACITY <= weight(&now) {
+            then.push(lacks.clone());
+            return then;
+        }
     }
     now
 }
@@ -135,9 +137,9 @@ fn too_large_together(state: &State<'_, '_>, kind: usize, pool: usize) -> Vec<Ob
 pub(super) fn at_idle<'a>(
     state: &State<'_, 'a>,
     kind: usize,
-    template: &Template<'a>,
+    Hoped { template, lacks }: &Hoped<'a>,
 ) -> Vec<Obstacle> {
-    let why = template.pool.idle.clone().map_or(Obstacle::NoCapacity, Obstacle::Idle);
+    let why = template.pool.idle.clone().map_or_else(|| lacks.clone(), Obstacle::Idle);
     // Nobody knows what it would launch.
     let mut obstacles = if template.machines.is_empty() {
         taints(&template.pool.taints, state.world.kinds[kind].demand)

@@ -108,12 +108,15 @@ impl<'a> Template<'a> {
         Self::offering(pool, scale, vocabulary, |machines| slots(machines, reservations, open))
     }
 
-    /// The same if all could be had that is offered at all.
-    pub(super) fn hoped(pool: &'a Pool, scale: &Scale, vocabulary: &Vocabulary) -> Self {
+    /// The same if all of this could be had.
+    pub(super) fn hoped(
+        pool: &'a Pool,
+        scale: &Scale,
+        vocabulary: &Vocabulary,
+        had: impl Fn(&Offering) -> bool,
+    ) -> Self {
         let mut reservations = Reservations::default();
-        Self::offering(pool, scale, vocabulary, |machines| {
-            slots(machines, &mut reservations, |_| true)
-        })
+        Self::offering(pool, scale, vocabulary, |machines| slots(machines, &mut reservations, had))
     }
 
     fn offering(

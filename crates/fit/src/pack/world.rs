@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    answer::Preference,
+    answer::{Obstacle, Preference},
     bits::Bits,
     essence::{Essence, Mentioned},
     measure::{Needs, Scale},
@@ -20,7 +20,7 @@ use crate::{
     label,
     node::Node,
     pod::{Demand, HostPort, Namespace, Pod, PodTerm, Spread},
-    pool::Pool,
+    pool::{Offering, Pool},
     selector::{Labels, NodeTerm},
     taint::{Taint, Toleration},
     vocabulary::Vocabulary,
@@ -41,9 +41,9 @@ pub(super) struct World<'a> {
     pub(super) leaving: Vec<&'a Node>,
     pub(super) pools: Vec<Template<'a>>,
     /// Pools that launch nothing just now: what they would launch else.
-    pub(super) idle: Vec<Template<'a>>,
-    /// What pools would launch if all could be had that is offered, where that is more. For who looks for reasons.
-    hoped: OnceCell<Vec<Option<Template<'a>>>>,
+    pub(super) idle: Vec<Hoped<'a>>,
+    /// What pools would launch if more could be had. For who looks for reasons.
+    hoped: OnceCell<Vec<Vec<Hoped<'a>>>>,
     pub(super) reservations: Reservations,
     pub(super) kinds: Vec<Kind<'a>>,
     pub(super) keys: Vec<TopologyKey>,
@@ -55,6 +55,28 @@ pub(super) struct World<'a> {
     pub(super) needs: usize,
     /// By what counts pods: the kinds that must be near one of those.
     pub(super) followers: BTreeMap<usize, Vec<usize>>,
+}
+
+/// What a pool would launch if more could be had.
+#[derive(Debug)]
+pub(super) struct Hoped<'a> {
+    pub(super) template: Template<'a>,
+    /// Why it cannot.
+    pub(super) lacks: Obstacle,
+}
+
+impl<'a> Hoped<'a> {
+    /// With capacity of all that is offered; then, where that is more, with an image for all of it, too.
+    fn all(pool: &'a Pool, scale: &Scale, vocabulary: &Vocabulary) -> Vec<Self> {
+        let with_image = |it: &Offering| !it.imageless;
+        let template = Template::hoped(pool, scale, vocabulary, with_image);
+        let mut hopes = vec![Self { template, lacks: Obstacle::NoCapacity }];
+        if !pool.machines.iter().flat_map(|it| &it.offerings).all(with_image) {
+            let template = Template::hoped(pool, scale, vocabulary, |_| true);
+            hopes.push(Self { template, lacks: Obstacle::NoImage });
+        }
+        hopes
+    }
 }
 
 /// Pods that differ in nothing but their names, and in what nobody asks for.
@@ -183,9 +205,10 @@ impl<'a> World<'a> {
                     continue;
                 }
             }
-            let hoped = Template::hoped(pool, &scale, &vocabulary);
-            if pool.idle.is_some() || hoped.offers() {
-                idle.push(hoped);
+            let mut hopes = Hoped::all(pool, &scale, &vocabulary);
+            let offers = hopes.iter().position(|it| it.template.offers());
+            if offers.is_some() || pool.idle.is_some() {
+                idle.push(hopes.swap_remove(offers.unwrap_or(0)));
             }
         }
         let site_taints = sites.iter().map(|it| it.standing_taints()).collect();
@@ -219,18 +242,20 @@ impl<'a> World<'a> {
         world
     }
 
-    /// What the pool would launch if all could be had that is offered. `None`: it can be had.
-    pub(super) fn hoped(&self, pool: usize) -> Option<&Template<'a>> {
+    /// What the pool would launch if more could be had. None: all can be had that is offered.
+    pub(super) fn hoped(&self, pool: usize) -> &[Hoped<'a>] {
         let all = self.hoped.get_or_init(|| {
             let lacks = |it: &Pool| {
                 it.machines.iter().flat_map(|it| &it.offerings).any(|offering| !offering.open())
             };
             let of_pool = |it: &Template<'a>| {
-                lacks(it.pool).then(|| Template::hoped(it.pool, &self.scale, &self.vocabulary))
+                let lacks = lacks(it.pool);
+                let hopes = lacks.then(|| Hoped::all(it.pool, &self.scale, &self.vocabulary));
+                hopes.unwrap_or_default()
             };
             self.pools.iter().map(of_pool).collect()
         });
-        all.get(pool).and_then(Option::as_ref)
+        all.get(pool).map_or(&[], Vec::as_slice)
     }
 
     /// Sort the pods by what they demand, and look at each demand once.
