@@ -9,12 +9,13 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nodemolt_core::budget::{Amount, DisruptionBudget, Keep};
 use nodemolt_core::drain::{Pdb, UnhealthyPods};
 use nodemolt_core::policy::LabelSelector;
-use nodemolt_core::seen::Revision;
+use nodemolt_core::seen::{Node, Revision, View};
 use support::{NEW_IMAGE, OLD_IMAGE, World};
 
 /// As in the program that people run.
@@ -117,12 +118,19 @@ fn steady(world: &mut World, known: [Duration; 2]) -> [Duration; 2] {
         world.pass(1);
         least[0] = least[0].min(one(world));
         world.pass(1);
-        for node in world.cluster.view.borrow_mut().nodes.values_mut().step_by(100) {
-            node.revision = Revision(format!("{}x", node.revision.0));
-        }
+        write_some(&mut world.cluster.view.borrow_mut());
         least[1] = least[1].min(one(world));
     }
     least
+}
+
+/// As a watch tells of it: whole objects, in the place of those that were there.
+fn write_some(view: &mut View) {
+    let written: Vec<Node> = view.nodes.values().step_by(100).cloned().collect();
+    for node in written {
+        let revision = Revision(format!("{}x", node.revision.0));
+        view.nodes.insert(node.name.clone(), Node { revision, ..node });
+    }
 }
 
 fn fleet(nodes: usize, images: &[&str]) -> World {
@@ -141,7 +149,7 @@ fn fleet(nodes: usize, images: &[&str]) -> World {
     view.budgets.insert(budget.name.clone(), budget);
     for at in (0..workloads).step_by(2) {
         let pdb = pdb(&workload(at));
-        view.pdbs.insert((pdb.namespace.clone(), pdb.name.clone()), pdb);
+        view.pdbs.insert((pdb.namespace.clone(), pdb.name.clone()), Arc::new(pdb));
     }
     drop(view);
     world
