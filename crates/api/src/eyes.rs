@@ -153,8 +153,13 @@ impl Eyes {
             }
             Watched::Pool => {
                 let pool = ours::pool(&decode(object)?)?;
-                for node in self.view.nodes.values_mut() {
-                    if node.fit.pool.as_ref() == Some(&pool.name) {
+                let own = |it: &&Node| {
+                    it.fit.pool.as_ref() == Some(&pool.name)
+                        && it.fit.startup_taints != pool.fit.startup_taints
+                };
+                let own = self.view.nodes.values().filter(own).map(|it| it.name.clone());
+                for name in own.collect::<Vec<_>>() {
+                    if let Some(node) = self.view.nodes.get_mut(&name) {
                         node.fit.startup_taints.clone_from(&pool.fit.startup_taints);
                     }
                 }
@@ -187,7 +192,7 @@ impl Eyes {
             }
             Watched::Pdb => {
                 let pdb = pod::pdb(&decode::<PodDisruptionBudget>(object)?)?;
-                self.view.pdbs.insert(key.clone(), pdb);
+                self.view.pdbs.insert(key.clone(), Arc::new(pdb));
             }
             Watched::DisruptionBudget => {
                 let budget = ours::budget(&decode(object)?);

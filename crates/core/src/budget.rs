@@ -21,7 +21,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use amount::{Amount, ParseAmountError, Percent};
 pub use ledger::{Granted, Ledger, Lock, Pause};
-pub use room::{Condition, Measured, Room, Shortage, Use, UsedBy, measure};
+pub use room::{Condition, Counted, Measured, Room, Shortage, Use, UsedBy, measure};
 pub use schedule::{Activity, Cron, Dates, ParseCronError, Schedule};
 pub use window::{Days, Hours, Opening, ParseZoneError, When, Window, Windows, zone};
 

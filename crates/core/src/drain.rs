@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use eviction::{Answer, Pdb, Pdbs, Refused, UnhealthyPods};
+pub use eviction::{AllPdbs, Answer, Pdb, Pdbs, Refused, UnhealthyPods};
 pub use limit::{LIMIT_FLOOR, limit_ends_at};
 pub use protection::{DO_NOT_DISRUPT, DO_NOT_EVICT, Protection, protection};
 pub use selecting::Selecting;
@@ -200,7 +200,7 @@ pub enum Stays {
 
 /// Which pods of which drains leave now, and why each of the others does not. Older drains come first to
 /// a budget, so that one of two nodes gets done.
-pub fn evictions(drains: &[Drain], pdbs: &[Pdb], now: Timestamp) -> (Vec<Evict>, Vec<Held>) {
+pub fn evictions(drains: &[Drain], pdbs: &AllPdbs, now: Timestamp) -> (Vec<Evict>, Vec<Held>) {
     let mut ledger = Pdbs::new(pdbs);
     let mut order: Vec<&Drain> = drains.iter().collect();
     order.sort_by_key(|it| (!it.ending, !it.decided, it.since, &it.node));

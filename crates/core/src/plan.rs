@@ -24,7 +24,7 @@ pub use waiting::{WaitFor, Waiting, lacks};
 use waiting::{no_kin, no_place};
 
 use crate::budget::{
-    Act, BudgetId, ClassRule, Grants, Limits, Measured, Opening, Unheard, measure,
+    Act, BudgetId, ClassRule, Counted, Grants, Limits, Measured, Opening, Unheard,
 };
 use crate::drain::{
     Answer, AtLimit, BarePods, Homeless, Owner, Pdbs, Pod, PodPhase, moves, moving, with_machine,
@@ -118,17 +118,30 @@ struct Wished<'a> {
 
 impl<'a> Planner<'a> {
     pub fn new(fleet: &'a Fleet, grants: &'a Grants, limits: &'a Limits, now: Timestamp) -> Self {
-        let rooms = measure(fleet.members(), limits, grants, Act::Replace, now);
-        let wished = fleet.nodes.values().any(|it| it.wish.is_some()).then(|| {
+        let counted = Counted::new(fleet.members(), limits, grants, Act::Replace);
+        Self::counted(fleet, &counted, grants, limits, now)
+    }
+
+    /// The same for whoever has counted all members already.
+    pub fn counted(
+        fleet: &'a Fleet,
+        counted: &Counted,
+        grants: &'a Grants,
+        limits: &'a Limits,
+        now: Timestamp,
+    ) -> Self {
+        let rooms = counted.measure(limits, grants, Act::Replace, now);
+        let stirring = fleet.stirring();
+        let wished = stirring.iter().any(|(_, it)| it.wish.is_some()).then(|| {
             let pdbs = Pdbs::new(&fleet.pdbs);
             // Once for each class: calendars are slow to look through, and nodes are many.
             let openings =
                 limits.classes.iter().map(|(class, it)| (class.as_str(), it.opening(now)));
             Wished {
                 openings: openings.collect(),
-                together: Together::new(fleet, &pdbs, now),
+                together: Together::new(fleet, &stirring, &pdbs, now),
                 pdbs,
-                queue: Queue::new(fleet, now),
+                queue: Queue::new(fleet, &stirring, now),
             }
         });
         Self { fleet, grants, limits, now, rooms, wished }
@@ -181,9 +194,9 @@ impl<'a> Planner<'a> {
             }
         }
         plan.expected = expected(self.fleet, &plan);
-        let wished = self.fleet.nodes.values().filter(|it| it.wish.is_some()).count();
+        let wished = || self.fleet.nodes.values().filter(|it| it.wish.is_some()).count();
         let answered = plan.start.len() + plan.waiting.len() + plan.under_way.len();
-        debug_assert_eq!(answered, wished, "no node may be forgotten");
+        debug_assert_eq!(answered, wished(), "no node may be forgotten");
         plan
     }
 }

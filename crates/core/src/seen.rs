@@ -6,6 +6,7 @@
 //! values of this crate. Kinds are no common snapshot: each has its own freshness. An object that could
 //! not be read stands in `unreadable` under its own name, and nothing is concluded from its absence.
 
+mod kept;
 mod pods;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use nodemolt_fit::pod::{Demand, Namespace};
 use nodemolt_fit::taint::Taint;
 use nodemolt_fit::{self as fit, Written};
 
+pub use kept::{Changes, Kept, Looked};
 pub use pods::{Mark, Pod, PodKey, Pods};
 
 use crate::ask::Ask;
@@ -61,11 +63,11 @@ pub struct View {
     pub kubernetes: Option<Minor>,
     pub classes: BTreeMap<ClassKey, Class>,
     pub pools: BTreeMap<String, Pool>,
-    pub claims: BTreeMap<String, Claim>,
-    pub nodes: BTreeMap<String, Node>,
+    pub claims: Kept<String, Claim>,
+    pub nodes: Kept<String, Node>,
     pub pods: Pods,
     /// By namespace and name.
-    pub pdbs: BTreeMap<(String, String), Pdb>,
+    pub pdbs: Kept<(String, String), Arc<Pdb>>,
     pub budgets: BTreeMap<String, DisruptionBudget>,
     pub policies: BTreeMap<String, PolicySeen>,
     pub quarantines: BTreeMap<String, Quarantine>,

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use fleet::{ago, drain, labels, minutes, now, pdb, pod};
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::drain::{
-    AtLimit, BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Drain, Evict, Forced, Held, Hold, How,
-    LIMIT_FLOOR, Moved, Owner, Pdb, Pod, PodPhase, Protection, Refused, Tier, UnhealthyPods,
-    evictions, homeless, limit_ends_at, protection, remaining,
+    AllPdbs, AtLimit, BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Drain, Evict, Forced, Held, Hold,
+    How, LIMIT_FLOOR, Moved, Owner, Pdb, Pdbs, Pod, PodPhase, Protection, Refused, Tier,
+    UnhealthyPods, evictions, homeless, limit_ends_at, protection, remaining,
 };
 use nodemolt_core::policy::LabelSelector;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn web(name: &str) -> Pod {
 
 /// Each pod with what becomes of it.
 fn told(drains: &[Drain], pdbs: &[Pdb]) -> BTreeMap<String, String> {
-    let (evict, held) = evictions(drains, pdbs, now());
+    let (evict, held) = evictions(drains, &pdbs.to_vec().into(), now());
     let evict = evict.into_iter().map(|Evict { pod, how, .. }| {
         let text = match how {
             How::Evict => "evicted".to_owned(),
@@ -545,7 +545,7 @@ proptest! {
             .collect::<BTreeMap<_, _>>()
             .into_values()
             .collect();
-        let (evict, held) = evictions(&drains, &pdbs, now());
+        let (evict, held) = evictions(&drains, &pdbs.clone().into(), now());
         let mut answered: Vec<_> =
             evict.iter().map(|it| &it.pod).chain(held.iter().map(|it| &it.pod)).collect();
         let mut asked: Vec<_> = drains.iter().flat_map(|it| &it.pods).map(|it| &it.id).collect();
@@ -592,13 +592,13 @@ proptest! {
     ) {
         let names: BTreeSet<_> = pdbs.iter().map(|it| (&it.namespace, &it.name)).collect();
         prop_assume!(names.len() == pdbs.len());
-        let once = evictions(&drains, &pdbs, now());
+        let once = evictions(&drains, &pdbs.clone().into(), now());
         drains.reverse();
         for it in &mut drains {
             it.pods.reverse();
         }
         pdbs.reverse();
-        prop_assert_eq!(once, evictions(&drains, &pdbs, now()));
+        prop_assert_eq!(once, evictions(&drains, &pdbs.clone().into(), now()));
     }
 
     /// What must leave is what is not told to stay.
@@ -607,7 +607,7 @@ proptest! {
         let left = remaining(&pods, now()).count();
         let mut seen = BTreeSet::new();
         let pods: Vec<Pod> = pods.into_iter().filter(|it| seen.insert(it.id.clone())).collect();
-        let (_, held) = evictions(&[drain("n", pods.clone())], &[], now());
+        let (_, held) = evictions(&[drain("n", pods.clone())], &AllPdbs::default(), now());
         let stay = held.iter().filter(|it| matches!(it.why, Hold::Stays(_))).count();
         prop_assert_eq!(remaining(&pods, now()).count() + stay, pods.len());
         prop_assert!(left >= pods.len() - stay);
@@ -668,6 +668,9 @@ fn a_budget_allows_no_more_than_is_counted() {
         [(1, 2, 3, 1), (1, 2, 2, 0), (1, 2, 0, 0), (0, 2, 9, 0), (-1, 2, 3, -1), (3, 0, 2, 2)]
     {
         let pdb = Pdb { desired_healthy: desired, ..pdb("shop", "web", "web", allowed) };
-        assert_eq!(pdb.counting(serve).disruptions_allowed, expected, "{allowed} {serve}");
+        let mut all = AllPdbs::from(vec![pdb]);
+        all.count(0, serve);
+        let left = Pdbs::new(&all).matching(&web("a")).map(|it| it.1).collect::<Vec<_>>();
+        assert_eq!(left, [expected], "{allowed} {serve}");
     }
 }

@@ -162,7 +162,7 @@ fn a_node_that_waits_says_for_whom() {
 fn a_drain_that_is_held_names_the_budget() {
     let mut told = Told::default()
         .draining("n0", vec![web("p"), Pod { owner: Owner::DaemonSet, ..web("log") }]);
-    told.fleet.pdbs = vec![pdb("shop", "web", "web", 0)];
+    told.fleet.pdbs = vec![pdb("shop", "web", "web", 0)].into();
     let story = told.node("n0");
     check(
         &story,
@@ -206,7 +206,7 @@ fn causes_name_their_objects() {
     let held = Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     let cases: Vec<(Change, [&str; 3])> = vec![
         (
-            Box::new(|it| it.fleet.pdbs = vec![pdb("shop", "web", "web", 0)]),
+            Box::new(|it| it.fleet.pdbs = vec![pdb("shop", "web", "web", 0)].into()),
             ["PodDisruptionBudget", "shop", "web"],
         ),
         (
@@ -624,7 +624,7 @@ fn what_holds_is_told_once_however_much_it_names() {
     let mut told = Told::default()
         .with("n1", node("web", "a", vec![web("p")]))
         .with("n2", node("web", "a", vec![web("q")]));
-    told.fleet.pdbs = vec![pdb("shop", "one", "web", 1), pdb("shop", "two", "web", 1)];
+    told.fleet.pdbs = vec![pdb("shop", "one", "web", 1), pdb("shop", "two", "web", 1)].into();
     let story = told.tell(|world| explain_pool(world, "web", now())).unwrap();
     let text = story.to_string();
     assert_eq!(text.matches("waiting  2, for example n1").count(), 1, "{text}");
@@ -636,7 +636,7 @@ fn what_holds_is_told_once_however_much_it_names() {
 #[test]
 fn a_deadline_is_told_of_whoever_is_held_until_then() {
     let mut told = Told::default().draining("n0", vec![web("p")]);
-    told.fleet.pdbs = vec![pdb("shop", "web", "web", 0)];
+    told.fleet.pdbs = vec![pdb("shop", "web", "web", 0)].into();
     told.drains[0].deadline = Some(now() + minutes(10));
     let grace = told.drains[0].pods[0].grace;
     let killed = (now() + minutes(10) - grace).to_string();

@@ -180,12 +180,12 @@ fn a_node_waits_for_something_with_a_name() {
             "a person: pod shop/p has no controller and would be lost",
         ),
         (
-            Box::new(|it| it.fleet.pdbs = vec![pdb("shop", "web", "web", 0)]),
+            Box::new(|it| it.fleet.pdbs = vec![pdb("shop", "web", "web", 0)].into()),
             "pod shop/p: PodDisruptionBudget `web` allows no disruption now (namespace shop)",
         ),
         (
             Box::new(|it| {
-                it.fleet.pdbs = vec![pdb("shop", "a", "web", 1), pdb("shop", "b", "web", 1)];
+                it.fleet.pdbs = vec![pdb("shop", "a", "web", 1), pdb("shop", "b", "web", 1)].into();
             }),
             "pod shop/p: several PodDisruptionBudgets match it: `a`, `b` (namespace shop)",
         ),
@@ -305,7 +305,7 @@ fn a_node_waits_for_something_with_a_name() {
 fn all_reasons_are_told_and_those_of_people_come_first() {
     let mut world = one(vec![web("p"), web("q")]);
     world.grants.paused = Some("by ops".to_owned());
-    world.fleet.pdbs = vec![pdb("shop", "web", "web", 0)];
+    world.fleet.pdbs = vec![pdb("shop", "web", "web", 0)].into();
     world.rule().minimum_lifetime = SignedDuration::MAX;
     let plan = world.plan();
     let reasons: Vec<&str> = plan.waiting["n1"].all().map(WaitFor::reason).collect();
@@ -338,7 +338,7 @@ fn a_limit_is_told_before_the_slot_and_a_budget_of_nothing_before_time() {
 #[test]
 fn a_deadline_lifts_what_pods_say_and_not_what_the_node_says() {
     let mut world = one(vec![web("p")]);
-    world.fleet.pdbs = vec![pdb("shop", "web", "web", 0)];
+    world.fleet.pdbs = vec![pdb("shop", "web", "web", 0)].into();
     Arc::make_mut(&mut world.node("n1").pods[0]).protection =
         Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
     assert!(world.starts().is_empty());
@@ -388,7 +388,7 @@ fn protected_pods_hold_their_node_though_they_would_stay_with_it() {
 fn budgets_of_pods_that_tolerate_the_cordon_hold_their_node() {
     for (allowed, starts) in [(0, false), (1, true)] {
         let mut world = one(vec![Pod { tolerates_cordon: true, ..web("p") }]);
-        world.fleet.pdbs = vec![pdb("shop", "web", "web", allowed)];
+        world.fleet.pdbs = vec![pdb("shop", "web", "web", allowed)].into();
         assert_eq!(!world.starts().is_empty(), starts, "{allowed}");
         let held =
             held_by_people(&world.fleet, &Pdbs::new(&world.fleet.pdbs), &world.limits, "n1", now());
@@ -407,7 +407,7 @@ fn those_that_end_with_one_machine_wait_until_all_of_them_may() {
         ("both leave one after the other", vec![web("p"), web("q")], 1, true),
     ] {
         let mut world = one(pods);
-        world.fleet.pdbs = vec![pdb("shop", "web", "web", allowed)];
+        world.fleet.pdbs = vec![pdb("shop", "web", "web", allowed)].into();
         assert_eq!(!world.starts().is_empty(), starts, "{what}");
         let held =
             held_by_people(&world.fleet, &Pdbs::new(&world.fleet.pdbs), &world.limits, "n1", now());
@@ -437,7 +437,7 @@ fn who_goes_first_waits_until_all_of_its_pods_may_go_or_have_room() {
     ] {
         let mut world = one(vec![web("p"), web("q")]);
         world.rule().order = Order::DeleteFirst;
-        world.fleet.pdbs = vec![pdb("shop", "web", "web", allowed)];
+        world.fleet.pdbs = vec![pdb("shop", "web", "web", allowed)].into();
         world.placements.of.clear();
         world.placements.of.extend(placement.map(|it| ("n1".to_owned(), it)));
         let plan = world.plan();
@@ -550,17 +550,17 @@ fn two_replacements_of_one_workload_wait_for_each_other() {
     three.node("n3").wish = None;
     assert_eq!(three.starts(), ["n1", "n2"]);
     // A budget that allows one disruption is spoken for by the first, as long as its pod is there.
-    three.fleet.pdbs = vec![pdb("shop", "web", "web", 1)];
+    three.fleet.pdbs = vec![pdb("shop", "web", "web", 1)].into();
     let plan = three.plan();
     assert_eq!(plan.start[0].node, "n1");
     assert_eq!(
         plan.waiting["n2"].first.to_string(),
         "node n1: PodDisruptionBudget `shop/web` of pod shop/b is spoken for there"
     );
-    three.fleet.pdbs = vec![pdb("shop", "web", "web", 2)];
+    three.fleet.pdbs = vec![pdb("shop", "web", "web", 2)].into();
     assert_eq!(three.starts(), ["n1", "n2"]);
     three.node("n1").under_way = Some(UnderWay { phase: Phase::Draining, since: ago(minutes(3)) });
-    three.fleet.pdbs = vec![pdb("shop", "web", "web", 1)];
+    three.fleet.pdbs = vec![pdb("shop", "web", "web", 1)].into();
     assert!(three.starts().is_empty());
     assert_eq!(three.plan().under_way, BTreeSet::from(["n1".to_owned()]));
     // Issue 7: a node was named that had gone long since. What is waited for is the pod that came.
@@ -854,7 +854,8 @@ fn some_world() -> impl Strategy<Value = World> {
                 .map(|(at, (app, allowed))| {
                     pdb("shop", &format!("pdb{at}"), ["web", "db", "dns"][app], allowed)
                 })
-                .collect();
+                .collect::<Vec<_>>()
+                .into();
             match state {
                 0 => world.grants.paused = Some("x".to_owned()),
                 1 => world.grants.locked = Some("x".to_owned()),

@@ -1,7 +1,7 @@
 //! What does a turn cost on the processor, and how does that grow with the fleet?
 //!
 //! `cargo bench -p nodemolt-engine --bench turn` prints it; with `-- --check` it fails if a target is
-//! missed. Nodes have 20 pods each. In one fleet a tenth of the nodes has drifted, and one in a hundred is
+//! missed. Nodes have 20 pods each, and every second workload has a `PodDisruptionBudget`. In one fleet a tenth of the nodes has drifted, and one in a hundred is
 //! being replaced, as its budget allows; in the other all is in sync.
 #![allow(clippy::unwrap_used, reason = "a benchmark may stop")]
 
@@ -9,10 +9,13 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nodemolt_core::budget::{Amount, DisruptionBudget, Keep};
-use nodemolt_core::seen::Revision;
+use nodemolt_core::drain::{Pdb, UnhealthyPods};
+use nodemolt_core::policy::LabelSelector;
+use nodemolt_core::seen::{Node, Revision, View};
 use support::{NEW_IMAGE, OLD_IMAGE, World};
 
 /// As in the program that people run.
@@ -115,12 +118,19 @@ fn steady(world: &mut World, known: [Duration; 2]) -> [Duration; 2] {
         world.pass(1);
         least[0] = least[0].min(one(world));
         world.pass(1);
-        for node in world.cluster.view.borrow_mut().nodes.values_mut().step_by(100) {
-            node.revision = Revision(format!("{}x", node.revision.0));
-        }
+        write_some(&mut world.cluster.view.borrow_mut());
         least[1] = least[1].min(one(world));
     }
     least
+}
+
+/// As a watch tells of it: whole objects, in the place of those that were there.
+fn write_some(view: &mut View) {
+    let written: Vec<Node> = view.nodes.values().step_by(100).cloned().collect();
+    for node in written {
+        let revision = Revision(format!("{}x", node.revision.0));
+        view.nodes.insert(node.name.clone(), Node { revision, ..node });
+    }
 }
 
 fn fleet(nodes: usize, images: &[&str]) -> World {
@@ -135,8 +145,35 @@ fn fleet(nodes: usize, images: &[&str]) -> World {
         gates_controller: true,
         gates_people: false,
     };
-    world.cluster.view.borrow_mut().budgets.insert(budget.name.clone(), budget);
+    let mut view = world.cluster.view.borrow_mut();
+    view.budgets.insert(budget.name.clone(), budget);
+    for at in (0..workloads).step_by(2) {
+        let pdb = pdb(&workload(at));
+        view.pdbs.insert((pdb.namespace.clone(), pdb.name.clone()), Arc::new(pdb));
+    }
+    drop(view);
     world
+}
+
+/// Of a workload all of whose pods are ready: two of them may leave at a time.
+fn pdb(workload: &str) -> Pdb {
+    let selector = LabelSelector {
+        labels: [("app".to_owned(), workload.to_owned())].into(),
+        ..LabelSelector::default()
+    };
+    let all = i32::try_from(REPLICAS).unwrap();
+    Pdb {
+        namespace: "shop".to_owned(),
+        name: workload.to_owned(),
+        selector: Some(selector),
+        generation: 1,
+        observed_generation: 1,
+        disruptions_allowed: 2,
+        current_healthy: all,
+        desired_healthy: all - 2,
+        unhealthy_pods: UnhealthyPods::IfHealthyBudget,
+        disrupted_pods: BTreeMap::new(),
+    }
 }
 
 fn under_way(world: &World) -> usize {

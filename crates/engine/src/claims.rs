@@ -16,6 +16,7 @@
 mod act;
 mod memory;
 mod look;
+mod loud;
 mod choose;
 mod request;
 mod state;
@@ -39,6 +40,7 @@ pub use act::{ClaimAct, ClaimDone, Deed, Launch, OfType, Rules, token};
 pub use choose::{CHOICES_MAX, TYPES_MAX};
 pub(crate) use look::{gate, nodes_of, own_name, parted};
 pub use look::{old_seen, pods_of, successor_seen};
+pub(crate) use loud::Loud;
 pub use memory::{MARKED_FOR, Mark, Memory};
 pub use orphans::{ORPHAN_AGE, Orphans};
 pub use perform::perform;
@@ -137,15 +139,29 @@ impl Decided {
 }
 
 pub fn decide(view: &View, known: &Known<'_>, now: Timestamp) -> Decided {
+    decide_loud(view, known, &mut Loud::default(), now)
+}
+
+/// The same for whoever remembers which claims are at rest.
+pub(crate) fn decide_loud(
+    view: &View,
+    known: &Known<'_>,
+    loud: &mut Loud,
+    now: Timestamp,
+) -> Decided {
     let eyes = Eyes::new(view, known);
     let rules = Arc::new(Rules::of(view));
     let turn = Turn { view, known, eyes: &eyes, rules: &rules, now };
     let mut decided = Decided::default();
-    for claim in view.claims.values().filter(|it| known.here.owns_claim(it)) {
-        turn.decide_one(claim, &mut decided);
+    let mut stay = BTreeSet::new();
+    for (name, claim) in loud.claims(view) {
+        if !known.here.owns_claim(claim) || !turn.decide_one(claim, &mut decided) {
+            stay.insert(name.clone());
+        }
     }
+    loud.stay(stay);
     doubt_missing(view, &mut decided);
-    decided.orphans = orphans::find(view, known, &eyes, now);
+    decided.orphans = orphans::find(view, known, &eyes, loud, now);
     decided.acts.extend(decided.orphans.acts.iter().cloned());
     decided
 }
@@ -186,7 +202,8 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    fn decide_one(&self, claim: &Claim, decided: &mut Decided) {
+    /// Whether it is at rest until something changes.
+    fn decide_one(&self, claim: &Claim, decided: &mut Decided) -> bool {
         let mut seen = self.eyes.seen(claim, self.now);
         let mut step = claim::next(claim, &seen, self.now);
         let mut deed = None;
@@ -220,6 +237,7 @@ impl Turn<'_> {
             deed = Some(write);
         }
         let deed = deed.or_else(|| self.completes(claim)).or_else(|| self.tells(claim, &step));
+        let rests = deed.is_none() && self.rests(claim, &step);
         for at in self.eyes.due(claim, &step, self.now) {
             decided.wake(at);
         }
@@ -240,6 +258,19 @@ impl Turn<'_> {
         if step.because != Because::AtRest {
             decided.steps.insert(claim.name.clone(), step);
         }
+        rests
+    }
+
+    /// Whether nothing but the claim, its node or its machine could change what follows: see [`loud`].
+    fn rests(&self, claim: &Claim, step: &ClaimStep) -> bool {
+        step.because == Because::AtRest
+            && step.asks.is_none()
+            && claim.deleting_since.is_none()
+            && claim.stages.contains_key(&Stage::Registered)
+            && !claim.capacity.is_empty()
+            && claim.labels.contains_key(label::INSTANCE_TYPE)
+            && !state::stale_stamps(claim)
+            && look::settled(self.view, claim).is_some()
     }
 
     fn launch(&self, claim: &Claim, command: &Command) -> Result<Launch, CallSeen> {

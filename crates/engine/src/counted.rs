@@ -8,26 +8,111 @@
 //! a node that is there, and that nobody has let go.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use nodemolt_core::drain::{self, Pdb, Selecting};
-use nodemolt_core::seen::{Kind, Node, ObjectName, Pod, View};
+use nodemolt_core::drain::{self, AllPdbs, Selecting};
+use nodemolt_core::seen::{Kind, Looked, Node, ObjectName, Pod, PodKey, View};
 
-/// All budgets; those that select one of these pods as they are counted.
+/// Which pods each budget selects, kept from turn to turn: pods are hundreds of thousands, and few of them change.
+#[derive(Debug, Default)]
+pub(crate) struct Selected {
+    selecting: Arc<Selecting>,
+    /// By the place in [`Selecting::all`].
+    pods: Vec<BTreeMap<PodKey, Arc<drain::Pod>>>,
+    /// In which of them a pod is.
+    of: BTreeMap<PodKey, Vec<usize>>,
+    looked_at: (Looked, Looked),
+}
+
+impl Selected {
+    /// As the view has them now.
+    pub(crate) fn look(&mut self, view: &View) {
+        if !self.renewed(view) {
+            self.selecting = Arc::new(Selecting::new(view.pdbs.values().cloned()));
+            self.pods = vec![BTreeMap::new(); self.selecting.all().len()];
+            self.of = BTreeMap::new();
+            let namespaces: BTreeSet<&str> = view.pdbs.keys().map(|it| it.0.as_str()).collect();
+            for pod in namespaces.into_iter().flat_map(|it| view.pods.in_namespace(it)) {
+                self.take_in(pod);
+            }
+        }
+        self.looked_at = (view.pdbs.changes().looked(), view.pods.changes().looked());
+    }
+
+    /// Whether it was enough to look at those that have changed.
+    fn renewed(&mut self, view: &View) -> bool {
+        let (pdbs_at, pods_at) = &self.looked_at;
+        let (pdbs, pods) = (view.pdbs.changes().since(pdbs_at), view.pods.changes().since(pods_at));
+        let (Some(pdbs), Some(pods)) = (pdbs, pods) else { return false };
+        for key in pdbs {
+            let known = self.selecting.all().binary_search_by(|it| {
+                (it.namespace.as_str(), it.name.as_str()).cmp(&(key.0.as_str(), key.1.as_str()))
+            });
+            // Who has come, has gone or selects others.
+            let (Ok(at), Some(pdb)) = (known, view.pdbs.get(key)) else { return false };
+            if !Arc::make_mut(&mut self.selecting).renew(at, pdb) {
+                return false;
+            }
+        }
+        for key in pods {
+            for at in self.of.remove(key).unwrap_or_default() {
+                self.pods[at].remove(key);
+            }
+            if let Some(pod) = view.pods.get(key) {
+                self.take_in(pod);
+            }
+        }
+        true
+    }
+
+    fn take_in(&mut self, pod: &Pod) {
+        let budgets = self.selecting.of(&pod.drain);
+        if budgets.is_empty() {
+            return;
+        }
+        for at in &budgets {
+            self.pods[*at].insert(pod.key(), Arc::clone(&pod.drain));
+        }
+        self.of.insert(pod.key(), budgets);
+    }
+
+    /// All budgets; those that select one of these pods as they are counted. Where no node with pods is gone or
+    /// about to be, nobody has ended.
+    pub(crate) fn pdbs<'p>(
+        &self,
+        view: &View,
+        leaving: impl Iterator<Item = &'p drain::Pod>,
+        some_gone: bool,
+        now: Timestamp,
+    ) -> AllPdbs {
+        let mut all = AllPdbs::new(Arc::clone(&self.selecting));
+        if self.pods.is_empty() {
+            return all;
+        }
+        let counted: BTreeSet<usize> = leaving.flat_map(|it| self.selecting.of(it)).collect();
+        for at in counted {
+            let Some(pdb) = self.selecting.all().get(at) else { continue };
+            let serves = |(key, pod): &(&PodKey, &Arc<drain::Pod>)| {
+                let gone = || some_gone && view.pods.get(key).is_none_or(|it| ended(view, it));
+                pod.ready && pod.ends_at.is_none() && !pdb.lets_go(pod, now) && !gone()
+            };
+            all.count(at, self.pods[at].iter().filter(serves).count());
+        }
+        all
+    }
+}
+
+/// The same for whoever looks once: only at the namespaces of those budgets.
 pub(crate) fn pdbs<'p>(
     view: &View,
     leaving: impl Iterator<Item = &'p drain::Pod>,
     now: Timestamp,
-) -> Vec<Pdb> {
-    if view.pdbs.is_empty() {
-        return Vec::new();
-    }
-    let selecting = Selecting::new(view.pdbs.values());
-    let mut serve: BTreeMap<usize, usize> = BTreeMap::new();
-    for at in leaving.flat_map(|it| selecting.of(it)) {
-        serve.insert(at, 0);
-    }
-    let budget = |at: &usize| selecting.all().get(*at).copied();
+) -> AllPdbs {
+    let selecting = Arc::new(Selecting::new(view.pdbs.values().cloned()));
+    let mut serve: BTreeMap<usize, usize> =
+        leaving.flat_map(|it| selecting.of(it)).map(|at| (at, 0)).collect();
+    let budget = |at: &usize| selecting.all().get(*at);
     let namespaces: BTreeSet<&str> =
         serve.keys().filter_map(budget).map(|it| it.namespace.as_str()).collect();
     for it in namespaces.into_iter().flat_map(|it| view.pods.in_namespace(it)) {
@@ -43,9 +128,11 @@ pub(crate) fn pdbs<'p>(
             }
         }
     }
-    let all = selecting.all().iter().enumerate();
-    all.map(|(at, pdb)| serve.get(&at).map_or_else(|| (*pdb).clone(), |it| pdb.counting(*it)))
-        .collect()
+    let mut all = AllPdbs::new(Arc::clone(&selecting));
+    for (at, serve) in serve {
+        all.count(at, serve);
+    }
+    all
 }
 
 /// Whether the machine that a pod is on has gone: its node is not there, or only by somebody else's finalizer. What cannot be

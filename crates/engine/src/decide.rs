@@ -16,15 +16,17 @@ pub(crate) mod limits;
 pub(crate) mod placing;
 pub(crate) mod pools;
 pub(crate) mod questions;
+pub(crate) mod roll;
 pub(crate) mod starting;
 pub(crate) mod successors;
 pub(crate) mod wishes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{Grants, Member, Standing};
-use nodemolt_core::drain::{Pdb, homeless, with_machine};
+use nodemolt_core::drain::{AllPdbs, homeless, with_machine};
 use nodemolt_core::explain::Doubted;
 use nodemolt_core::plan::Start;
 use nodemolt_core::replace::Cause;
@@ -32,11 +34,11 @@ use nodemolt_core::seen::{Claim, Class, ClassKey, Kind, OWN_CLASS_GROUP, View};
 use nodemolt_core::wanted::{NoImage, Purpose};
 use nodemolt_fit::label;
 
-use self::along::Along;
+use self::roll::Roll;
 use crate::Config;
 use crate::act::{Errand, Intent, Question};
 use crate::claims::{self, ClaimAct};
-use crate::counted;
+use crate::counted::Selected;
 use crate::freshness::{GRANTING, unheard};
 use crate::memory::{Memory, after};
 use crate::picture::Picture;
@@ -56,31 +58,39 @@ pub(crate) struct Sight<'a> {
     pub(crate) view: &'a View,
     pub(crate) records: &'a Records,
     pub(crate) now: Timestamp,
-    /// By the name of the node that a claim has become.
-    pub(crate) claims: BTreeMap<&'a str, &'a Claim>,
+    /// What all claims come to.
+    pub(crate) roll: Arc<Roll>,
     /// Claims that take over from a node whose replacement is open, and the name of that.
     pub(crate) successors: BTreeMap<&'a str, &'a str>,
 }
 
 impl<'a> Sight<'a> {
     pub(crate) fn new(
+        memory: &mut Memory,
         config: &'a Config,
         view: &'a View,
         records: &'a Records,
         now: Timestamp,
     ) -> Self {
-        let claims = view
-            .claims
-            .values()
-            .filter_map(|it| it.node.as_deref().map(|node| (node, it)))
-            .collect();
+        // Nobody else has it: what looked at it before is over.
+        let mut roll = std::mem::take(&mut memory.roll);
+        match Arc::get_mut(&mut roll) {
+            Some(roll) => roll.look(view),
+            None => roll = Arc::new(Roll::of(view)),
+        }
+        memory.roll = Arc::clone(&roll);
         let open = records.replacements.iter().filter(|(_, it)| !it.replacement.phase.ended());
         let successors = open
             .flat_map(|(name, it)| {
                 it.replacement.successors.iter().map(move |it| (it.claim.as_str(), name.as_str()))
             })
             .collect();
-        Self { config, view, records, now, claims, successors }
+        Self { config, view, records, now, roll, successors }
+    }
+
+    /// The claim that a node belongs to.
+    pub(crate) fn claim_of(&self, node: &str) -> Option<&'a Claim> {
+        self.view.claims.get(self.roll.claim_of(node)?)
     }
 
     /// The claim of that name and no later one.
@@ -164,11 +174,16 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     // How many at once, and when?
     let limits = limits::limits(sight);
     let grants = grants(memory, sight);
+    let going_away = readings.going.clone();
+    let gone = gone(sight);
+    readings.members += u64::from(readings.fleet().gone != gone);
     let fleet = readings.fleet_mut();
-    fleet.gone = gone(sight);
+    fleet.gone = gone;
     fleet.pools = pools::states(sight);
     pools::tell_unable(memory, sight, &limits, &mut fleet.pools);
-    fleet.pdbs = pdbs(sight, &[]);
+    let mut selected = std::mem::take(&mut memory.selected);
+    selected.look(sight.view);
+    fleet.pdbs = pdbs(sight, &selected, &going_away, &[]);
     let moved = homes::moved(sight);
     fleet.homeless = homeless(&moved, now);
     fleet.pending = homes::pending(sight, &moved);
@@ -182,12 +197,13 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let mut planned = placing::plan_all(memory, sight, &mut table, &grants, &limits);
     // Whose budgets nobody had a reason to count before.
     if !planned.plan.start.is_empty() {
-        let counted = pdbs(sight, &planned.plan.start);
+        let counted = pdbs(sight, &selected, &going_away, &planned.plan.start);
         if counted != table.readings.fleet().pdbs {
             table.readings.fleet_mut().pdbs = counted;
             planned = placing::plan_all(memory, sight, &mut table, &grants, &limits);
         }
     }
+    memory.selected = selected;
     wake.at(planned.look_on_at);
     let starts = starting::begin(memory, sight, &table, &planned, &limits);
     let mut rooms = homes::make_room(memory, sight, &mut table, &moved, &mut wake);
@@ -219,6 +235,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     picture.apart = memory.apart;
     picture.classes = classes::told(memory, sight);
     picture.doubted = Doubted { machines: lives.orphans.kept, missing: lives.missing };
+    let stray = going::stray_cordons(sight, &readings.cordoned);
     memory.readings = readings;
     let statuses = status::statuses(memory, sight, &picture);
     Decision {
@@ -226,7 +243,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
         remember,
         going,
         starts,
-        abandoned: [going::abandoned(sight), going::stray_cordons(sight)].concat(),
+        abandoned: [going::abandoned(sight), stray].concat(),
         rooms: rooms.made,
         claims: lives.acts,
         forget: starting::to_forget(sight),
@@ -238,27 +255,35 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
 }
 
 /// Budgets of pods. Those of whom somebody is about to leave, or may have ended, are counted once more.
-fn pdbs(sight: &Sight<'_>, starts: &[Start]) -> Vec<Pdb> {
+fn pdbs(
+    sight: &Sight<'_>,
+    selected: &Selected,
+    going: &BTreeSet<String>,
+    starts: &[Start],
+) -> AllPdbs {
     let view = sight.view;
     let open = sight.records.replacements.values().filter(|it| !it.replacement.phase.ended());
     let open = open.map(|it| it.replacement.old.node.as_str());
     let starts = starts.iter().map(|it| it.node.as_str());
-    let mut nodes = Along::new(view.nodes.iter().map(|(name, it)| (name.as_str(), it)));
-    let mut goes = |name: &str| nodes.at(name).is_none_or(|it| it.deleting_since.is_some());
-    let going: Vec<&str> = view.pods.marks().map(|it| it.0).filter(|it| goes(it)).collect();
+    let some_gone = !going.is_empty();
+    let going = going.iter().map(String::as_str);
     let pods = open.chain(starts).chain(going).flat_map(|it| view.pods.on(it));
-    counted::pdbs(view, pods.map(|it| it.drain.as_ref()), sight.now)
+    selected.pdbs(view, pods.map(|it| it.drain.as_ref()), some_gone, sight.now)
 }
 
 /// What is to be done about claims: machines asked for, joined, ended.
 fn lives(memory: &mut Memory, sight: &Sight<'_>, going: &[going::Going]) -> claims::Decided {
-    memory.claims.look(sight.view, sight.now);
     let here = claims::Here {
         cluster: sight.config.cluster.clone(),
         region: sight.config.region.clone(),
         profiles: BTreeMap::new(),
         groups: sight.config.groups.iter().cloned().collect(),
     };
+    let mut loud = std::mem::take(&mut memory.loud);
+    let lists = [memory.machines.last(), memory.machines.before()];
+    loud.look(sight.view, &sight.roll, &here, lists);
+    let claims = loud.claims(sight.view).into_iter().map(|it| it.1);
+    memory.claims.look_at(sight.view, claims, sight.now);
     let networks = sight.classes().filter_map(|(_, class)| {
         let network = memory.networks.get(&class.network)?.value()?;
         Some((class.key.clone(), network.as_ref()))
@@ -277,7 +302,8 @@ fn lives(memory: &mut Memory, sight: &Sight<'_>, going: &[going::Going]) -> clai
         granted: granted(sight),
         memory: &memory.claims,
     };
-    let decided = claims::decide(sight.view, &known, sight.now);
+    let decided = claims::decide_loud(sight.view, &known, &mut loud, sight.now);
+    memory.loud = loud;
     memory.claims.withhold(&decided.withheld, sight.now);
     decided
 }
@@ -292,7 +318,7 @@ fn granted(sight: &Sight<'_>) -> BTreeMap<String, Timestamp> {
 fn lingering(sight: &Sight<'_>, going: &[going::Going]) -> BTreeMap<String, usize> {
     let asked: BTreeMap<&str, usize> =
         going.iter().map(|it| (it.recorded.name.as_str(), it.lingering)).collect();
-    let deleted = sight.view.claims.values().filter(|it| it.deleting_since.is_some());
+    let deleted = sight.roll.unsettled(sight.view).filter(|it| it.deleting_since.is_some());
     let lingering = deleted.map(|it| {
         let all = || {
             let on = claims::own_name(sight.view, it).map(|node| sight.view.pods.on(node));

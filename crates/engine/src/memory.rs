@@ -24,11 +24,13 @@ pub(crate) use pace::Pace;
 
 use crate::act::{Act, Done, Errand, Question};
 use crate::claims;
+use crate::counted::Selected;
 use crate::decide::classes::{Resolved, TypesByFamily, Words};
 use crate::decide::fleet::Readings;
 use crate::decide::going::Draft;
 use crate::decide::placing::Verdicts;
 use crate::decide::pools::Shelf;
+use crate::decide::roll::Roll;
 use crate::port::{EvictAnswer, Leadership, Machine, Network, NewClaim, Offered, Remedy, Status};
 use crate::record::{Lock, Pause};
 
@@ -67,6 +69,9 @@ pub struct Memory {
     /// By pool.
     pub(crate) shelves: BTreeMap<String, Shelf>,
     pub(crate) readings: Readings,
+    pub(crate) selected: Selected,
+    pub(crate) roll: Arc<Roll>,
+    pub(crate) loud: claims::Loud,
     pub(crate) verdicts: Verdicts,
     /// By the claim's UID: since when a node has drifted.
     pub(crate) drifted_since: BTreeMap<String, Timestamp>,
@@ -139,6 +144,9 @@ impl Memory {
             words: BTreeMap::new(),
             shelves: BTreeMap::new(),
             readings: Readings::default(),
+            selected: Selected::default(),
+            roll: Arc::default(),
+            loud: claims::Loud::default(),
             verdicts: self.verdicts.clone(),
             drifted_since: self.drifted_since.clone(),
             drafts: self.drafts.clone(),

@@ -44,7 +44,7 @@ pub struct Picture {
     pub steps: BTreeMap<String, Step>,
     pub drains: Vec<Drain>,
     /// By claim: those of replacements, and whatever else is on its way.
-    pub successors: BTreeMap<String, SuccessorTold>,
+    pub successors: Arc<BTreeMap<String, SuccessorTold>>,
     pub limits: Limits,
     /// Classes, pools, policies and quarantines that cannot be read, each with why.
     pub unreadable: Vec<String>,
@@ -80,12 +80,9 @@ impl Picture {
         }
         let steps =
             going.iter().map(|it| (it.recorded.replacement.old.node.clone(), it.step.clone()));
-        let told = |it: &&Claim| on_its_way(it) || it.successor_of.is_some();
-        let successors = sight.view.claims.values().filter(told);
-        let successors = successors.map(|it| (it.name.clone(), successor(it)));
         Self {
             at: sight.now,
-            successors: successors.collect(),
+            successors: Arc::clone(sight.roll.successors()),
             fleet: Arc::clone(readings.fleet()),
             plan,
             rooms,
@@ -168,7 +165,7 @@ fn record(sight: &Sight<'_>, it: &Recorded) -> RecordTold {
     }
 }
 
-fn successor(claim: &Claim) -> SuccessorTold {
+pub(crate) fn successor(claim: &Claim) -> SuccessorTold {
     let attempt = claim.attempt.as_ref().filter(|_| claim.machine.is_none());
     let failed = attempt.and_then(|it| it.ended.clone().or_else(|| it.last_ended.clone()));
     SuccessorTold {
@@ -179,7 +176,7 @@ fn successor(claim: &Claim) -> SuccessorTold {
     }
 }
 
-fn on_its_way(claim: &Claim) -> bool {
+pub(crate) fn on_its_way(claim: &Claim) -> bool {
     claim.deleting_since.is_none() && !claim.stages.contains_key(&Stage::Initialized)
 }
 
@@ -211,7 +208,8 @@ pub fn look(
     records: &Records,
     now: Timestamp,
 ) -> Picture {
-    decide(memory, &Sight::new(config, view, records, now)).picture
+    let sight = Sight::new(memory, config, view, records, now);
+    decide(memory, &sight).picture
 }
 
 /// What the picture lacks now. Whoever only looks asks these, tells the memory ([`Memory::done`]) and
@@ -223,5 +221,6 @@ pub fn lacks(
     records: &Records,
     now: Timestamp,
 ) -> Vec<Question> {
-    decide(memory, &Sight::new(config, view, records, now)).questions.into_iter().collect()
+    let sight = Sight::new(memory, config, view, records, now);
+    decide(memory, &sight).questions
 }

@@ -110,7 +110,8 @@ pub async fn turn(
     }
     let decision = {
         let view = cluster.view();
-        decide(memory, &Sight::new(config, &view, &records, now))
+        let sight = Sight::new(memory, config, &view, &records, now);
+        decide(memory, &sight)
     };
     let Decision { questions, remember, going, starts, forget, statuses, cooldown_max, .. } =
         decision;

@@ -162,7 +162,7 @@ fn one_may_end(view: &mut View) {
         unhealthy_pods: UnhealthyPods::IfHealthyBudget,
         disrupted_pods: BTreeMap::new(),
     };
-    view.pdbs.insert(("shop".to_owned(), "web".to_owned()), pdb);
+    view.pdbs.insert(("shop".to_owned(), "web".to_owned()), Arc::new(pdb));
 }
 
 /// And one of the others did, and nobody has cleared it away.

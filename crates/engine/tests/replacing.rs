@@ -92,7 +92,7 @@ fn pdb_that_allows(world: &mut World, allowed: i32) {
         disrupted_pods: BTreeMap::new(),
     };
     let key = (pdb.namespace.clone(), pdb.name.clone());
-    world.cluster.view.borrow_mut().pdbs.insert(key, pdb);
+    world.cluster.view.borrow_mut().pdbs.insert(key, Arc::new(pdb));
 }
 
 fn pause(world: &mut World, paused: bool) {

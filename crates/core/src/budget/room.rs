@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::{
-    Act, Amount, BudgetId, ClassRule, Concurrency, DisruptionBudget, Grants, Keep, Limits, Member,
-    Standing, Unavailable, Unit, Unreadable, pool_allows,
+    Act, Amount, BudgetId, ClassRule, Concurrency, DisruptionBudget, Grant, Grants, Keep, Limits,
+    Member, Standing, Unavailable, Unit, Unreadable, pool_allows,
 };
 
 /// All rooms for one act, and who is in which.
@@ -101,35 +101,66 @@ pub fn measure<'a>(
     act: Act,
     now: Timestamp,
 ) -> Measured {
-    let budgets = Budgets::of(limits, act);
-    let mut crowds: Vec<Crowd<'_>> = Vec::new();
-    crowds.resize_with(budgets.len(), Crowd::default);
-    for (name, member) in members {
-        let by = match (grants.open.get(name), &member.standing) {
-            (Some(grant), _) => Some(UsedBy::Grant { since: grant.since }),
-            (None, Standing::Unavailable(why)) => Some(UsedBy::Unavailable(*why)),
-            (None, Standing::Available | Standing::Outside) => None,
-        };
-        budgets.each_about(member, |at, unit| crowds[at].add(name, member, unit, by));
+    Counted::new(members, limits, grants, act).measure(limits, grants, act, now)
+}
+
+/// Whom each budget is about: what of its room does not change with the time.
+#[derive(Debug)]
+pub struct Counted {
+    budgets: Budgets,
+    open: BTreeMap<String, Grant>,
+    /// Of each budget.
+    crowds: Vec<Crowd>,
+}
+
+impl Counted {
+    pub fn new<'a>(
+        members: impl IntoIterator<Item = (&'a str, &'a Member)>,
+        limits: &Limits,
+        grants: &Grants,
+        act: Act,
+    ) -> Self {
+        let budgets = Budgets::of(limits, act);
+        let mut crowds: Vec<Crowd> = Vec::new();
+        crowds.resize_with(budgets.len(), Crowd::default);
+        for (name, member) in members {
+            let by = match (grants.open.get(name), &member.standing) {
+                (Some(grant), _) => Some(UsedBy::Grant { since: grant.since }),
+                (None, Standing::Unavailable(why)) => Some(UsedBy::Unavailable(*why)),
+                (None, Standing::Available | Standing::Outside) => None,
+            };
+            budgets.each_about(member, |at, unit| crowds[at].add(name, member, unit, by));
+        }
+        Self { budgets, open: grants.open.clone(), crowds }
     }
-    let mut measured = Measured { rooms: Vec::new(), room_of: Vec::new(), budgets };
-    for (at, crowd) in crowds.iter().enumerate() {
-        let room = measured.budgets.key(at).and_then(|key| {
-            let mut room = furnish(key, crowd, limits, act, now)?;
-            for (name, weight, by) in &crowd.users {
-                room.occupy(name, *weight, *by);
-            }
-            if let Key::Class(class) = key
-                && let Some(rule) = limits.classes.get(class)
-            {
-                rest(&mut room, rule, class, grants, now);
-            }
-            Some(room)
-        });
-        measured.room_of.push(room.is_some().then_some(measured.rooms.len()));
-        measured.rooms.extend(room);
+
+    /// Whether the same members would be counted in the same way.
+    pub fn still(&self, limits: &Limits, grants: &Grants, act: Act) -> bool {
+        self.open == grants.open && self.budgets == Budgets::of(limits, act)
     }
-    measured
+
+    /// What every budget says at this moment.
+    pub fn measure(&self, limits: &Limits, grants: &Grants, act: Act, now: Timestamp) -> Measured {
+        let budgets = self.budgets.clone();
+        let mut measured = Measured { rooms: Vec::new(), room_of: Vec::new(), budgets };
+        for (at, crowd) in self.crowds.iter().enumerate() {
+            let room = measured.budgets.key(at).and_then(|key| {
+                let mut room = furnish(key, crowd, limits, act, now)?;
+                for (name, weight, by) in &crowd.users {
+                    room.occupy(name, *weight, *by);
+                }
+                if let Key::Class(class) = key
+                    && let Some(rule) = limits.classes.get(class)
+                {
+                    rest(&mut room, rule, class, grants, now);
+                }
+                Some(room)
+            });
+            measured.room_of.push(room.is_some().then_some(measured.rooms.len()));
+            measured.rooms.extend(room);
+        }
+        measured
+    }
 }
 
 /// All budgets, in the order of their rooms: which of them a node is in follows from what it is.
@@ -214,15 +245,15 @@ impl Budgets {
 }
 
 /// Those that a budget is about.
-#[derive(Default)]
-struct Crowd<'a> {
+#[derive(Debug, Default)]
+struct Crowd {
     members: usize,
     total: u64,
-    users: Vec<(&'a str, u64, UsedBy)>,
+    users: Vec<(String, u64, UsedBy)>,
 }
 
-impl<'a> Crowd<'a> {
-    fn add(&mut self, name: &'a str, member: &Member, unit: Unit, by: Option<UsedBy>) {
+impl Crowd {
+    fn add(&mut self, name: &str, member: &Member, unit: Unit, by: Option<UsedBy>) {
         self.members += 1;
         let weight = weight(member, unit);
         // Whoever is outside, or there beside the node that it takes over from, adds nothing to the total;
@@ -230,7 +261,7 @@ impl<'a> Crowd<'a> {
         if member.standing != Standing::Outside && !member.surge {
             self.total = self.total.saturating_add(weight);
         }
-        self.users.extend(by.map(|it| (name, weight, it)));
+        self.users.extend(by.map(|it| (name.to_owned(), weight, it)));
     }
 }
 
@@ -242,13 +273,7 @@ fn weight(member: &Member, unit: Unit) -> u64 {
 }
 
 /// What a budget allows of so many. `None`: it allows anything, or is about nobody.
-fn furnish(
-    key: Key<'_>,
-    crowd: &Crowd<'_>,
-    limits: &Limits,
-    act: Act,
-    now: Timestamp,
-) -> Option<Room> {
+fn furnish(key: Key<'_>, crowd: &Crowd, limits: &Limits, act: Act, now: Timestamp) -> Option<Room> {
     let total = crowd.total;
     if crowd.members == 0 && !matches!(key, Key::Disruption(_)) {
         return None;

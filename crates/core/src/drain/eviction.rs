@@ -8,7 +8,7 @@
 //! budget allows, if its controller has seen the newest spec.
 //!
 //! Who ends with a machine is asked in the same way, though no API server is: so nobody takes it from the budget for us.
-//! What a budget says is held against how many of its pods really serve ([`Pdb::counting`]).
+//! What a budget says is held against how many of its pods really serve ([`AllPdbs::count`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,15 +59,6 @@ impl Pdb {
     fn let_go_until(&self, pod: &Pod, now: Timestamp) -> Option<Timestamp> {
         let since = self.disrupted_pods.get(&pod.id.name)?;
         since.saturating_add(DISRUPTED_FOR).ok().filter(|until| now < *until)
-    }
-
-    /// As it will stand once its controller has seen what we see: so many of its pods serve. It never allows more
-    /// by that.
-    #[must_use]
-    pub fn counting(&self, serve: usize) -> Self {
-        let serve = i32::try_from(serve).unwrap_or(i32::MAX);
-        let left = serve.saturating_sub(self.desired_healthy).max(0);
-        Self { disruptions_allowed: self.disruptions_allowed.min(left), ..self.clone() }
     }
 }
 
@@ -162,29 +153,85 @@ impl fmt::Display for Refused {
     }
 }
 
-/// All budgets and what is left of each: one ledger for the whole fleet.
+/// All budgets, by what they select; and how many of the pods of some really serve.
+#[derive(Debug, Clone, Default)]
+pub struct AllPdbs {
+    selecting: Arc<Selecting>,
+    /// By the place in [`Selecting::all`]: what one allows by that, where it is less than it says.
+    counted: BTreeMap<usize, i32>,
+}
+
+impl PartialEq for AllPdbs {
+    fn eq(&self, other: &Self) -> bool {
+        let same = Arc::ptr_eq(&self.selecting, &other.selecting);
+        (same || self.selecting.all() == other.selecting.all()) && self.counted == other.counted
+    }
+}
+
+impl Eq for AllPdbs {}
+
+impl From<Vec<Pdb>> for AllPdbs {
+    fn from(pdbs: Vec<Pdb>) -> Self {
+        Self::new(Arc::new(Selecting::new(pdbs.into_iter().map(Arc::new))))
+    }
+}
+
+impl AllPdbs {
+    pub fn new(selecting: Arc<Selecting>) -> Self {
+        Self { selecting, counted: BTreeMap::new() }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Pdb> {
+        self.selecting.all().iter().map(AsRef::as_ref)
+    }
+
+    /// As one will stand once its controller has seen what we see: so many of its pods serve. It never allows more
+    /// by that.
+    pub fn count(&mut self, at: usize, serve: usize) {
+        let Some(pdb) = self.selecting.all().get(at) else { return };
+        let serve = i32::try_from(serve).unwrap_or(i32::MAX);
+        let left = serve.saturating_sub(pdb.desired_healthy).max(0);
+        if left < pdb.disruptions_allowed {
+            self.counted.insert(at, left);
+        } else {
+            self.counted.remove(&at);
+        }
+    }
+
+    fn allowed(&self, at: usize) -> Option<i32> {
+        let pdb = self.selecting.all().get(at)?;
+        Some(self.counted.get(&at).copied().unwrap_or(pdb.disruptions_allowed))
+    }
+}
+
+/// What is left of each budget: one ledger for the whole fleet.
 #[derive(Debug, Clone)]
 pub struct Pdbs<'a> {
-    selecting: Arc<Selecting<'a>>,
-    /// Of each, in the order of [`Selecting::all`].
-    left: Vec<i32>,
+    all: &'a AllPdbs,
+    /// By the place in [`Selecting::all`]: how many were taken.
+    taken: BTreeMap<usize, i32>,
 }
 
 impl<'a> Pdbs<'a> {
-    pub fn new(pdbs: &'a [Pdb]) -> Self {
-        let selecting = Arc::new(Selecting::new(pdbs.iter()));
-        Self { selecting, left: pdbs.iter().map(|it| it.disruptions_allowed).collect() }
+    pub fn new(all: &'a AllPdbs) -> Self {
+        Self { all, taken: BTreeMap::new() }
     }
 
     /// Those that select a pod, in the order of their names, and what is left of each.
     pub fn matching(&self, pod: &Pod) -> impl Iterator<Item = (&'a Pdb, i32)> {
-        let found = self.selecting.of(pod).into_iter();
-        found.filter_map(|at| Some((*self.selecting.all().get(at)?, *self.left.get(at)?)))
+        let found = self.all.selecting.of(pod).into_iter();
+        found.filter_map(|at| Some((self.all.selecting.all().get(at)?.as_ref(), self.left(at)?)))
+    }
+
+    fn left(&self, at: usize) -> Option<i32> {
+        let taken = self.taken.get(&at).copied().unwrap_or(0);
+        Some(self.all.allowed(at)?.saturating_sub(taken))
     }
 
     /// What the budget of a pod allowed before anybody took of it.
     pub(super) fn allowed(&self, pod: &Pod) -> i32 {
-        self.matching(pod).next().map_or(0, |(pdb, _)| pdb.disruptions_allowed)
+        let first = self.all.selecting.of(pod).into_iter().next();
+        first.and_then(|it| self.all.allowed(it)).unwrap_or(0)
     }
 
     /// The budget that has accepted a pod's eviction, and until when it believes in that.
@@ -216,10 +263,9 @@ impl<'a> Pdbs<'a> {
     pub fn evict(&mut self, pod: &Pod) -> Answer {
         let (answer, taken) = self.ask(pod);
         if taken.is_some() {
-            for at in self.selecting.of(pod) {
-                if let Some(left) = self.left.get_mut(at) {
-                    *left = left.saturating_sub(1);
-                }
+            for at in self.all.selecting.of(pod) {
+                let taken = self.taken.entry(at).or_default();
+                *taken = taken.saturating_add(1);
             }
         }
         answer

@@ -4,6 +4,7 @@
 //! stand under its own labels, and not at all of its namespace.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Pod;
 use super::eviction::Pdb;
@@ -11,47 +12,73 @@ use super::eviction::Pdb;
 /// Namespace, key and value.
 type Label<'a> = (&'a str, &'a str, &'a str);
 
-#[derive(Debug)]
-pub struct Selecting<'a> {
-    pdbs: Vec<&'a Pdb>,
-    by_label: BTreeMap<Label<'a>, Vec<usize>>,
-    /// By their namespace: those that ask for no label with one value.
-    others: BTreeMap<&'a str, Vec<usize>>,
+#[derive(Debug, Clone, Default)]
+pub struct Selecting {
+    pdbs: Vec<Arc<Pdb>>,
+    places: Arc<Places>,
 }
 
-impl<'a> Selecting<'a> {
-    pub fn new(pdbs: impl Iterator<Item = &'a Pdb>) -> Self {
-        let pdbs: Vec<&Pdb> = pdbs.collect();
+/// Where they stand: it follows from what they select alone.
+#[derive(Debug, Default)]
+struct Places {
+    /// By namespace, key and value.
+    by_label: BTreeMap<String, BTreeMap<String, BTreeMap<String, Vec<usize>>>>,
+    /// By their namespace: those that ask for no label with one value.
+    others: BTreeMap<String, Vec<usize>>,
+}
+
+impl Selecting {
+    pub fn new(pdbs: impl Iterator<Item = Arc<Pdb>>) -> Self {
+        let pdbs: Vec<Arc<Pdb>> = pdbs.collect();
         let mut asked: BTreeMap<Label<'_>, usize> = BTreeMap::new();
         for label in pdbs.iter().flat_map(|it| labels(it)) {
             let asked = asked.entry(label).or_default();
             *asked = asked.saturating_add(1);
         }
-        let (mut by_label, mut others) = (BTreeMap::new(), BTreeMap::new());
+        let mut places = Places::default();
         for (at, pdb) in pdbs.iter().enumerate() {
-            let stands: &mut Vec<usize> = match labels(pdb).min_by_key(|it| asked.get(it)) {
-                Some(label) => by_label.entry(label).or_default(),
-                None => others.entry(pdb.namespace.as_str()).or_default(),
+            let stands = match labels(pdb).min_by_key(|it| asked.get(it)) {
+                Some((namespace, key, value)) => {
+                    let keys = places.by_label.entry(namespace.to_owned()).or_default();
+                    keys.entry(key.to_owned()).or_default().entry(value.to_owned()).or_default()
+                }
+                None => places.others.entry(pdb.namespace.clone()).or_default(),
             };
             stands.push(at);
         }
-        Self { pdbs, by_label, others }
+        Self { pdbs, places: Arc::new(places) }
     }
 
-    pub fn all(&self) -> &[&'a Pdb] {
+    pub fn all(&self) -> &[Arc<Pdb>] {
         &self.pdbs
+    }
+
+    /// In the place of one that selects the same. Whether it does.
+    pub fn renew(&mut self, at: usize, pdb: &Arc<Pdb>) -> bool {
+        let Some(known) = self.pdbs.get_mut(at) else { return false };
+        let same = (&known.namespace, &known.name, &known.selector)
+            == (&pdb.namespace, &pdb.name, &pdb.selector);
+        if same {
+            *known = Arc::clone(pdb);
+        }
+        same
     }
 
     /// Where in [`Self::all`] those that select a pod are, in the order of their names.
     pub fn of(&self, pod: &Pod) -> Vec<usize> {
         let namespace = pod.id.namespace.as_str();
-        let labels =
-            pod.labels.iter().map(|(key, value)| (namespace, key.as_str(), value.as_str()));
-        let labelled = labels.filter_map(|it| self.by_label.get(&it));
-        let asked = self.others.get(namespace).into_iter().chain(labelled).flatten().copied();
+        let keys = self.places.by_label.get(namespace);
+        let labels = keys.into_iter().flat_map(|keys| {
+            let labelled = |(key, value): (&String, &String)| keys.get(key)?.get(value);
+            pod.labels.iter().filter_map(labelled)
+        });
+        let others = self.places.others.get(namespace);
+        let asked = others.into_iter().chain(labels).flatten().copied();
         let mut found: Vec<usize> =
             asked.filter(|at| self.pdbs.get(*at).is_some_and(|it| it.selects(pod))).collect();
-        found.sort_by_key(|at| self.pdbs.get(*at).map(|it| it.name.as_str()));
+        if found.len() > 1 {
+            found.sort_by_key(|at| self.pdbs.get(*at).map(|it| it.name.as_str()));
+        }
         found
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::story::{Cause, Named, User, both};
 use crate::budget::{BudgetId, Unavailable, UsedBy};
-use crate::drain::{Held, Hold, Pdb, PodId, Refused, Stays};
+use crate::drain::{AllPdbs, Held, Hold, Pdb, PodId, Refused, Stays};
 use crate::plan::WaitFor;
 use crate::replace::{Because, Wait};
 use crate::wanted::NoImage;
@@ -222,7 +222,7 @@ fn of_wait(wait: &Wait) -> Option<(&'static str, Named)> {
     }
 }
 
-pub(super) fn held_causes(held: &Held, pdbs: &[Pdb]) -> Vec<Cause> {
+pub(super) fn held_causes(held: &Held, pdbs: &AllPdbs) -> Vec<Cause> {
     let of_pod = || vec![Named::of("Pod", &held.pod)];
     let (reason, named, text) = match &held.why {
         Hold::Refused(refused) => {
@@ -261,7 +261,7 @@ fn stays_text(stays: Stays) -> &'static str {
     }
 }
 
-fn refused_text(refused: &Refused, pod: &PodId, pdbs: &[Pdb]) -> String {
+fn refused_text(refused: &Refused, pod: &PodId, pdbs: &AllPdbs) -> String {
     let matching =
         |it: &&Pdb| Some(it.name.as_str()) == refused.pdb() && it.namespace == pod.namespace;
     match (refused, pdbs.iter().find(matching)) {

@@ -1,13 +1,13 @@
 //! Who is there, and what is known of them?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Spread, WaitFor};
 use crate::budget::Member;
-use crate::drain::{Homeless, Pdb, Pod, PodId, Protection};
+use crate::drain::{AllPdbs, Homeless, Pod, PodId, Protection};
 use crate::replace::{Because, Cause, Phase};
 use crate::wanted::NoImage;
 
@@ -19,7 +19,7 @@ pub struct Fleet {
     /// Those that are not there any more and whose grant was not given back: until then they use it.
     pub gone: BTreeMap<String, Member>,
     pub pools: BTreeMap<String, PoolState>,
-    pub pdbs: Vec<Pdb>,
+    pub pdbs: AllPdbs,
     /// By pool: pods that we moved and that have no place.
     pub homeless: BTreeMap<String, Homeless>,
     /// Pods that came in the place of those that we moved and are not ready yet, and from which node.
@@ -30,6 +30,8 @@ pub struct Fleet {
     pub pace: BTreeMap<Phase, SignedDuration>,
     /// Where the pods of each workload are, for whoever keeps it: without it all pods are looked at.
     pub spread: Option<Spread>,
+    /// Nodes with a wish, and those that are under way, for whoever keeps it: without it all nodes are looked at.
+    pub astir: Option<BTreeSet<String>>,
 }
 
 impl Fleet {
@@ -38,6 +40,20 @@ impl Fleet {
         let there = self.nodes.iter().map(|(name, it)| (name.as_str(), &it.member));
         let gone = self.gone.iter().filter(|(name, _)| !self.nodes.contains_key(*name));
         there.chain(gone.map(|(name, it)| (name.as_str(), it)))
+    }
+
+    /// Those that should go and those that are going, by name.
+    pub(super) fn stirring(&self) -> Vec<(&str, &Node)> {
+        let stirs = |node: &Node| node.wish.is_some() || node.under_way.is_some();
+        if let Some(astir) = &self.astir {
+            let nodes = astir.iter().filter_map(|it| self.nodes.get_key_value(it));
+            return nodes
+                .filter(|(_, it)| stirs(it))
+                .map(|(name, it)| (name.as_str(), it))
+                .collect();
+        }
+        let nodes = self.nodes.iter().filter(|(_, it)| stirs(it));
+        nodes.map(|(name, it)| (name.as_str(), it)).collect()
     }
 }
 

@@ -26,9 +26,9 @@ pub(super) struct Queue<'a> {
 type Entry<'a> = (usize, &'a str, &'a Node, &'a Wish);
 
 impl<'a> Queue<'a> {
-    pub(super) fn new(fleet: &'a Fleet, now: Timestamp) -> Self {
+    pub(super) fn new(fleet: &'a Fleet, stirring: &[(&'a str, &'a Node)], now: Timestamp) -> Self {
         let mut queue = Self { ranks: BTreeMap::new(), zones: BTreeMap::new() };
-        for (name, node) in &fleet.nodes {
+        for (name, node) in stirring.iter().copied() {
             if node.under_way.is_some() {
                 queue.started(node);
             }

@@ -37,7 +37,12 @@ struct Moved<'a> {
 }
 
 impl<'a> Together<'a> {
-    pub(super) fn new(fleet: &'a Fleet, pdbs: &Pdbs<'a>, now: Timestamp) -> Self {
+    pub(super) fn new(
+        fleet: &'a Fleet,
+        stirring: &[(&'a str, &'a Node)],
+        pdbs: &Pdbs<'a>,
+        now: Timestamp,
+    ) -> Self {
         let shared = fleet
             .unsettled
             .iter()
@@ -49,7 +54,7 @@ impl<'a> Together<'a> {
             shared: shared.collect(),
             leaving: BTreeSet::new(),
         };
-        for (name, node) in fleet.nodes.iter().filter(|(_, it)| it.under_way.is_some()) {
+        for (name, node) in stirring.iter().copied().filter(|(_, it)| it.under_way.is_some()) {
             all.take(name, node, pdbs);
         }
         all

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use nodemolt_fit as fit;
 
+use super::Changes;
 use crate::drain;
 
 /// Namespace and name.
@@ -44,6 +45,9 @@ pub struct Pods {
     /// Those that do not serve, and have not finished.
     unready: BTreeSet<PodKey>,
     changed: Mark,
+    changes: Changes<PodKey>,
+    /// Nodes that pods have come to or gone from.
+    changes_on: Changes<String>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -75,6 +79,7 @@ impl Pods {
                 let there = self.on.entry(node.clone()).or_default();
                 there.pods.insert(key.clone());
                 there.changed = Mark::default();
+                self.changes_on.note(node.clone());
             }
             None => {
                 self.nowhere.insert(key.clone());
@@ -87,6 +92,7 @@ impl Pods {
             self.unready.insert(key.clone());
         }
         self.changed = Mark::default();
+        self.changes.note(key.clone());
         self.all.insert(key, pod);
     }
 
@@ -95,8 +101,10 @@ impl Pods {
         self.pending.remove(key);
         self.unready.remove(key);
         self.changed = Mark::default();
+        self.changes.note(key.clone());
         match &pod.node {
             Some(node) => {
+                self.changes_on.note(node.clone());
                 if let Some(there) = self.on.get_mut(node) {
                     there.pods.remove(key);
                     there.changed = Mark::default();
@@ -147,6 +155,16 @@ impl Pods {
     /// Of all pods.
     pub fn mark_of_all(&self) -> &Mark {
         &self.changed
+    }
+
+    /// Who has come, gone or changed.
+    pub fn changes(&self) -> &Changes<PodKey> {
+        &self.changes
+    }
+
+    /// Nodes that have other pods, or some that have changed.
+    pub fn changes_on(&self) -> &Changes<String> {
+        &self.changes_on
     }
 
     pub fn in_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Pod> {

@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use nodemolt_core::seen::{Kind, MachineId, ObjectName, Stage, View};
+use nodemolt_core::seen::{Claim, Kind, MachineId, ObjectName, Stage, View};
 
 use super::act::{ClaimAct, ClaimDone, Deed};
 use super::look::settled;
@@ -59,6 +59,16 @@ pub struct Memory {
 impl Memory {
     /// Once in a turn, before deciding: what is missing, and what need not be remembered any more.
     pub fn look(&mut self, view: &View, now: Timestamp) {
+        self.look_at(view, view.claims.values(), now);
+    }
+
+    /// The same where all other claims are at rest: their nodes are there.
+    pub(crate) fn look_at<'v>(
+        &mut self,
+        view: &View,
+        claims: impl Iterator<Item = &'v Claim>,
+        now: Timestamp,
+    ) {
         self.marks.retain(|_, until| *until > now);
         self.done.retain(|_, (_, until)| *until > now);
         if !self.refused.is_empty() || !self.told.is_empty() {
@@ -75,7 +85,7 @@ impl Memory {
         let there: OnceCell<BTreeSet<&MachineId>> = OnceCell::new();
         let all = || view.nodes.values().filter_map(|it| it.machine.as_ref()).collect();
         let mut missing = BTreeMap::new();
-        for claim in view.claims.values() {
+        for claim in claims {
             let Some(registered) = claim.stages.get(&Stage::Registered) else { continue };
             let Some(machine) = &claim.machine else { continue };
             if settled(view, claim).is_some()

@@ -9,18 +9,21 @@
 //! where nothing else is left. A second machine of a claim that has one is no such doubt: both are there,
 //! and the claim says which is its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::claim::LISTS_APART;
 use nodemolt_core::drain;
 use nodemolt_core::explain::{Kept, Orphan};
-use nodemolt_core::seen::{Claim, Kind, Node, ObjectName, Readiness, UNREGISTERED_TAINT, View};
+use nodemolt_core::seen::{
+    Claim, Kind, MachineId, Node, ObjectName, Readiness, UNREGISTERED_TAINT, View,
+};
 
 use super::Known;
 use super::act::{ClaimAct, Deed};
 use super::look::Eyes;
+use super::loud::{Loud, Strangers};
 use super::state::{self, CLAIM_TAG, CLAIM_UID_TAG};
 use crate::port::{Machine, MachineState};
 
@@ -44,7 +47,13 @@ pub struct Orphans {
     pub kept: BTreeMap<String, Orphan>,
 }
 
-pub(super) fn find(view: &View, known: &Known<'_>, eyes: &Eyes<'_>, now: Timestamp) -> Orphans {
+pub(super) fn find(
+    view: &View,
+    known: &Known<'_>,
+    eyes: &Eyes<'_>,
+    loud: &mut Loud,
+    now: Timestamp,
+) -> Orphans {
     let mut orphans = Orphans::default();
     let Some((machines, last)) = known.machines else { return orphans };
     let Some((_, first)) = known.machines_before else { return orphans };
@@ -57,17 +66,16 @@ pub(super) fn find(view: &View, known: &Known<'_>, eyes: &Eyes<'_>, now: Timesta
     }
     // What is kept is told between two lists, too; nothing ends by an old one.
     let proved = current(last) && current(claims);
-    let live =
-        machines.values().filter(|it| it.state.live() && it.tags.contains_key(CLAIM_UID_TAG));
-    let live: Vec<&Machine> = live.map(Arc::as_ref).collect();
+    let Strangers { live, nobodys } =
+        &*loud.strangers.get_or_insert_with(|| strangers(view, eyes, machines));
     let mut found: Vec<(&Machine, Nobodys)> = Vec::new();
-    for machine in &live {
+    for machine in nobodys.iter().filter_map(|it| machines.get(it)) {
         let young = now.duration_since(machine.launched_at) < ORPHAN_AGE;
         if !young
             && let Some(why) = belongs_to_nobody(view, eyes, machine)
             && eyes.in_both(&machine.id)
         {
-            found.push((*machine, why));
+            found.push((machine.as_ref(), why));
         }
     }
     let claimless = found.iter().filter(|(_, it)| matches!(it, Nobodys::Claimless(_))).count();
@@ -78,9 +86,7 @@ pub(super) fn find(view: &View, known: &Known<'_>, eyes: &Eyes<'_>, now: Timesta
             Nobodys::Claimless(because) if claimless > AT_ONCE => {
                 (because, Some(Kept::Several(claimless)))
             }
-            Nobodys::Claimless(because) if claimless == live.len() => {
-                (because, Some(Kept::NoOthers))
-            }
+            Nobodys::Claimless(because) if claimless == *live => (because, Some(Kept::NoOthers)),
             Nobodys::Claimless(because) | Nobodys::Second(because) => (because, None),
         };
         let works = nodes.iter().any(|it| works(view, it, now));
@@ -99,11 +105,28 @@ pub(super) fn find(view: &View, known: &Known<'_>, eyes: &Eyes<'_>, now: Timesta
     if !proved {
         return orphans;
     }
-    for node in left_behind(view, known, eyes) {
+    for node in left_behind(view, known, eyes, loud.leaving(view)) {
         let deed = Deed::ReleaseNode { node: state::node_object(node) };
         orphans.add(&node.name, deed, known, now);
     }
     orphans
+}
+
+fn strangers(
+    view: &View,
+    eyes: &Eyes<'_>,
+    machines: &BTreeMap<MachineId, Arc<Machine>>,
+) -> Strangers {
+    let ours =
+        machines.values().filter(|it| it.state.live() && it.tags.contains_key(CLAIM_UID_TAG));
+    let (mut live, mut nobodys) = (0, Vec::new());
+    for machine in ours {
+        live += 1;
+        if belongs_to_nobody(view, eyes, machine).is_some() {
+            nobodys.push(machine.id.clone());
+        }
+    }
+    Strangers { live, nobodys }
 }
 
 impl Orphans {
@@ -153,8 +176,10 @@ fn left_behind<'a>(
     view: &'a View,
     known: &'a Known<'_>,
     eyes: &'a Eyes<'_>,
+    leaving: &'a BTreeSet<String>,
 ) -> impl Iterator<Item = &'a Node> {
-    let leaving = view.nodes.values().filter(|it| it.held && it.deleting_since.is_some());
+    let leaving = leaving.iter().filter_map(|it| view.nodes.get(it));
+    let leaving = leaving.filter(|it| it.held && it.deleting_since.is_some());
     leaving.filter(move |node| {
         let Some(machine) = &node.machine else { return false };
         let claimed = view.claims.values().any(|it| it.machine.as_ref() == Some(machine));

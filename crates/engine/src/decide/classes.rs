@@ -113,10 +113,8 @@ pub(crate) fn resolve_all(memory: &mut Memory, sight: &Sight<'_>) -> Asked {
         rules: view.policies.values().map(|it| it.rule.clone()).collect(),
         quarantines: view.quarantines.values().cloned().collect(),
     });
-    let mut in_use: BTreeMap<&ClassKey, BTreeSet<&ImageId>> = BTreeMap::new();
-    for claim in view.claims.values() {
-        in_use.entry(&claim.class).or_default().extend(&claim.image);
-    }
+    let in_use: BTreeMap<&ClassKey, BTreeSet<&ImageId>> =
+        sight.roll.images().map(|(class, images)| (class, images.collect())).collect();
     // A rule that we cannot read may forbid anything.
     let blind = sight.unreadable(Kind::Policy).or_else(|| sight.unreadable(Kind::Quarantine));
     let mut queries: Option<Arc<BTreeSet<Query>>> = None;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use nodemolt_core::budget::{Member, Standing, Unavailable};
+use nodemolt_core::budget::{Act, Counted, Grants, Limits, Member, Standing, Unavailable};
 use nodemolt_core::drain::{Owner, PodPhase, Protection, Stays, stays};
 use nodemolt_core::drift::{Drift, Missing, drift};
 use nodemolt_core::image::ImageId;
@@ -17,7 +17,7 @@ use nodemolt_core::node::{ImageRef, Instance, Running};
 use nodemolt_core::place::daemons;
 use nodemolt_core::plan::{Fleet, Node};
 use nodemolt_core::seen::{
-    self, Claim, DISRUPTED_TAINT, Kind, MachineId, Mark, Readiness, Revision, Stage,
+    self, Claim, ClassKey, DISRUPTED_TAINT, Kind, Looked, Mark, Readiness, Revision, Stage,
 };
 use nodemolt_core::wanted::{NoImage, Wanted};
 use nodemolt_fit::capacity::{Amounts, CPU};
@@ -25,7 +25,7 @@ use nodemolt_fit::taint::Taint;
 use nodemolt_fit::{self as fit, Operator, Quantity, Written, label};
 
 use super::along::Along;
-use super::{Sight, pools};
+use super::{Sight, pools, wishes};
 use crate::memory::{Listed, Memory};
 use crate::port::{Machine, NewClaim};
 
@@ -34,8 +34,26 @@ use crate::port::{Machine, NewClaim};
 pub(crate) struct Readings {
     /// Of each node among `rooms`, in the same order. `None`: it is to be read again.
     from: Vec<Option<From>>,
-    /// The list of machines that was looked at last.
-    machines: Option<Arc<Listed>>,
+    /// What is the same for all of them.
+    around: Option<Around>,
+    /// How far nodes, pods on nodes and claims of nodes were looked at.
+    looked_at: [Looked; 3],
+    /// Those that have changed since the turn before. `None`: that is not known.
+    pub(crate) dirty: Option<BTreeSet<String>>,
+    /// Those that are to be read again, though nothing has changed.
+    again: BTreeSet<String>,
+    /// Those of which nobody knows what they should run.
+    unwanted: BTreeSet<String>,
+    /// Those with a cordon of ours.
+    pub(crate) cordoned: BTreeSet<String>,
+    /// Names of nodes that have pods, and that are not there or about to go.
+    pub(crate) going: BTreeSet<String>,
+    /// Counts what has changed of that which budgets look at.
+    pub(crate) members: u64,
+    /// How budgets counted them, when they were as many changes old.
+    counted: Option<(u64, Arc<Counted>)>,
+    /// What wishes follow from beside that.
+    pub(crate) wishes: wishes::Known,
     fleet: Arc<Fleet>,
     running: Arc<BTreeMap<String, Running>>,
     drifts: Arc<BTreeMap<String, Drift>>,
@@ -62,11 +80,6 @@ struct From {
 }
 
 impl From {
-    /// Whether this is the machine of that id.
-    fn has(&self, machine: Option<&MachineId>) -> bool {
-        self.machine.as_ref().map(|it| &it.id) == machine
-    }
-
     fn still(&self, node: &seen::Node, other: &Parts<'_>) -> bool {
         let same_claim = match (&self.claim, other.claim) {
             (None, None) => true,
@@ -91,6 +104,46 @@ fn same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
         (None, None) => true,
         (Some(one), Some(other)) => Arc::ptr_eq(one, other),
         (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
+/// What is the same for all nodes.
+#[derive(Debug)]
+struct Around {
+    machines: Option<Arc<Listed>>,
+    /// By class and pool.
+    wanted: BTreeMap<ClassKey, BTreeMap<String, Arc<Wanted>>>,
+    catalog: u64,
+    daemons: u64,
+}
+
+impl Around {
+    fn new(memory: &Memory, daemons: u64) -> Self {
+        let wanted = memory.classes.iter().map(|(key, it)| (key.clone(), it.wanted.clone()));
+        Self {
+            machines: memory.machines.value().cloned(),
+            wanted: wanted.collect(),
+            catalog: memory.images.version,
+            daemons,
+        }
+    }
+
+    fn still(&self, other: &Self) -> bool {
+        let pools = |it: &Self| -> Vec<(ClassKey, String)> {
+            let pools = it.wanted.iter().flat_map(|(class, pools)| {
+                pools.keys().map(move |pool| (class.clone(), pool.clone()))
+            });
+            pools.collect()
+        };
+        let all = |it: &'_ Self| -> Vec<Arc<Wanted>> {
+            it.wanted.values().flat_map(BTreeMap::values).cloned().collect()
+        };
+        let (one, another) = (all(self), all(other));
+        same(self.machines.as_ref(), other.machines.as_ref())
+            && self.catalog == other.catalog
+            && self.daemons == other.daemons
+            && pools(self) == pools(other)
+            && one.iter().zip(&another).all(|(one, other)| Arc::ptr_eq(one, other))
     }
 }
 
@@ -123,13 +176,24 @@ impl Readings {
         Arc::make_mut(&mut self.fleet)
     }
 
-    /// All nodes, in the order of their names, each with its machine as far as that was read.
-    pub(crate) fn nodes_mut(
-        &mut self,
-    ) -> impl Iterator<Item = (&String, &mut Node, Option<&Arc<Machine>>)> {
-        let nodes = Arc::make_mut(&mut self.fleet).nodes.iter_mut();
-        let read = self.from.iter().map(|it| it.as_ref()?.machine.as_ref());
-        nodes.zip(read).map(|((name, node), machine)| (name, node, machine))
+    /// The machine of a node, as far as that was read.
+    pub(crate) fn machine(&self, name: &str) -> Option<&Arc<Machine>> {
+        let rooms = &self.rooms[..self.nodes];
+        let at = rooms.binary_search_by(|it| it.name.as_str().cmp(name)).ok()?;
+        self.from.get(at)?.as_ref()?.machine.as_ref()
+    }
+
+    /// All members as budgets count them: again only if one of them, or a budget, is another.
+    pub(crate) fn counted(&mut self, limits: &Limits, grants: &Grants) -> Arc<Counted> {
+        let known = self.counted.take().filter(|(members, it)| {
+            *members == self.members && it.still(limits, grants, Act::Replace)
+        });
+        let counted = known.map_or_else(
+            || Arc::new(Counted::new(self.fleet.members(), limits, grants, Act::Replace)),
+            |(_, it)| it,
+        );
+        self.counted = Some((self.members, Arc::clone(&counted)));
+        counted
     }
 
     pub(crate) fn running(&self) -> &Arc<BTreeMap<String, Running>> {
@@ -142,22 +206,58 @@ impl Readings {
 
     pub(crate) fn read(&mut self, memory: &Memory, sight: &Sight<'_>) {
         let view = sight.view;
-        let fleet = Arc::make_mut(&mut self.fleet);
-        let running = Arc::make_mut(&mut self.running);
-        let drifts = Arc::make_mut(&mut self.drifts);
-        let machines = memory.machines.value();
-        let same_list = same(self.machines.as_ref(), machines);
         let daemons = pools::daemons(sight);
         if self.daemons.0 != daemons {
             self.daemons = (daemons, self.daemons.1 + 1);
         }
-        let (daemons, daemons_at) = &self.daemons;
-        let mut rooms = Vec::with_capacity(view.nodes.len() + 16);
-        let mut froms = Vec::with_capacity(view.nodes.len());
-        let known = std::mem::take(&mut self.rooms).into_iter().take(self.nodes);
-        let mut known = known.zip(std::mem::take(&mut self.from)).peekable();
-        let mut claims = Along::new(sight.claims.iter().map(|(name, it)| (*name, *it)));
-        let mut marks = Along::new(view.pods.marks());
+        let around = Around::new(memory, self.daemons.1);
+        let known = self.around.take().filter(|it| it.still(&around));
+        self.rooms.truncate(self.nodes);
+        // Whoever has so much to do walks through all of them.
+        let few = |it: &BTreeSet<String>| it.len() <= 100 + view.nodes.len() / 20;
+        self.dirty = self.changed(sight).filter(|it| known.is_some() && few(it));
+        match std::mem::take(&mut self.dirty) {
+            Some(dirty) => {
+                for name in &dirty {
+                    self.read_one(memory, sight, &around, name);
+                }
+                self.dirty = Some(dirty);
+            }
+            None => self.read_all(memory, sight, &around),
+        }
+        self.nodes = self.rooms.len();
+        let on_their_way: Vec<_> = on_their_way(sight, &self.daemons.0).collect();
+        self.rooms.extend(on_their_way);
+        self.around = Some(around);
+        self.looked_at = [
+            view.nodes.changes().looked(),
+            view.pods.changes_on().looked(),
+            sight.roll.nodes().looked(),
+        ];
+        self.tell_unwanted(memory, sight);
+        self.tell_hidden(sight);
+    }
+
+    /// Nodes that have changed, or whose pods or claims have. `None`: nobody knows.
+    fn changed(&mut self, sight: &Sight<'_>) -> Option<BTreeSet<String>> {
+        let view = sight.view;
+        let [nodes, pods, claims] = &self.looked_at;
+        let nodes = view.nodes.changes().since(nodes)?;
+        let pods = view.pods.changes_on().since(pods)?;
+        let claims = sight.roll.nodes().since(claims)?;
+        let again = std::mem::take(&mut self.again);
+        Some(nodes.chain(pods).chain(claims).cloned().chain(again).collect())
+    }
+
+    /// Every node that is there. Those that are as they were are passed over.
+    fn read_all(&mut self, memory: &Memory, sight: &Sight<'_>, around: &Around) {
+        let view = sight.view;
+        self.again.clear();
+        self.cordoned.clear();
+        let known: Vec<fit::node::Node> = std::mem::take(&mut self.rooms);
+        let mut known = known.into_iter().zip(std::mem::take(&mut self.from)).peekable();
+        self.rooms.reserve(view.nodes.len() + 16);
+        self.from.reserve(view.nodes.len());
         let mut gone: Vec<String> = Vec::new();
         for (name, node) in &view.nodes {
             // Both are in the order of names: what comes before has gone.
@@ -165,73 +265,137 @@ impl Readings {
                 gone.push(it.name);
             }
             let (room, from) = known.next_if(|(it, _)| it.name == *name).unzip();
-            let from = from.flatten();
-            let claim = claims.at(name);
-            let looked_up = || node.machine.as_ref().and_then(|it| machines?.get(it));
-            // In one list a machine is the same; a lookup costs more than all that is compared here.
-            let machine = match &from {
-                Some(it) if same_list && it.has(node.machine.as_ref()) => it.machine.as_ref(),
-                Some(_) | None => looked_up(),
-            };
-            let wanted =
-                claim.and_then(|it| memory.classes.get(&it.class)?.wanted.get(it.pool.as_ref()?));
-            let parts = Parts {
-                claim,
-                pods: marks.at(name),
-                machine,
-                wanted,
-                catalog: memory.images.version,
-                daemons: *daemons_at,
-            };
-            if from.as_ref().is_some_and(|it| it.still(node, &parts))
-                && let Some(room) = room
-            {
-                // Why nothing is known changes without the node.
-                if wanted.is_none()
-                    && let Some(claim) = claim
-                    && let Some(Drift::Unknown(Missing::ReplacementImage { because, .. })) =
-                        drifts.get_mut(name)
-                {
-                    *because = not_wanted(memory, claim);
-                }
-                rooms.push(room);
-                froms.push(from);
-                continue;
-            }
-            put_in(fleet, name, read_node(sight, node, claim));
-            rooms.push(read_room(sight, node, claim, daemons));
-            running.remove(name);
-            drifts.remove(name);
-            if let Some(claim) = claim.filter(|it| ours(sight, it)) {
-                let mut read = read_running(memory, node, claim, machine);
-                let pool = claim.pool.as_ref().and_then(|it| view.pools.get(it));
-                read.foreign.retain(|it| !pool.is_some_and(|pool| bears(pool, &it.by)));
-                drifts.insert(name.clone(), compare(memory, &read, claim, wanted));
-                running.insert(name.clone(), read);
-            }
-            froms.push(Some(From {
-                uid: node.uid.clone(),
-                revision: node.revision.clone(),
-                claim: claim.map(|it| (it.uid.clone(), it.revision.clone())),
-                pods: parts.pods.cloned(),
-                machine: machine.cloned(),
-                wanted: wanted.cloned(),
-                catalog: parts.catalog,
-                daemons: parts.daemons,
-            }));
+            let (from, read) = self.look_at(memory, sight, around, node, from.flatten());
+            self.rooms.extend(read.or(room));
+            self.from.push(Some(from));
         }
         gone.extend(known.map(|(it, _)| it.name));
         for name in gone {
-            take_out(fleet, &name);
-            running.remove(&name);
-            drifts.remove(&name);
+            self.forget(&name);
         }
-        self.nodes = rooms.len();
-        rooms.extend(on_their_way(sight, daemons));
-        self.rooms = rooms;
-        self.from = froms;
-        self.machines = machines.cloned();
-        self.tell_hidden(sight);
+        let mut nodes = Along::new(view.nodes.iter().map(|(name, it)| (name.as_str(), it)));
+        let mut goes = |name: &str| nodes.at(name).is_none_or(|it| it.deleting_since.is_some());
+        let going = view.pods.marks().map(|it| it.0).filter(|it| goes(it));
+        self.going = going.map(str::to_owned).collect();
+    }
+
+    /// One that has changed, has come or has gone.
+    fn read_one(&mut self, memory: &Memory, sight: &Sight<'_>, around: &Around, name: &String) {
+        let known = self.rooms.binary_search_by(|it| it.name.cmp(name));
+        let node = sight.view.nodes.get(name);
+        match (known, node) {
+            (Ok(at), Some(node)) => {
+                let from = self.from[at].take();
+                let (from, read) = self.look_at(memory, sight, around, node, from);
+                self.from[at] = Some(from);
+                if let Some(room) = read {
+                    self.rooms[at] = room;
+                }
+            }
+            (Err(at), Some(node)) => {
+                if let (from, Some(room)) = self.look_at(memory, sight, around, node, None) {
+                    self.rooms.insert(at, room);
+                    self.from.insert(at, Some(from));
+                }
+            }
+            (Ok(at), None) => {
+                self.rooms.remove(at);
+                self.from.remove(at);
+                self.forget(name);
+            }
+            (Err(_), None) => {}
+        }
+        let goes = node.is_none_or(|it| it.deleting_since.is_some());
+        if goes && sight.view.pods.mark(name).is_some() {
+            self.going.insert(name.clone());
+        } else {
+            self.going.remove(name);
+        }
+    }
+
+    /// From what it is read now, and the room that it is if that has to be read again.
+    fn look_at(
+        &mut self,
+        memory: &Memory,
+        sight: &Sight<'_>,
+        around: &Around,
+        node: &seen::Node,
+        from: Option<From>,
+    ) -> (From, Option<fit::node::Node>) {
+        let name = &node.name;
+        let claim = sight.claim_of(name);
+        let machines = around.machines.as_ref();
+        let machine = node.machine.as_ref().and_then(|it| machines?.get(it));
+        let wanted = claim.and_then(|it| around.wanted.get(&it.class)?.get(it.pool.as_ref()?));
+        let parts = Parts {
+            claim,
+            pods: sight.view.pods.mark(name),
+            machine,
+            wanted,
+            catalog: around.catalog,
+            daemons: around.daemons,
+        };
+        if node.cordoned_by.is_some() {
+            self.cordoned.insert(name.clone());
+        } else {
+            self.cordoned.remove(name);
+        }
+        if let Some(from) = from.filter(|it| it.still(node, &parts)) {
+            return (from, None);
+        }
+        let member = put_in(Arc::make_mut(&mut self.fleet), name, read_node(sight, node, claim));
+        self.members += u64::from(member);
+        let room = read_room(sight, node, claim, &self.daemons.0);
+        let (running, drifts) = (Arc::make_mut(&mut self.running), Arc::make_mut(&mut self.drifts));
+        running.remove(name);
+        drifts.remove(name);
+        self.unwanted.remove(name);
+        if let Some(claim) = claim.filter(|it| ours(sight, it)) {
+            let mut read = read_running(memory, node, claim, machine);
+            let pool = claim.pool.as_ref().and_then(|it| sight.view.pools.get(it));
+            read.foreign.retain(|it| !pool.is_some_and(|pool| bears(pool, &it.by)));
+            drifts.insert(name.clone(), compare(memory, &read, claim, wanted));
+            running.insert(name.clone(), read);
+            if wanted.is_none() {
+                self.unwanted.insert(name.clone());
+            }
+        }
+        let from = From {
+            uid: node.uid.clone(),
+            revision: node.revision.clone(),
+            claim: claim.map(|it| (it.uid.clone(), it.revision.clone())),
+            pods: parts.pods.cloned(),
+            machine: machine.cloned(),
+            wanted: wanted.cloned(),
+            catalog: parts.catalog,
+            daemons: parts.daemons,
+        };
+        (from, Some(room))
+    }
+
+    fn forget(&mut self, name: &str) {
+        take_out(Arc::make_mut(&mut self.fleet), name);
+        Arc::make_mut(&mut self.running).remove(name);
+        Arc::make_mut(&mut self.drifts).remove(name);
+        self.unwanted.remove(name);
+        self.cordoned.remove(name);
+        self.members += 1;
+    }
+
+    /// Why nothing is known of a node changes without it.
+    fn tell_unwanted(&mut self, memory: &Memory, sight: &Sight<'_>) {
+        if self.unwanted.is_empty() {
+            return;
+        }
+        let drifts = Arc::make_mut(&mut self.drifts);
+        for name in &self.unwanted {
+            if let Some(claim) = sight.claim_of(name)
+                && let Some(Drift::Unknown(Missing::ReplacementImage { because, .. })) =
+                    drifts.get_mut(name)
+            {
+                *because = not_wanted(memory, claim);
+            }
+        }
     }
 
     /// Where a class or a pool cannot be read, that is why nothing is known of its nodes.
@@ -243,19 +407,20 @@ impl Readings {
         let nodes = &self.rooms[..self.nodes];
         for (name, drift) in Arc::make_mut(&mut self.drifts) {
             let Drift::Unknown(Missing::ReplacementImage { because, .. }) = drift else { continue };
-            let claim = sight.claims.get(name.as_str());
-            if let Some(hidden) = claim.and_then(|it| sight.hidden(it)) {
+            if let Some(hidden) = sight.claim_of(name).and_then(|it| sight.hidden(it)) {
                 *because = hidden;
                 // Tomorrow it may be another reason.
                 if let Ok(at) = nodes.binary_search_by(|it| it.name.as_str().cmp(name)) {
                     self.from[at] = None;
+                    self.again.insert(name.clone());
                 }
             }
         }
     }
 }
 
-fn put_in(fleet: &mut Fleet, name: &str, node: Node) {
+/// Whether it is another member for budgets.
+fn put_in(fleet: &mut Fleet, name: &str, node: Node) -> bool {
     let spread = fleet.spread.get_or_insert_default();
     let before = fleet.nodes.get(name).map_or(&[][..], |it| &it.pods);
     let same = before.len() == node.pods.len()
@@ -264,7 +429,9 @@ fn put_in(fleet: &mut Fleet, name: &str, node: Node) {
         spread.leave(name, before);
         spread.join(name, &node.pods);
     }
+    let another = fleet.nodes.get(name).is_none_or(|it| it.member != node.member);
     fleet.nodes.insert(name.to_owned(), node);
+    another
 }
 
 fn take_out(fleet: &mut Fleet, name: &str) {
@@ -272,6 +439,9 @@ fn take_out(fleet: &mut Fleet, name: &str) {
         && let Some(spread) = &mut fleet.spread
     {
         spread.leave(name, &node.pods);
+    }
+    if let Some(astir) = &mut fleet.astir {
+        astir.remove(name);
     }
 }
 
@@ -465,7 +635,7 @@ fn on_their_way<'a>(
     sight: &'a Sight<'_>,
     daemons: &'a [fit::pod::Pod],
 ) -> impl Iterator<Item = fit::node::Node> + 'a {
-    let unseen = sight.view.claims.values().filter(|it| {
+    let unseen = sight.roll.unsettled(sight.view).filter(|it| {
         it.deleting_since.is_none()
             && it.node.as_ref().is_none_or(|node| !sight.view.nodes.contains_key(node))
             && !it.stages.contains_key(&Stage::Initialized)

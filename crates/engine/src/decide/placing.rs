@@ -338,7 +338,8 @@ pub(crate) fn plan_all(
     // What runs stays what it is while it is planned.
     let fleet = Arc::clone(table.readings.fleet());
     verdicts.forget(&fleet, now);
-    let planner = Planner::new(&fleet, grants, limits, now);
+    let counted = table.readings.counted(limits, grants);
+    let planner = Planner::counted(&fleet, &counted, grants, limits, now);
     let decide = |placements: &Placements| planner.plan(placements, &Reach::default());
     let mut placements = Placements::default();
     verdicts.tell(&mut placements);
@@ -432,7 +433,7 @@ pub(crate) fn heir(
     let budgets = limits.disruption_budgets.iter();
     let mut budgets = budgets.filter(|it| counting.contains(it.name.as_str())).peekable();
     budgets.peek()?;
-    let claim = *sight.claims.get(name)?;
+    let claim = sight.claim_of(name)?;
     let pool = claim.pool.as_ref().and_then(|it| sight.view.pools.get(it));
     let old = Old::new(memory, sight, pool, claim, sight.view.nodes.get(name), false);
     let heir = old.same_kind(sight)?;
@@ -446,7 +447,7 @@ pub(crate) fn heir(
 /// ago. Somebody has deleted it, and its pods would be evicted without a successor.
 fn too_early(memory: &mut Memory, sight: &Sight<'_>, node: &str) -> bool {
     let young = memory.began_at.is_none_or(|it| sight.now < after(it, FIRST_ANSWERS_WITHIN));
-    let claim = sight.claims.get(node);
+    let claim = sight.claim_of(node);
     let pool = claim.and_then(|it| sight.view.pools.get(it.pool.as_ref()?));
     let nothing = |it: &Arc<Vec<Machine>>| it.is_empty();
     young

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Limits;
 use nodemolt_core::plan::{Hand, PoolState};
 use nodemolt_core::replace::{Because, Order, Phase};
-use nodemolt_core::seen::{Claim, Class, Pool};
+use nodemolt_core::seen::{Claim, Class, Pool, View};
 use nodemolt_core::wanted::Wanted;
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::pod::{Demand, Namespace, Pod};
@@ -64,15 +64,10 @@ pub(crate) struct Launching {
 
 pub(crate) fn launching(memory: &mut Memory, sight: &Sight<'_>) -> Launching {
     let daemons = daemons(sight);
-    let mut of_pool: BTreeMap<&str, Vec<&Claim>> = BTreeMap::new();
-    for it in sight.view.claims.values() {
-        of_pool.entry(it.pool.as_deref().unwrap_or_default()).or_default().push(it);
-    }
     let mut pools = Launching::default();
     for it in sight.view.pools.values().filter(|it| !it.deleting) {
         let Some(machines) = could_launch(memory, sight, it) else { continue };
-        let claims = of_pool.get(it.name.as_str()).map_or(&[][..], |it| it);
-        let used = used(&it.fit, &machines, claims);
+        let used = used(sight, it, &machines);
         pools.used.insert(it.name.clone(), used.clone());
         let pool = pool::Pool { used, daemons: daemons.clone(), machines, ..it.fit.clone() };
         if it.replicas.is_some() {
@@ -290,25 +285,33 @@ impl Launching {
 
 /// What exists of each pool, for people to read: a claim without a machine with what it was made for.
 pub(crate) fn in_use<'a>(sight: &'a Sight<'_>) -> BTreeMap<&'a str, Amounts> {
-    let mut used: BTreeMap<&str, Amounts> = BTreeMap::new();
-    for claim in sight.view.claims.values() {
+    let launched = sight.roll.launched(sight.view).iter();
+    let mut used: BTreeMap<&str, Amounts> =
+        launched.map(|(pool, it)| (pool.as_str(), it.clone())).collect();
+    for claim in sight.roll.bare(sight.view) {
         let Some(pool) = claim.pool.as_deref() else { continue };
-        let amounts = if claim.capacity.is_empty() { &claim.requests } else { &claim.capacity };
-        add_one(used.entry(pool).or_default(), amounts);
+        add_one(used.entry(pool).or_default(), &claim.requests);
     }
     used
 }
 
+/// By pool: what the machines of its claims have, where claims say so.
+pub(crate) fn launched(view: &View) -> BTreeMap<String, Amounts> {
+    let mut used: BTreeMap<&str, Amounts> = BTreeMap::new();
+    for claim in view.claims.values().filter(|it| !it.capacity.is_empty()) {
+        let Some(pool) = claim.pool.as_deref() else { continue };
+        add_one(used.entry(pool).or_default(), &claim.capacity);
+    }
+    used.into_iter().map(|(pool, it)| (pool.to_owned(), it)).collect()
+}
+
 /// What counts against the limits of a pool: its claims, those that are on their way included.
-fn used(pool: &pool::Pool, machines: &[Machine], claims: &[&Claim]) -> Amounts {
-    let mut used = Amounts::new();
-    for claim in claims {
-        if claim.capacity.is_empty() {
-            let most = most(&pool.limits, machines, &claim.requirements, &claim.requests);
-            add_one(&mut used, &most);
-        } else {
-            add_one(&mut used, &claim.capacity);
-        }
+fn used(sight: &Sight<'_>, pool: &Pool, machines: &[Machine]) -> Amounts {
+    let launched = sight.roll.launched(sight.view).get(&pool.name);
+    let mut used = launched.cloned().unwrap_or_default();
+    let bare = sight.roll.bare(sight.view).filter(|it| it.pool.as_ref() == Some(&pool.name));
+    for claim in bare {
+        add_one(&mut used, &most(&pool.fit.limits, machines, &claim.requirements, &claim.requests));
     }
     used
 }

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 use nodemolt_core::catalog::Query;
-use nodemolt_core::seen::Stage;
 
 use super::{Sight, Wake};
 use crate::act::Question;
@@ -70,9 +69,5 @@ pub(crate) fn due(
 
 fn busy(sight: &Sight<'_>) -> bool {
     sight.records.replacements.values().any(|it| !it.replacement.phase.ended())
-        || sight
-            .view
-            .claims
-            .values()
-            .any(|it| it.deleting_since.is_some() || !it.stages.contains_key(&Stage::Initialized))
+        || sight.roll.unsettled(sight.view).next().is_some()
 }

@@ -63,7 +63,7 @@ fn begin_one(
     taken: &mut BTreeSet<usize>,
 ) -> Option<Begun> {
     let now = sight.now;
-    let claim = *sight.claims.get(start.node.as_str())?;
+    let claim = sight.claim_of(&start.node)?;
     // A record that cannot be read holds what it held: nobody begins beside it.
     if sight.records.unreadable.contains_key(&claim.uid) {
         return None;

@@ -15,9 +15,8 @@ use nodemolt_core::seen::{Claim, Kind, Node, Stage};
 use nodemolt_core::wanted::{NoImage, Replacing, Wanted};
 
 use super::Sight;
-use super::along::Along;
 use super::fleet::{Readings, ours};
-use crate::memory::{Memory, after};
+use crate::memory::{Listed, Memory, after};
 use crate::port::{Machine, MachineState};
 use crate::record::{Recorded, Told};
 
@@ -32,9 +31,40 @@ pub(crate) struct Wished {
     pub(crate) next_at: Option<Timestamp>,
 }
 
+/// What wishes of the turn before followed from, beside what was read of each node.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// By pool: since when its nodes are asked to be replaced.
+    asked: BTreeMap<String, Option<Timestamp>>,
+    machines: Option<Arc<Listed>>,
+    /// Nodes that records are about.
+    recorded: BTreeSet<String>,
+    /// By node: the claim's UID, where it has drifted, or nobody knows.
+    doubted: BTreeMap<String, String>,
+    /// When nodes expire, and by node.
+    expiries: BTreeSet<(Timestamp, String)>,
+    expires: BTreeMap<String, Timestamp>,
+}
+
+impl Known {
+    fn expires(&mut self, name: &str, at: Option<Timestamp>) {
+        if self.expires.get(name).copied() == at {
+            return;
+        }
+        if let Some(before) = self.expires.remove(name) {
+            self.expiries.remove(&(before, name.to_owned()));
+        }
+        if let Some(at) = at {
+            self.expires.insert(name.to_owned(), at);
+            self.expiries.insert((at, name.to_owned()));
+        }
+    }
+}
+
+/// Only nodes are looked at of which something may have changed: the node, its claim or its pods; a record that is
+/// about it; the time, where it expires. Whoever has a wish is looked at in any case, as what is told of it follows
+/// from more than that.
 pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readings) -> Wished {
-    let mut next_at: Option<Timestamp> = None;
-    let mut drifted = BTreeSet::new();
     let mut records: BTreeMap<&str, &Recorded> = BTreeMap::new();
     for it in sight.records.replacements.values() {
         // Of an open one and an ended one the open one counts; of two ended ones the last.
@@ -46,12 +76,18 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
     }
     let drifts = Arc::clone(readings.drifts());
     let surge = surge(sight);
-    let mut claims = Along::new(sight.claims.iter().map(|(name, it)| (*name, *it)));
-    let mut nodes = Along::new(sight.view.nodes.iter().map(|(name, it)| (name.as_str(), it)));
-    let mut drifts = Along::new(drifts.iter().map(|(name, it)| (name.as_str(), it)));
-    for (name, node, machine) in readings.nodes_mut() {
-        node.member.surge = surge.contains(name.as_str());
-        let claim = claims.at(name).filter(|it| ours(sight, it));
+    let mut known = std::mem::take(&mut readings.wishes);
+    let names = to_look_at(memory, sight, readings, &mut known, (&records, &surge));
+    for name in &names {
+        let machine = readings.machine(name).cloned();
+        let Some(node) = readings.fleet_mut().nodes.get_mut(name) else {
+            known.doubted.remove(name);
+            known.expires(name, None);
+            continue;
+        };
+        let surges = surge.contains(name.as_str());
+        let another = std::mem::replace(&mut node.member.surge, surges) != surges;
+        let claim = sight.claim_of(name).filter(|it| ours(sight, it));
         let record = records
             .get(name.as_str())
             .copied()
@@ -66,50 +102,96 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
             Some(NextTry { at, failed_at: it.replacement.since, because })
         });
         node.succeeds = claim.and_then(|it| succeeds(sight, it)).map(str::to_owned);
-        let Some(claim) = claim else {
-            node.wish = None;
-            continue;
-        };
-        let Some(seen) = nodes.at(name) else { continue };
-        if let Some(expires_at) = expires_at(claim).filter(|it| *it > sight.now) {
-            next_at = Some(next_at.map_or(expires_at, |it| it.min(expires_at)));
-        }
-        let drift = drifts.at(name);
-        if drift.is_some_and(Drift::drifted) {
-            memory.drifted_since.entry(claim.uid.clone()).or_insert(sight.now);
-        }
-        // What is not known just now has not come back into line by that.
-        if drift.is_some_and(|it| matches!(it, Drift::Drifted { .. } | Drift::Unknown(_))) {
-            drifted.insert(claim.uid.as_str());
-        }
-        let machine = machine_of(memory, claim, machine);
-        node.wish = of_node(memory, sight, seen, claim, machine, drift);
-        if let Some(Wish { no_image: Some(why), .. }) = &mut node.wish
-            && let Some(hidden) = sight.hidden(claim)
+        node.wish = None;
+        known.doubted.remove(name);
+        known.expires(name, claim.and_then(expires_at));
+        if let Some(claim) = claim
+            && let Some(seen) = sight.view.nodes.get(name)
         {
-            *why = hidden;
+            let drift = drifts.get(name);
+            if drift.is_some_and(Drift::drifted) {
+                memory.drifted_since.entry(claim.uid.clone()).or_insert(sight.now);
+            }
+            // What is not known just now has not come back into line by that.
+            if drift.is_some_and(|it| matches!(it, Drift::Drifted { .. } | Drift::Unknown(_))) {
+                known.doubted.insert(name.clone(), claim.uid.clone());
+            }
+            let machine = machine_of(memory, claim, machine.as_ref());
+            node.wish = of_node(memory, sight, seen, claim, machine, drift);
+            if let Some(Wish { no_image: Some(why), .. }) = &mut node.wish
+                && let Some(hidden) = sight.hidden(claim)
+            {
+                *why = hidden;
+            }
+            if let Some(wish) = &mut node.wish {
+                let why = sight.records.unreadable.get(&claim.uid);
+                wish.unread = why.map(|it| (claim.uid.clone(), it.clone()));
+            }
         }
-        if let Some(wish) = &mut node.wish {
-            let why = sight.records.unreadable.get(&claim.uid);
-            wish.unread = why.map(|it| (claim.uid.clone(), it.clone()));
+        let stirs = node.wish.is_some() || node.under_way.is_some();
+        readings.members += u64::from(another);
+        let astir = readings.fleet_mut().astir.get_or_insert_default();
+        if stirs {
+            astir.insert(name.clone());
+        } else {
+            astir.remove(name);
         }
     }
-    memory.drifted_since.retain(|uid, _| drifted.contains(uid.as_str()));
-    hold_what_recurs(sight, readings);
+    if !memory.drifted_since.is_empty() {
+        let doubted: BTreeSet<&str> = known.doubted.values().map(String::as_str).collect();
+        memory.drifted_since.retain(|uid, _| doubted.contains(uid.as_str()));
+    }
+    readings.fleet_mut().astir.get_or_insert_default();
+    let mut to_come = known.expiries.iter().map(|it| it.0);
+    let next_at = to_come.find(|it| *it > sight.now);
+    readings.wishes = known;
+    hold_what_recurs(sight, readings, &drifts);
     Wished { next_at }
+}
+
+/// Nodes whose wish may be another than in the turn before.
+fn to_look_at(
+    memory: &Memory,
+    sight: &Sight<'_>,
+    readings: &Readings,
+    known: &mut Known,
+    (records, surge): (&BTreeMap<&str, &Recorded>, &BTreeSet<&str>),
+) -> BTreeSet<String> {
+    let view = sight.view;
+    let asked = view.pools.values().map(|it| (it.name.clone(), it.upgrade_asked_at)).collect();
+    let machines = memory.machines.value();
+    let same_machines = match (&known.machines, machines) {
+        (None, None) => true,
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (Some(_), None) | (None, Some(_)) => false,
+    };
+    let same = known.asked == asked && same_machines;
+    (known.asked, known.machines) = (asked, machines.cloned());
+    let succeeding = sight.successors.keys().filter_map(|it| view.claims.get(*it)?.node.as_deref());
+    let recorded = records.keys().chain(surge).copied().chain(succeeding).map(str::to_owned);
+    let recorded: BTreeSet<String> = recorded.collect();
+    let before = std::mem::replace(&mut known.recorded, recorded);
+    let fleet = readings.fleet();
+    let (Some(dirty), Some(astir), true) = (&readings.dirty, &fleet.astir, same) else {
+        // Those that have gone are to be forgotten.
+        let gone = known.doubted.keys().chain(known.expires.keys());
+        return fleet.nodes.keys().chain(gone).cloned().collect();
+    };
+    let expired = known.expiries.iter().take_while(|it| it.0 <= sight.now).map(|it| &it.1);
+    let all = dirty.iter().chain(astir).chain(&before).chain(&known.recorded).chain(expired);
+    all.cloned().collect()
 }
 
 /// What others say of a new node as they said of the one that it took over from they would say of every node to come.
 /// So nobody of its pool is replaced for that alone before the new one is an hour old, then two, up to a day.
-fn hold_what_recurs(sight: &Sight<'_>, readings: &mut Readings) {
-    let drifts = Arc::clone(readings.drifts());
+fn hold_what_recurs(sight: &Sight<'_>, readings: &mut Readings, drifts: &BTreeMap<String, Drift>) {
     let mut recurring: BTreeMap<(String, String, String), Recurs> = BTreeMap::new();
-    for (name, drift) in drifts.iter() {
-        let said = foreign(drift);
+    for name in readings.wishes.doubted.keys() {
+        let said = drifts.get(name).map(foreign).unwrap_or_default();
         if said.is_empty() {
             continue;
         }
-        let Some(claim) = sight.claims.get(name.as_str()) else { continue };
+        let Some(claim) = sight.claim_of(name) else { continue };
         let Some(pool) = &claim.pool else { continue };
         for it in said {
             let Some(until) = recurs_until(sight, claim, it).filter(|it| *it > sight.now) else {
@@ -127,7 +209,10 @@ fn hold_what_recurs(sight: &Sight<'_>, readings: &mut Readings) {
     if recurring.is_empty() {
         return;
     }
-    for (name, node, _) in readings.nodes_mut() {
+    // Whoever has a wish is astir.
+    let fleet = readings.fleet_mut();
+    for name in fleet.astir.iter().flatten() {
+        let Some(node) = fleet.nodes.get_mut(name) else { continue };
         let wish = node.wish.as_mut().filter(|it| it.cause == Cause::Drift);
         let Some((wish, drift)) = wish.zip(drifts.get(name)) else { continue };
         let Some(pool) = &node.member.pool else { continue };

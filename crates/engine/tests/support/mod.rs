@@ -657,7 +657,7 @@ fn add_pod(
                 name: name.to_owned(),
                 uid: format!("uid-{name}"),
             },
-            labels: [("app".to_owned(), "web".to_owned())].into(),
+            labels: [("app".to_owned(), workload.to_owned())].into(),
             phase: if node.is_some() { PodPhase::Running } else { PodPhase::Pending },
             ready: node.is_some(),
             owner: drain::Owner::Workload {

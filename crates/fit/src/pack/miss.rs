@@ -229,7 +229,8 @@ fn extent(state: &State<'_, '_>, kind: usize, obstacles: &[Obstacle]) -> u64 {
         | Obstacle::TooNear { .. }
         | Obstacle::Unwelcome { .. }
         | Obstacle::NoSuchMachine
-        | Obstacle::NoCapacity => 0,
+        | Obstacle::NoCapacity
+        | Obstacle::NoImage => 0,
     };
     obstacles.iter().map(each).fold(0, u64::saturating_add)
 }

@@ -2,6 +2,8 @@
 //!
 //! Successors that nobody needs and that run nobody, and cordons that no open Replacement stands for.
 
+use std::collections::BTreeSet;
+
 use nodemolt_core::replace::Phase;
 use nodemolt_core::seen::{Claim, Node, Stage};
 
@@ -27,7 +29,7 @@ pub(super) fn remove(replacement: &str, claim: &Claim) -> (Intent, Errand) {
 
 /// Claims that were made for a replacement and came too late: it has ended, or has others by now.
 pub(super) fn leftovers(sight: &Sight<'_>, going: &mut [Going]) {
-    for claim in sight.view.claims.values() {
+    for claim in sight.roll.unsettled(sight.view) {
         let Some(name) = &claim.successor_of else { continue };
         if claim.stages.contains_key(&Stage::Initialized) {
             continue;
@@ -44,7 +46,7 @@ pub(super) fn leftovers(sight: &Sight<'_>, going: &mut [Going]) {
 /// Claims whose replacement has ended without them, or was deleted. They belong to nobody's phase, so they
 /// are told apart. One that was set up is an ordinary node by now.
 pub(crate) fn abandoned(sight: &Sight<'_>) -> Vec<(Intent, Errand)> {
-    let late = sight.view.claims.values().filter_map(|claim| {
+    let late = sight.roll.unsettled(sight.view).filter_map(|claim| {
         let name = claim.successor_of.as_deref()?;
         let over = match sight.records.replacements.get(name) {
             Some(it) => {
@@ -60,15 +62,19 @@ pub(crate) fn abandoned(sight: &Sight<'_>) -> Vec<(Intent, Errand)> {
 }
 
 /// Nodes with a cordon of ours whose Replacement has ended or was deleted: nobody else takes it away.
-pub(crate) fn stray_cordons(sight: &Sight<'_>) -> Vec<(Intent, Errand)> {
-    let stray = sight.view.nodes.values().filter_map(|node| {
+pub(crate) fn stray_cordons(
+    sight: &Sight<'_>,
+    cordoned: &BTreeSet<String>,
+) -> Vec<(Intent, Errand)> {
+    let nodes = cordoned.iter().filter_map(|it| sight.view.nodes.get(it));
+    let stray = nodes.filter_map(|node| {
         let name = node.cordoned_by.as_ref()?;
         let open = match sight.records.replacements.get(name) {
             Some(it) => !it.replacement.phase.ended(),
             None => sight.records.unreadable.contains_key(name),
         };
         // Whoever goes is cordoned again a moment later, and what has no claim any more is on its way out.
-        let claim = sight.claims.get(node.name.as_str())?;
+        let claim = sight.claim_of(&node.name)?;
         let goes = node.deleting_since.is_some() || claim.deleting_since.is_some();
         if open || goes {
             return None;
