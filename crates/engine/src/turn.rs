@@ -322,6 +322,8 @@ impl<C: Cluster, K: Clock> Pen<'_, C, K> {
     /// before anything is decided.
     async fn take_office(&mut self, memory: &mut Memory, records: &mut Records) -> bool {
         if !memory.leads(self.clock.now()) {
+            // The lease may have been renewed while the records were read, and this memory was not told yet.
+            self.again(DECIDE_AGAIN_AFTER);
             return false;
         }
         let ours = memory.epoch();

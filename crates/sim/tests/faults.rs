@@ -6,6 +6,7 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodemolt_core::plan::WaitFor;
 use nodemolt_sim::faults::{Side, Writing};
 use nodemolt_sim::trace::{Actor, Fact, ReplicaState, Step};
 use nodemolt_sim::world::{last_lines, line};
@@ -364,7 +365,7 @@ fn claims_made(world: &World) -> usize {
 
 fn waits(world: &World) -> BTreeSet<&'static str> {
     let picture = world.picture().unwrap();
-    picture.plan.waiting.values().flat_map(|it| it.all().map(|it| it.reason())).collect()
+    picture.plan.waiting.values().flat_map(|it| it.all().map(WaitFor::reason)).collect()
 }
 
 /// Issue 7: each step came late by as much as the clock was ahead, and successors that were ready were given up for it.

@@ -223,6 +223,24 @@ fn who_was_deleted_waits_for_the_budgets_that_hold_people() {
     }
 }
 
+/// Seed 10: a node that stopped being ready between the question and the cordon, and got Kubernetes' taint in the same moment.
+#[test]
+fn a_taint_that_comes_with_the_loss_of_a_node_is_known_as_late_as_that() {
+    for (seconds, fine) in [(0, true), (20, false)] {
+        let mut tale = begun();
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        let taint = json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]);
+        tale.node(Actor::Kubelet, "s1", false, &taint);
+        tale.wait(seconds);
+        tale.cordoned("n1");
+        tale.settle();
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Succession), !fine, "{seconds}: {laws:?}");
+    }
+}
+
 /// Decision 0038: whoever has no claim is moved by nobody of us.
 #[test]
 fn a_node_of_nobody_uses_no_slot() {

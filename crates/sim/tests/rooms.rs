@@ -9,6 +9,7 @@ mod support;
 use std::fmt::Write as _;
 
 use jiff::SignedDuration;
+use nodemolt_core::plan::WaitFor;
 use nodemolt_sim::laws::{Law, Laws};
 use nodemolt_sim::world::last_lines;
 use nodemolt_sim::{World, kinds};
@@ -248,7 +249,7 @@ fn what_others_say_of_every_node_anew_replaces_few() {
     let told = last_lines(&world, 60);
     assert!((2..=8).contains(&most), "{most}\n{told}");
     let picture = world.picture().unwrap();
-    let all = picture.plan.waiting.values().flat_map(|it| it.all().map(|it| it.reason()));
+    let all = picture.plan.waiting.values().flat_map(|it| it.all().map(WaitFor::reason));
     let all: Vec<&str> = all.collect();
     assert!(all.contains(&"DriftRecurs"), "{all:?}");
     // What else has changed is a reason of its own.

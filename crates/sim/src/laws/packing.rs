@@ -171,6 +171,10 @@ const NODE_TERMS: &[&str] = &[
     "nodeSelectorTerms",
 ];
 
+/// Kubernetes puts them on in the moment in which a node stops being ready.
+const UNREADY_TAINTS: [&str; 2] =
+    ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
 /// Taints, the plain selector, and what the pod requires of a node's labels.
 fn admits(node: &Value, pod: &Value) -> bool {
     let selector = at(pod, &["spec", "nodeSelector"]).and_then(Value::as_object);
@@ -184,8 +188,10 @@ fn admits(node: &Value, pod: &Value) -> bool {
         && required
         && items(node, &["spec", "taints"]).all(|it| {
             let word = |key| text(it, &[key]).unwrap_or_default();
-            // Ours may have come a moment ago; whoever chose the places has looked at it.
+            // Ours may have come a moment ago, and so may those of a node that is not ready any more; whoever chose the
+            // places has looked at both.
             word("key") == DISRUPTED_TAINT
+                || UNREADY_TAINTS.contains(&word("key"))
                 || word("effect") == "PreferNoSchedule"
                 || read::tolerates(pod, word("key"), word("value"), word("effect"))
         })
