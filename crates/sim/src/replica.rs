@@ -78,7 +78,7 @@ pub(crate) fn after(at: Timestamp, by: SignedDuration) -> Timestamp {
 /// What a future of ours came to.
 enum Finished {
     Turn(Box<Memory>, Result<Box<Turn>, ObserveError>),
-    Hand(Intent, Done),
+    Hand(Intent, Box<Done>),
     Renewal(Result<Leadership, ClusterError>),
 }
 
@@ -239,7 +239,7 @@ impl Process {
                         Err(_) => self.stirred = true,
                     }
                 }
-                Finished::Hand(intent, done) => self.land(&intent, done),
+                Finished::Hand(intent, done) => self.land(&intent, *done),
                 Finished::Renewal(result) => {
                     self.renewing = false;
                     self.renewed(result, executor, now, &mut due, &mut news);
@@ -302,7 +302,7 @@ impl Process {
         let task = executor.spawn(self.id, async move {
             let cloud = adapter.transport();
             let done = nodemolt_engine::perform(&errand, &config, cloud, &*adapter, &clock).await;
-            finished.borrow_mut().push(Finished::Hand(errand.intent.clone(), done));
+            finished.borrow_mut().push(Finished::Hand(errand.intent.clone(), Box::new(done)));
         });
         due.push((after(now, act.allowed), ProcessEvent::GiveUp(act.intent.clone(), task)));
         self.flying.insert(act.intent.clone(), Flying { task, act });

@@ -85,11 +85,9 @@ fn what_one_list_lacks_the_next_one_has() {
     let answers: Vec<bool> = world
         .trace()
         .iter()
-        .filter_map(|it| match &it.fact {
-            Fact::Answered { question, complete } if question == "subnets and groups" => {
-                Some(*complete)
-            }
-            _ => None,
+        .filter_map(|it| {
+            let Fact::Answered { question, complete } = &it.fact else { return None };
+            (question == "subnets and groups").then_some(*complete)
         })
         .collect();
     assert!(answers.contains(&false), "{answers:?}");
@@ -354,11 +352,9 @@ fn phases(world: &World) -> Vec<String> {
 
 /// How many claims there ever were.
 fn claims_made(world: &World) -> usize {
-    let named = world.trace().iter().filter_map(|it| match &it.fact {
-        Fact::Stored { resource, object, .. } if resource.kind == "NodeClaim" => {
-            object["metadata"]["name"].as_str()
-        }
-        _ => None,
+    let named = world.trace().iter().filter_map(|it| {
+        let Fact::Stored { resource, object, .. } = &it.fact else { return None };
+        object["metadata"]["name"].as_str().filter(|_| resource.kind == "NodeClaim")
     });
     named.collect::<BTreeSet<_>>().len()
 }

@@ -275,7 +275,9 @@ fn a_machine_that_is_not_to_be_had_is_asked_for_again() {
     let quiet = |tale: &Tale| {
         let mut laws = Laws::default();
         let (before, after) = tale.steps.split_at(sound);
-        before.iter().for_each(|it| drop(laws.see(it)));
+        for it in before {
+            laws.see(it);
+        }
         after.iter().flat_map(|it| laws.see(it)).filter(|it| it.law == Law::Quiet).count()
     };
     asked(&mut tale);

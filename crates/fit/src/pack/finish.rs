@@ -129,7 +129,9 @@ fn new_node<'s>(
         let requirements = requirements(state, node, pool, (machines, slots), &kinds);
         let mut choices = choices(pool, machines, slots);
         if dedicated(node, &world.vocabulary) {
-            choices.iter_mut().for_each(|it| it.price = None);
+            for it in &mut choices {
+                it.price = None;
+            }
         }
         (Arc::new(choices), Arc::new(requirements))
     });

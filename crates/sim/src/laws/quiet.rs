@@ -64,13 +64,11 @@ struct Decision {
 impl Quiet {
     /// Right after the step.
     pub(super) fn see(&mut self, world: &World, step: &Step, changed: bool, found: &mut Found) {
-        match &step.fact {
-            Fact::Fault { .. } => self.silent_until = Some(Timestamp::MAX),
-            Fact::FaultsEnd => {
-                self.silent_until =
-                    step.at.checked_add(KNOWN_AFTER.saturating_add(TO_AND_FRO)).ok();
-            }
-            _ => {}
+        if let Fact::Fault { .. } = &step.fact {
+            self.silent_until = Some(Timestamp::MAX);
+        }
+        if let Fact::FaultsEnd = &step.fact {
+            self.silent_until = step.at.checked_add(KNOWN_AFTER.saturating_add(TO_AND_FRO)).ok();
         }
         self.judge(step, changed, found);
         if changed {
