@@ -25,7 +25,7 @@ use nodemolt_core::place::{Asked, Launchable, daemons, place_asking};
 use nodemolt_fit::Types;
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::node::Node;
-use nodemolt_fit::pack::{Account, Home, Packing, Place, Why, explain, pack};
+use nodemolt_fit::pack::{Account, Home, Miss, Packing, Place, Why, explain, pack};
 use nodemolt_fit::pod::{Pod, PodId};
 use nodemolt_fit::pool::Pool;
 
@@ -155,7 +155,10 @@ fn explained(
     let Asked { of, packing, mut told } = asked(world, pools, moved, |pods, nodes, able| {
         explain(pods, nodes, &pools.with_unable(able), &found.id())
     });
-    let account = told.pop().flatten().or_else(|| Some(bound_now(told.pop().flatten()?, world)));
+    // Of one that is bound before anybody leaves: what would be launched was not decided yet.
+    let bound_now = |it: Account| Account { opened: Vec::new(), ..it };
+    let account = told.pop().flatten().or_else(|| told.pop().flatten().map(bound_now));
+    let account = account.map(|it| staying(it, world));
     let story = Story::new(world, pools, Answered { packing, of }, types, market);
     let said = story.said(&found.id());
     let places = said.map(|it| account::places(account, it, (&found, world), pools, &story));
@@ -176,16 +179,22 @@ fn explained(
     Ok(Answer { data, talk: look.plain(&talk.print()), exit })
 }
 
-/// How places stood to one that is bound before anybody leaves: those that leave are told of apart, and what would be
-/// launched was not decided yet.
-fn bound_now(account: Account, world: &World) -> Account {
+/// Without nodes that leave: they are told of apart, and some stand there while others are looked for a place for. A pool is
+/// one place, though it may launch nodes of more than one kind: what stands best of it is told.
+fn staying(account: Account, world: &World) -> Account {
     let leaves = |it: &Place| match it {
         Place::Node(name) => world.nodes.iter().any(|it| it.leaving && it.name == *name),
         Place::Pool(_) => false,
     };
-    let mut places = account.places;
-    places.retain(|it| !leaves(&it.place));
-    Account { places, opened: Vec::new() }
+    let mut places: Vec<Miss> = Vec::new();
+    for miss in account.places.into_iter().filter(|it| !leaves(&it.place)) {
+        match places.iter_mut().find(|it| it.place == miss.place) {
+            Some(known) if miss.obstacles.len() < known.obstacles.len() => *known = miss,
+            Some(_) => {}
+            None => places.push(miss),
+        }
+    }
+    Account { places, opened: account.opened }
 }
 
 /// Pods of other schedulers and the like will take room somewhere, and nobody knows where.

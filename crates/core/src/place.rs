@@ -9,23 +9,24 @@
 //! given to the other. Pending pods that fit now are bound before anybody leaves.
 
 pub mod daemons;
-mod kin;
+pub mod kin;
 mod now;
 mod stay;
 pub mod terms;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use nodemolt_fit::{
     Quantity,
     capacity::Amounts,
     node::Node,
-    pack::{Home, NewNode, Packing, Placed, Why, pack},
+    pack::{Home, NewNode, Packing, Placed, Unplaced, Why, pack},
     pod::{Pod, PodId},
     pool::Pool,
 };
 
-use self::kin::Kin;
+use self::kin::{Kin, Trusted};
 
 /// Everything that pods could be on, and the pods that are on nothing yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,8 +46,15 @@ pub enum Placement {
     /// This pod, and perhaps others, would have no home.
     Unplaced { pod: PodId, why: Why },
     /// This pod asks for something that we have no picture of. Its node needs a successor of its own
-    /// kind, and is never spare; where its other pods go is not looked at.
-    Unmodelled { pod: PodId, what: Vec<String> },
+    /// kind, and is never spare. All of its other pods have a place.
+    Unmodelled {
+        pod: PodId,
+        what: Vec<String>,
+        /// The one of its own kind, by its place in `Placements::new_nodes`. `None`: what follows was decided before.
+        kin: Option<usize>,
+        /// Other new nodes that its pods need.
+        new: BTreeSet<usize>,
+    },
     /// It has to be followed by one of its own kind, and its pool cannot launch one: this limit of the pool
     /// would have to be so much higher, or nothing that the pool asks for is to be had.
     NoKin { pool: String, limit: Option<(String, Quantity)> },
@@ -75,10 +83,18 @@ pub struct Launchable<'a> {
     pub kept: &'a [Pool],
     /// Nodes that leave and whose successors were asked for already, and whose turn comes when. All others
     /// come after them, and pods that are pending before: the scheduler does not wait for us.
-    pub followed: &'a BTreeMap<String, Turn>,
+    pub followed: &'a BTreeMap<String, Followed>,
     /// Nodes that leave and are followed by one of their kind, whatever their pods need: a budget counts on
     /// as many as there are.
     pub heirs: &'a BTreeSet<String>,
+}
+
+/// One that leaves and whose successors were asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Followed {
+    pub turn: Turn,
+    /// Its successors, as the fleet calls them. `None`: which they are is decided again.
+    pub by: Option<BTreeSet<String>>,
 }
 
 /// In which order the pods of nodes that leave get their places.
@@ -137,7 +153,8 @@ pub fn place_leaving(
 #[derive(Debug)]
 pub struct Asked<T> {
     pub of: BTreeMap<String, Placement>,
-    /// Of all pods but those of nodes that are followed by one of their own kind.
+    /// Of all pods but those that nobody can foresee on nodes that leave, and those of nodes that would have to be followed
+    /// by one of their own kind and cannot be.
     pub packing: Packing,
     /// Whatever else was asked: of pods that are bound before anybody leaves, where somebody is asked for such, and
     /// then of the others.
@@ -160,40 +177,45 @@ pub fn place_asking<T>(
         told.push(of_now);
     }
     let guests = welcome(&bound, &mut pods, nodes);
-    let mut of = BTreeMap::new();
     let mut kin = Kin::new(launchable);
-    let mut leave_now = Vec::new();
-    let mut moving: BTreeMap<String, Vec<PodId>> = BTreeMap::new();
-    let mut strange = Vec::new();
-    for (at, node) in nodes.iter().enumerate().filter(|(_, it)| it.leaving) {
-        let leave: Vec<&Pod> = node.pods.iter().filter(|it| !it.tied).collect();
-        let unforeseen = unmodelled(&leave).or_else(|| stay::torn(&leave, nodes));
-        if unforeseen.is_some() {
-            strange.push(at);
+    let (leavers, moving) = leavers(nodes, launchable);
+    if leavers.iter().any(|it| kin.limited(&nodes[it.at], it.unforeseen.is_some())) {
+        // The limits are theirs first whose turn is before.
+        let early = moving.iter().filter(|it| it.order < NEWCOMER);
+        let early: Vec<Pod> = pods.iter().chain(early).cloned().collect();
+        if !early.is_empty() {
+            kin.after(&pack(&early, nodes, &kin.pools).new_nodes);
         }
-        if let Some(placement) = kin.follow(node, unforeseen.is_some()).or(unforeseen) {
-            of.insert(node.name.clone(), placement);
-            continue;
-        }
-        moving.insert(node.name.clone(), leave.iter().map(|it| it.id()).collect());
-        let order = launchable.followed.get(&node.name).map_or(NEWCOMER, |it| it.order());
-        leave_now.extend(leave.into_iter().map(|it| Pod { order, ..it.clone() }));
     }
-    let leave_now = stay::together(leave_now, nodes);
-    pods.extend(leave_now.into_iter().map(|it| Pod { terminating: false, ..it }));
-    // Nobody knows when such a pod goes, so it keeps away whom it keeps away; and the node is no place.
-    let closed: Vec<(usize, Node)> = strange
-        .into_iter()
-        .map(|at| {
-            let closed = Node {
-                leaving: false,
-                unschedulable: true,
-                allocatable: Amounts::new(),
-                ..nodes[at].clone()
-            };
-            (at, std::mem::replace(&mut nodes[at], closed))
-        })
-        .collect();
+    let mut of = BTreeMap::new();
+    let mut trusting = Trusting::default();
+    let mut stay = BTreeSet::new();
+    for it in &leavers {
+        let (node, others) = (&nodes[it.at], &moving[it.moving.clone()]);
+        match &it.unforeseen {
+            None => {
+                if let Some(placement) = kin.follow(node) {
+                    of.insert(node.name.clone(), placement);
+                    continue;
+                }
+            }
+            Some((pod, _)) => match kin.trust(node, (&it.strange, others), pod, it.order) {
+                Ok(trusted) => pods.extend(trusting.take(&node.name, trusted, others)),
+                Err(placement) => {
+                    // One that cannot be followed stays, with all of its pods; and those who are torn have no place that is sure.
+                    let goes = matches!(placement, Placement::Unplaced { .. });
+                    let goes = goes && !it.strange.is_empty();
+                    of.insert(node.name.clone(), placement);
+                    if !goes {
+                        stay.insert(it.at);
+                        continue;
+                    }
+                }
+            },
+        }
+        pods.extend(others.iter().cloned());
+    }
+    let closed = close(&leavers, &stay, nodes);
     let (mut packing, of_others) = ask(&pods, nodes, &kin.pools);
     told.push(of_others);
     for (at, node) in closed {
@@ -204,10 +226,135 @@ pub fn place_asking<T>(
         nodes[at].pods.truncate(there);
     }
     packing.placed.splice(0..0, bound);
-    for (name, pods) in moving {
-        of.insert(name, placement(&pods, &packing));
+    let (kins, lost) = trusting.reveal(&mut packing);
+    for it in &leavers {
+        let name = &nodes[it.at].name;
+        let ids: BTreeSet<PodId> = moving[it.moving.clone()].iter().map(Pod::id).collect();
+        let decided = || match &it.unforeseen {
+            None => placement(&ids, &packing),
+            Some(unforeseen) => {
+                let mut strange = it.strange.iter().map(Pod::id);
+                let lost = strange.find_map(|pod| Some((lost.get(&pod)?.clone(), pod)));
+                match lost {
+                    Some((why, pod)) => Placement::Unplaced { pod, why },
+                    None => unmodelled(unforeseen, kins.get(name).copied(), &ids, &packing),
+                }
+            }
+        };
+        of.entry(name.clone()).or_insert_with(decided);
     }
     Asked { of, packing, told }
+}
+
+/// One that leaves.
+struct Leaver {
+    /// Its place in the list of nodes.
+    at: usize,
+    order: u8,
+    /// The pod that stands for what nobody can foresee here, and what that is.
+    unforeseen: Option<(PodId, Vec<String>)>,
+    /// Pods of which nobody has a picture.
+    strange: Vec<Pod>,
+    /// The others that move, by their places among all of those.
+    moving: Range<usize>,
+}
+
+/// Those that leave, and all of their pods that move and are modelled.
+fn leavers(nodes: &[Node], launchable: Launchable<'_>) -> (Vec<Leaver>, Vec<Pod>) {
+    let (mut leavers, mut moving) = (Vec::new(), Vec::new());
+    for (at, node) in nodes.iter().enumerate().filter(|(_, it)| it.leaving) {
+        let mut leave: Vec<&Pod> = node.pods.iter().filter(|it| !it.tied).collect();
+        // Who is named is the same in whichever order they were read.
+        leave.sort_by_cached_key(|it| it.id());
+        let first = leave.iter().find(|it| !it.demand.unmodelled.is_empty());
+        let unforeseen = first.map(|it| (it.id(), it.demand.unmodelled.clone()));
+        let unforeseen = unforeseen.or_else(|| stay::torn(&leave, nodes));
+        let followed = launchable.followed.get(&node.name);
+        let order = followed.map_or(NEWCOMER, |it| it.turn.order());
+        let (foreseen, strange): (Vec<&Pod>, Vec<&Pod>) =
+            leave.into_iter().partition(|it| it.demand.unmodelled.is_empty());
+        let begin = moving.len();
+        moving.extend(foreseen.into_iter().map(|it| Pod { order, ..it.clone() }));
+        let strange = strange.into_iter().cloned().collect();
+        leavers.push(Leaver { at, order, unforeseen, strange, moving: begin..moving.len() });
+    }
+    let mut moving = stay::together(moving, nodes);
+    for it in &mut moving {
+        it.terminating = false;
+    }
+    (leavers, moving)
+}
+
+/// Pods that nobody can foresee, while others stand for them.
+#[derive(Default)]
+struct Trusting {
+    /// Who stands for whom.
+    meant: BTreeMap<PodId, PodId>,
+    /// What comes, by the node that it follows, and the pods of that which are foreseen.
+    kins: BTreeMap<String, (Pool, BTreeSet<PodId>)>,
+}
+
+impl Trusting {
+    /// Those that are to be packed.
+    fn take(&mut self, node: &str, trusted: Trusted, others: &[Pod]) -> Vec<Pod> {
+        let others = || others.iter().map(Pod::id).collect();
+        self.kins.extend(trusted.kin.map(|it| (node.to_owned(), (it, others()))));
+        let stand_ins = trusted.stand_ins.into_iter();
+        let stand_ins = stand_ins.map(|(pod, meant)| {
+            self.meant.insert(pod.id(), meant);
+            pod
+        });
+        stand_ins.collect()
+    }
+
+    /// Nobody is told of who only stood for others. By the node that it follows which new node comes for it, and those who
+    /// have no place.
+    fn reveal(self, packing: &mut Packing) -> (BTreeMap<String, usize>, BTreeMap<PodId, Why>) {
+        let stands = |it: &PodId| self.meant.contains_key(it);
+        packing.placed.retain(|it| !stands(&it.pod));
+        let (lost, unplaced): (Vec<Unplaced>, Vec<Unplaced>) =
+            std::mem::take(&mut packing.unplaced).into_iter().partition(|it| stands(&it.pod));
+        packing.unplaced = unplaced;
+        let lost =
+            lost.into_iter().filter_map(|it| Some((self.meant.get(&it.pod)?.clone(), it.why)));
+        let mut kins = BTreeMap::new();
+        for (at, new) in packing.new_nodes.iter_mut().enumerate() {
+            new.pods.retain(|it| !stands(it));
+            kins.extend(kin::comes_for(new).map(|node| (node, at)));
+        }
+        // It comes, though nobody is sent there; but not where somebody has no place, as the node does not go then.
+        for (node, (pool, others)) in &self.kins {
+            let homeless = |it: &Unplaced| others.contains(&it.pod);
+            if kins.contains_key(node) || packing.unplaced.iter().any(homeless) {
+                continue;
+            }
+            if let Some(mut new) = kin::vacant(pool, node) {
+                kin::comes_for(&mut new);
+                kins.insert(node.clone(), packing.new_nodes.len());
+                packing.new_nodes.push(new);
+            }
+        }
+        (kins, lost.collect())
+    }
+}
+
+/// Nobody knows when a pod goes that nobody can foresee, so it keeps away whom it keeps away; and its node is no place. So it is
+/// with all pods of a node that stays. The nodes as they were.
+fn close(leavers: &[Leaver], stay: &BTreeSet<usize>, nodes: &mut [Node]) -> Vec<(usize, Node)> {
+    let closed = leavers.iter().filter(|it| !it.strange.is_empty() || stay.contains(&it.at));
+    let closed = closed.map(|it| {
+        let node = &nodes[it.at];
+        let stays = |pod: &Pod| stay.contains(&it.at) || !pod.demand.unmodelled.is_empty();
+        let closed = Node {
+            leaving: false,
+            unschedulable: true,
+            allocatable: Amounts::new(),
+            pods: node.pods.iter().filter(|it| it.tied || stays(it)).cloned().collect(),
+            ..node.clone()
+        };
+        (it.at, std::mem::replace(&mut nodes[it.at], closed))
+    });
+    closed.collect()
 }
 
 /// Let those who are bound run where they are bound, instead of looking for a place for them. How many more each node has.
@@ -229,14 +376,25 @@ fn welcome(bound: &[Placed], pods: &mut Vec<Pod>, nodes: &mut [Node]) -> BTreeMa
     guests
 }
 
-fn unmodelled(pods: &[&Pod]) -> Option<Placement> {
-    let strange = pods.iter().filter(|it| !it.demand.unmodelled.is_empty());
-    let pod = strange.min_by_key(|it| it.id())?;
-    Some(Placement::Unmodelled { pod: pod.id(), what: pod.demand.unmodelled.clone() })
+/// The others have a place, or one of them is told of by name.
+fn unmodelled(
+    (pod, what): &(PodId, Vec<String>),
+    kin: Option<usize>,
+    pods: &BTreeSet<PodId>,
+    packing: &Packing,
+) -> Placement {
+    let mut new = match placement(pods, packing) {
+        Placement::Successors { new } => new,
+        unplaced @ Placement::Unplaced { .. } => return unplaced,
+        Placement::Spare { .. } | Placement::Unmodelled { .. } | Placement::NoKin { .. } => {
+            BTreeSet::new()
+        }
+    };
+    new.retain(|it| Some(*it) != kin);
+    Placement::Unmodelled { pod: pod.clone(), what: what.clone(), kin, new }
 }
 
-fn placement(pods: &[PodId], packing: &Packing) -> Placement {
-    let own: BTreeSet<&PodId> = pods.iter().collect();
+fn placement(own: &BTreeSet<PodId>, packing: &Packing) -> Placement {
     // The unplaced are in the order of their ids.
     if let Some(it) = packing.unplaced.iter().find(|it| own.contains(&it.pod)) {
         return Placement::Unplaced { pod: it.pod.clone(), why: it.why.clone() };

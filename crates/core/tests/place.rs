@@ -4,13 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use nodemolt_core::place::{Fleet, Launchable, Placement, Placements, Turn, place, place_leaving};
+use nodemolt_core::place::{
+    Fleet, Followed, Launchable, Placement, Placements, Turn, place, place_leaving,
+};
 use nodemolt_fit::node::Node;
 use nodemolt_fit::pack::{Home, Why};
-use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm, Spread};
+use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm, Spread, Volume};
 use nodemolt_fit::pool::{Machine, NODES, Offering, Pool};
-use nodemolt_fit::selector::{Labels, Selector};
-use nodemolt_fit::{Quantity, label};
+use nodemolt_fit::selector::{Labels, NodeTerm, Selector};
+use nodemolt_fit::taint::{Effect, Taint};
+use nodemolt_fit::{Operator, Quantity, Written, label};
 
 fn amounts(cpu: i64) -> BTreeMap<String, Quantity> {
     let all = [("cpu", cpu), ("memory", cpu << 32), ("pods", 30)];
@@ -74,6 +77,10 @@ fn pool(nodes_max: Option<i64>, used: i64) -> Pool {
 
 fn leave(names: &[&str], fleet: &Fleet) -> Placements {
     place(&names.iter().map(|it| (*it).to_owned()).collect(), fleet)
+}
+
+fn by(turn: Turn) -> Followed {
+    Followed { turn, by: Some(BTreeSet::new()) }
 }
 
 fn home<'a>(placements: &'a Placements, pod: &Pod) -> &'a Home {
@@ -231,25 +238,259 @@ fn who_is_pending_is_bound_before_anybody_leaves() {
 fn a_pod_that_nobody_has_a_picture_of_is_named() {
     let mut strange = demand("strange", 1);
     strange.unmodelled = vec!["a resource claim".to_owned()];
-    let fleet = Fleet {
+    let mut fleet = Fleet {
         nodes: vec![
             node("A", 4, [pods(&strange, 1), pods(&demand("a", 1), 1)].concat()),
             node("C", 4, Vec::new()),
         ],
-        pools: Vec::new(),
+        pools: vec![pool(None, 2)],
         pending: Vec::new(),
     };
+    fleet.nodes[0].pool = Some("default".to_owned());
     let placements = leave(&["A"], &fleet);
     let what = vec!["a resource claim".to_owned()];
-    let pod = fleet.nodes[0].pods[0].id();
-    assert_eq!(placements.of["A"], Placement::Unmodelled { pod, what });
+    let (pod, new) = (fleet.nodes[0].pods[0].id(), BTreeSet::new());
+    assert_eq!(placements.of["A"], Placement::Unmodelled { pod, what, kin: Some(0), new });
+    assert_eq!(*home(&placements, &fleet.nodes[0].pods[1]), Home::Node("C".to_owned()));
+}
+
+/// A node of 8 CPUs in zone `a`, with a pod that nobody can foresee and with these.
+fn with_a_strange_one(strange: Demand, others: Vec<Pod>) -> Node {
+    let unmodelled = vec!["a resource claim".to_owned()];
+    let strange = Demand { unmodelled, ..strange };
+    let mut old = node("A", 8, [pods(&strange, 1), others].concat());
+    old.pool = Some("default".to_owned());
+    let own = [
+        (label::INSTANCE_TYPE, "m5.8"),
+        (label::ZONE, "a"),
+        (label::CAPACITY_TYPE, "on-demand"),
+        ("team", "x"),
+    ];
+    old.labels.extend(own.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    old
+}
+
+/// With nodes that are labelled `team: x`, in zones `a` and `b`.
+fn labelled_pool() -> Pool {
+    let mut labelled = pool(None, 1);
+    labelled.labels.insert("team".to_owned(), "x".to_owned());
+    for machine in Arc::make_mut(&mut labelled.machines) {
+        machine.offerings.push(Offering::new("b", "on-demand", None));
+    }
+    labelled
+}
+
+fn only(key: &str, value: &str) -> Written {
+    let (key, values) = (key.to_owned(), vec![value.to_owned()]);
+    Written { key, operator: Operator::In, values, min_values: None }
+}
+
+fn on_a_disk_in(zone: &str, demand: Demand) -> Demand {
+    let reach = vec![NodeTerm { labels: vec![only(label::ZONE, zone)], fields: Vec::new() }];
+    let disk = Volume {
+        driver: Some("ebs".to_owned()),
+        handle: "vol-1".to_owned(),
+        reach: Some(reach),
+        own: false,
+    };
+    Demand { volumes: vec![disk], ..demand }
+}
+
+fn selecting(key: &str, value: &str, demand: Demand) -> Demand {
+    let node_selector = Labels::from([(key.to_owned(), value.to_owned())]);
+    Demand { node_selector, ..demand }
+}
+
+/// What comes is what the pool launches now. Those who can be foreseen are packed, and of the one who cannot as much is
+/// looked at as is known.
+#[test]
+fn nobody_goes_unseen_with_one_of_the_own_kind() {
+    type Change<'c> = &'c dyn Fn(&mut Pool);
+    let same = |_: &mut Pool| {};
+    let smaller = |it: &mut Pool| it.requirements = vec![only(label::INSTANCE_TYPE, "m5.4")];
+    let elsewhere = |it: &mut Pool| it.requirements = vec![only(label::ZONE, "b")];
+    let relabelled = |it: &mut Pool| drop(it.labels.insert("team".to_owned(), "y".to_owned()));
+    let tainted = |it: &mut Pool| {
+        let (key, value) = ("dedicated".to_owned(), String::new());
+        it.taints = vec![Taint { key, value, effect: Effect::NoSchedule }];
+    };
+    let (small, large) = (demand("other", 1), demand("other", 6));
+    let none = || demand("strange", 1);
+    let cases: [(&str, Demand, Demand, Change<'_>, Option<&str>); 12] = [
+        ("as it was", none(), large.clone(), &same, None),
+        ("a smaller one will do", none(), small.clone(), &smaller, None),
+        ("it is too small for the other", none(), large, &smaller, Some("other-0")),
+        (
+            "it is too small for itself",
+            demand("strange", 6),
+            small.clone(),
+            &smaller,
+            Some("strange-0"),
+        ),
+        ("a disk", none(), on_a_disk_in("a", small.clone()), &same, None),
+        ("a disk elsewhere", none(), on_a_disk_in("a", small.clone()), &elsewhere, Some("other-0")),
+        (
+            "its own disk elsewhere",
+            on_a_disk_in("a", none()),
+            small.clone(),
+            &elsewhere,
+            Some("strange-0"),
+        ),
+        (
+            "a label",
+            selecting("team", "x", none()),
+            selecting("team", "x", small.clone()),
+            &same,
+            None,
+        ),
+        (
+            "a label that is gone",
+            none(),
+            selecting("team", "x", small.clone()),
+            &relabelled,
+            Some("other-0"),
+        ),
+        (
+            "its own label",
+            selecting("team", "x", none()),
+            small.clone(),
+            &relabelled,
+            Some("strange-0"),
+        ),
+        ("a taint", none(), small.clone(), &tainted, Some("strange-0")),
+        ("another zone", none(), small, &elsewhere, None),
+    ];
+    for (what, strange, other, change, unplaced) in cases {
+        let mut pool = labelled_pool();
+        change(&mut pool);
+        let nodes = vec![with_a_strange_one(strange, pods(&other, 1))];
+        let fleet = Fleet { nodes, pools: vec![pool], pending: Vec::new() };
+        let placements = leave(&["A"], &fleet);
+        match (&placements.of["A"], unplaced) {
+            (Placement::Unmodelled { kin: Some(kin), new, .. }, None) => {
+                assert!(new.is_empty(), "{what}: {:?}", placements.new_nodes);
+                let other = &fleet.nodes[0].pods[1];
+                assert_eq!(*home(&placements, other), Home::New(*kin), "{what}");
+                let comes = &placements.new_nodes[*kin];
+                assert_eq!(comes.pods, [other.id()], "{what}");
+                let internal = |it: &Written| it.key.contains("nodemolt");
+                assert!(!comes.requirements.iter().any(internal), "{comes:?}");
+            }
+            (Placement::Unplaced { pod, why }, Some(named)) => {
+                assert_eq!(*pod.name, *named, "{what}");
+                assert!(!why.to_string().contains("nodemolt"), "{what}: {why}");
+            }
+            (other, _) => panic!("{what}: {other:?}"),
+        }
+    }
+}
+
+/// It is of the same type, zone and capacity type as long as its pool asks for such a one.
+#[test]
+fn one_of_the_own_kind_is_told_with_all_that_it_is() {
+    let nodes = vec![with_a_strange_one(demand("strange", 1), Vec::new())];
+    let fleet = Fleet { nodes, pools: vec![labelled_pool()], pending: Vec::new() };
+    let placements = leave(&["A"], &fleet);
+    let [comes] = placements.new_nodes.as_slice() else { panic!("{:?}", placements.new_nodes) };
+    assert_eq!(comes.machines.iter().map(|it| &*it.machine).collect::<Vec<_>>(), ["m5.8"]);
+    for it in [only(label::ZONE, "a"), only(label::CAPACITY_TYPE, "on-demand"), only("team", "x")] {
+        assert!(comes.requirements.contains(&it), "{it}: {comes:?}");
+    }
+    assert_eq!(
+        comes.requests["cpu"],
+        Quantity::from_units(1),
+        "room is kept for who is not foreseen"
+    );
+}
+
+/// Room is kept for who cannot be foreseen, and who has none beside it goes elsewhere.
+#[test]
+fn who_has_no_room_with_one_of_the_own_kind_goes_elsewhere() {
+    let old = with_a_strange_one(demand("strange", 4), pods(&demand("other", 3), 2));
+    for (more, expected) in [(None, 1), (Some(node("C", 4, Vec::new())), 0)] {
+        let nodes = [old.clone()].into_iter().chain(more).collect();
+        let fleet = Fleet { nodes, pools: vec![labelled_pool()], pending: Vec::new() };
+        let placements = leave(&["A"], &fleet);
+        let Placement::Unmodelled { kin: Some(_), new, .. } = &placements.of["A"] else {
+            panic!("{:?}", placements.of)
+        };
+        assert_eq!(new.len(), expected, "{:?}", placements.new_nodes);
+    }
+    // The limits have no room for a further one.
+    for (nodes_max, fits) in [(3, true), (2, false)] {
+        let limits = BTreeMap::from([(NODES.to_owned(), Quantity::from_units(nodes_max))]);
+        let pools = vec![Pool { limits, ..labelled_pool() }];
+        let fleet = Fleet { nodes: vec![old.clone()], pools, pending: Vec::new() };
+        let of = leave(&["A"], &fleet).of.remove("A").unwrap();
+        assert_eq!(matches!(of, Placement::Unmodelled { .. }), fits, "{of:?}");
+    }
+}
+
+/// Nobody launches one like it.
+#[test]
+fn who_is_of_no_pool_is_not_followed() {
+    let strange = with_a_strange_one(demand("strange", 1), Vec::new());
+    let of = |pool: Option<&str>| {
+        let nodes = vec![Node { pool: pool.map(str::to_owned), ..strange.clone() }];
+        let fleet = Fleet { nodes, pools: vec![labelled_pool()], pending: Vec::new() };
+        leave(&["A"], &fleet).of.remove("A").unwrap()
+    };
+    assert!(matches!(of(Some("default")), Placement::Unmodelled { .. }));
+    assert!(matches!(of(None), Placement::Unplaced { .. }));
+    let none = Placement::NoKin { pool: "other".to_owned(), limit: None };
+    assert_eq!(of(Some("other")), none);
+}
+
+/// Pods that are pending have theirs first: what is said to be lacking is then what is lacking.
+#[test]
+fn the_limits_are_for_pending_pods_before_one_of_a_kind() {
+    let strange = with_a_strange_one(demand("strange", 1), Vec::new());
+    let limit = |it: i64| BTreeMap::from([(NODES.to_owned(), Quantity::from_units(it))]);
+    for (nodes_max, followed) in [(1, false), (2, false), (3, true)] {
+        let pools = vec![Pool { limits: limit(nodes_max), used: limit(1), ..labelled_pool() }];
+        let pending = pods(&demand("pending", 7), 1);
+        let fleet = Fleet { nodes: vec![strange.clone()], pools, pending };
+        let placements = leave(&["A"], &fleet);
+        assert_eq!(placements.homes.contains_key(&fleet.pending[0].id()), nodes_max > 1);
+        let answer = &placements.of["A"];
+        if followed {
+            assert!(matches!(answer, Placement::Unmodelled { .. }), "{nodes_max}: {answer:?}");
+        } else {
+            let limit = Some((NODES.to_owned(), Quantity::from_units(1)));
+            assert_eq!(*answer, Placement::NoKin { pool: fleet.pools[0].name.clone(), limit });
+        }
+    }
+}
+
+/// Once its successor is there, room on it is kept for who cannot be foreseen.
+#[test]
+fn a_successor_that_is_there_is_looked_at_like_any_other_node() {
+    for (room, strange_has, holds) in [(8, 1, true), (2, 1, false), (8, 7, false)] {
+        let others = pods(&demand("other", 2), 1);
+        let mut old = with_a_strange_one(demand("strange", strange_has), others);
+        old.leaving = true;
+        let mut nodes = vec![old, node("S", room, Vec::new())];
+        let by = Some(BTreeSet::from(["S".to_owned()]));
+        let followed = [("A".to_owned(), Followed { turn: Turn::Succeeded, by })].into();
+        let launchable =
+            Launchable { pools: &[], kept: &[], followed: &followed, heirs: &BTreeSet::new() };
+        let placements = place_leaving(&mut nodes, launchable, &[]);
+        let of = &placements.of["A"];
+        assert_eq!(matches!(of, Placement::Unmodelled { kin: None, .. }), holds, "{of:?}");
+        assert_eq!(matches!(of, Placement::Unplaced { .. }), !holds, "{of:?}");
+        assert_eq!(nodes[0].pods.len(), 2, "as they were");
+    }
 }
 
 #[test]
 fn a_successor_of_its_own_kind_counts_towards_the_limits() {
-    let mut strange = demand("strange", 1);
+    let mut strange = demand("strange", 2);
     strange.unmodelled = vec!["a resource claim".to_owned()];
-    let of_pool = |it: Node| Node { pool: Some("default".to_owned()), ..it };
+    // It has no room for the pod of B.
+    let of_pool = |mut it: Node| {
+        it.labels.insert(label::INSTANCE_TYPE.to_owned(), "m5.4".to_owned());
+        Node { pool: Some("default".to_owned()), ..it }
+    };
     // A and B exist. A third node may be that for A's own pod, a fourth takes the pod of B.
     for (nodes_max, followed, placed) in [(2, false, false), (3, true, false), (4, true, true)] {
         let fleet = Fleet {
@@ -349,7 +590,7 @@ fn a_pool_that_is_kept_at_a_number_launches_one_in_the_place_of_each() {
         for it in &mut nodes {
             it.leaving = true;
         }
-        let followed = followed.iter().map(|it| ((*it).to_owned(), Turn::Succeeded)).collect();
+        let followed = followed.iter().map(|it| ((*it).to_owned(), by(Turn::Succeeded))).collect();
         let kept = [pool(Some(nodes_max), 2)];
         let launchable =
             Launchable { pools: &[], kept: &kept, followed: &followed, heirs: &BTreeSet::new() };
@@ -406,8 +647,9 @@ fn a_group_that_must_be_on_one_node_is_foreseen_only_where_none_has_room_for_a_p
         selector: Selector::labels([("app", "close")]),
         ..PodTerm::default()
     }];
+    let a = Node { pool: Some("default".to_owned()), ..node("A", 8, pods(&close, 2)) };
     let fleet = |others: Vec<Node>| Fleet {
-        nodes: [vec![node("A", 8, pods(&close, 2))], others].concat(),
+        nodes: [vec![a.clone()], others].concat(),
         pools: vec![pool(None, 0)],
         pending: Vec::new(),
     };
@@ -421,8 +663,15 @@ fn a_group_that_must_be_on_one_node_is_foreseen_only_where_none_has_room_for_a_p
     let placements = leave(&["A"], &fleet(vec![full]));
     assert!(matches!(&placements.of["A"], Placement::Successors { new } if new.len() == 1));
     let some = vec![node("B", 1, Vec::new()), node("C", 8, Vec::new())];
-    let Placement::Unmodelled { pod, what } = &leave(&["A"], &fleet(some)).of["A"] else {
-        panic!("it is guessed where they go")
+    let shuffled = {
+        let mut fleet = fleet(some.iter().rev().cloned().collect());
+        fleet.nodes[0].pods.reverse();
+        fleet
+    };
+    let torn = leave(&["A"], &fleet(some));
+    assert_eq!(leave(&["A"], &shuffled).of, torn.of);
+    let Placement::Unmodelled { pod, what, kin: Some(_), .. } = &torn.of["A"] else {
+        panic!("it is guessed where they go: {:?}", torn.of)
     };
     assert_eq!(pod.to_string(), "shop/close-0");
     assert!(what[0].contains("B has room for some of them only"), "{what:?}");
@@ -431,6 +680,15 @@ fn a_group_that_must_be_on_one_node_is_foreseen_only_where_none_has_room_for_a_p
     crowded.allocatable.insert("pods".to_owned(), Quantity::from_units(1));
     let few = leave(&["A"], &fleet(vec![crowded]));
     assert!(matches!(few.of["A"], Placement::Unmodelled { .. }), "{:?}", few.of);
+    // Nor does it help them that one of their own kind comes, if that has no room for all.
+    let mut small = fleet(vec![node("B", 1, Vec::new())]);
+    for machine in Arc::make_mut(&mut small.pools[0].machines) {
+        machine.allocatable.insert("cpu".to_owned(), Quantity::from_units(1));
+    }
+    let placements = leave(&["A"], &small);
+    let of = &placements.of["A"];
+    assert!(matches!(of, Placement::Unplaced { .. }), "{of:?}");
+    assert!(placements.new_nodes.is_empty(), "none comes for nothing: {:?}", placements.new_nodes);
     let mut alone = fleet(vec![node("B", 1, Vec::new())]);
     alone.nodes[0].pods.pop();
     assert_eq!(leave(&["A"], &alone).of["A"], on(&["B"]));
@@ -476,7 +734,7 @@ fn whoever_is_under_way_keeps_its_place_when_others_come() {
         let mut nodes =
             vec![full("first", pods[0]), full("newcomer", pods[1]), node("new", 4, Vec::new())];
         let pools = [pool(None, 3)];
-        let followed = BTreeMap::from([("first".to_owned(), turn)]);
+        let followed = BTreeMap::from([("first".to_owned(), by(turn))]);
         let launchable =
             Launchable { pools: &pools, kept: &[], followed: &followed, heirs: &BTreeSet::new() };
         let placements = place_leaving(&mut nodes, launchable, &[]);
@@ -487,7 +745,8 @@ fn whoever_is_under_way_keeps_its_place_when_others_come() {
     }
     // Whoever has successors comes before one that counts on what is left.
     let mut nodes = vec![full("a", "a"), full("b", "b"), node("new", 4, Vec::new())];
-    let followed = [("a".to_owned(), Turn::Spare), ("b".to_owned(), Turn::Succeeded)].into();
+    let followed =
+        [("a".to_owned(), by(Turn::Spare)), ("b".to_owned(), by(Turn::Succeeded))].into();
     let launchable =
         Launchable { pools: &[], kept: &[], followed: &followed, heirs: &BTreeSet::new() };
     let placements = place_leaving(&mut nodes, launchable, &[]);

@@ -94,7 +94,8 @@ fn unplaced(obstacle: Option<Obstacle>) -> Placement {
 }
 
 fn unmodelled() -> Placement {
-    Placement::Unmodelled { pod: placed_pod(), what: vec!["DRA".to_owned()] }
+    let (pod, what) = (placed_pod(), vec!["DRA".to_owned()]);
+    Placement::Unmodelled { pod, what, kin: Some(0), new: BTreeSet::new() }
 }
 
 fn web(name: &str) -> Pod {

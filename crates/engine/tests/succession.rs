@@ -16,6 +16,7 @@ use nodemolt_engine::port::NewClaim;
 use nodemolt_engine::{Errand, Turn};
 use nodemolt_fit::pod::Demand;
 use nodemolt_fit::pool::NODES;
+use nodemolt_fit::taint::{Effect, Taint};
 use nodemolt_fit::{Operator, Quantity, Written, label};
 use support::{NEW_IMAGE, OLD_IMAGE, OTHER_TYPE, POOL, TYPE, World, ZONE};
 
@@ -85,7 +86,7 @@ fn values(claim: &NewClaim) -> BTreeMap<&str, String> {
 #[test]
 fn one_of_its_kind_has_what_the_pool_asks_for_now() {
     for (requirement, kept_type, expected) in [
-        (asks(TEAM, &["b", "a"]), true, (TEAM, "b a")),
+        (asks(TEAM, &["b", "a"]), true, (TEAM, "a b")),
         (asks(label::INSTANCE_TYPE, &[OTHER_TYPE]), false, (label::INSTANCE_TYPE, OTHER_TYPE)),
         (
             asks("beta.kubernetes.io/instance-type", &[OTHER_TYPE]),
@@ -112,6 +113,38 @@ fn one_of_its_kind_has_what_the_pool_asks_for_now() {
         let own = values.get(label::INSTANCE_TYPE).is_some_and(|it| it == TYPE);
         assert_eq!(own, kept_type, "{values:?}");
         assert_eq!(values[label::ZONE], ZONE);
+    }
+}
+
+/// What comes may not do for them any more: then nobody is cordoned, and the pod is named.
+#[test]
+fn nobody_goes_where_one_of_its_kind_would_not_do() {
+    let tainted = |it: &mut Pool| {
+        let (key, value) = ("dedicated".to_owned(), String::new());
+        it.fit.taints = vec![Taint { key, value, effect: Effect::NoSchedule }];
+    };
+    let relabelled = |it: &mut Pool| {
+        it.requirements = vec![asks(TEAM, &["b"])];
+    };
+    let changes: [&dyn Fn(&mut Pool); 2] = [&tainted, &relabelled];
+    for (change, selects) in changes.into_iter().zip([false, true]) {
+        let mut world = one(OLD_IMAGE);
+        unmodelled(&world);
+        if selects {
+            let mut view = world.cluster.view.borrow_mut();
+            let pods: Vec<_> = view.pods.on("node-00000").cloned().collect();
+            for mut pod in pods {
+                let mut demand = Demand::clone(&pod.fit.demand);
+                demand.node_selector.insert(TEAM.to_owned(), "a".to_owned());
+                pod.fit.demand = Arc::new(demand);
+                view.pods.insert(pod);
+            }
+        }
+        change_pool(&world, change);
+        match outcome(&mut world) {
+            Err(waits) => assert!(matches!(*waits, WaitFor::Place { .. }), "{waits:?}"),
+            Ok(claims) => panic!("{claims:?}"),
+        }
     }
 }
 

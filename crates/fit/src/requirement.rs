@@ -192,6 +192,11 @@ impl Requirement {
         matches!(&self.outcomes, Outcomes::Only(values) if values.is_empty())
     }
 
+    /// Whether only integers below zero are allowed: no label has such a value, as values begin with a letter or a digit.
+    pub fn negative(&self) -> bool {
+        matches!(&self.outcomes, Outcomes::Integers { at_most, .. } if *at_most < 0)
+    }
+
     /// Whether `other` allows whatever this allows.
     pub fn within(&self, other: &Self) -> bool {
         self.outcomes.within(&other.outcomes)

@@ -516,6 +516,20 @@ fn no_object_is_too_strange() {
     }
 }
 
+/// A value of a label begins with a letter or a digit: nothing is below zero.
+#[test]
+fn no_label_is_below_zero() {
+    let ranked =
+        Pool { requirements: vec![written("rank", Operator::Exists, &[])], ..three_zones() };
+    for (bound, placed) in [("-5", 0), ("0", 0), ("1", 1), ("7", 1)] {
+        let labels = vec![written("rank", Operator::Lt, &[bound])];
+        let node_terms = Some(vec![NodeTerm { labels, fields: Vec::new() }]);
+        let low = Demand { node_terms, ..demand("cpu=1") };
+        let packing = pack(&pods(low, 1), &[], std::slice::from_ref(&ranked));
+        assert_eq!(packing.placed.len(), placed, "{bound}: {packing:?}");
+    }
+}
+
 #[test]
 fn a_node_that_exists_is_used_as_the_scheduler_would_use_it() {
     // A third zone could be opened, but the scheduler only sees the two that have nodes.

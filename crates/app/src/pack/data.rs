@@ -31,9 +31,6 @@ pub(super) struct Packing<'s> {
     /// What new nodes can be. Thousands of them share a few.
     choices: Vec<Choices<'s>>,
     placed: Vec<Placed<'s>>,
-    /// Pods that go with the successor of their node's own kind.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    with_successor: Vec<Pod<'s>>,
     #[serde(flatten)]
     caveats: Caveats<'s>,
 }
@@ -176,6 +173,9 @@ struct New<'s> {
     /// In which it may come up.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     zones: &'s [String],
+    /// The node that leaves and in whose place it comes, whatever its pods need.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    follows: Option<&'s str>,
     pods: Vec<String>,
     requests: &'s BTreeMap<String, Quantity>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -247,6 +247,7 @@ pub(super) fn packing<'s>(story: &'s Story, talk: &'s Talk) -> Packing<'s> {
                 name: &it.name,
                 pool: &it.pool,
                 zones: it.zones(),
+                follows: it.follows.as_deref(),
                 pods: it.pods.iter().map(ToString::to_string).collect(),
                 requests: &it.requests,
                 price_per_hour: it.price.map(decimal),
@@ -268,7 +269,6 @@ pub(super) fn packing<'s>(story: &'s Story, talk: &'s Talk) -> Packing<'s> {
                 })
             })
             .collect(),
-        with_successor: story.pods.iter().filter(|it| it.follows().is_some()).map(pod).collect(),
         caveats: Caveats::of(talk),
     }
 }
@@ -298,14 +298,9 @@ fn choices(story: &Story) -> (Vec<Choices<'_>>, Vec<String>) {
 fn leaves<'s>(story: &'s Story, said: &'s story::Leaves) -> Leaves<'s> {
     let (nodes, pod) = match &said.placement {
         Placement::Spare { on } => (on.iter().cloned().collect(), None),
-        Placement::Successors { .. } => {
-            let own = story.pods.iter().filter(|it| it.origin.leaves.as_ref() == Some(&said.node));
-            let homes: BTreeSet<&Home> = own.filter_map(|it| it.home.as_ref()).collect();
-            (homes.into_iter().map(|it| story.home(it)).collect(), None)
-        }
-        Placement::Unplaced { pod, .. } | Placement::Unmodelled { pod, .. } => {
-            (Vec::new(), Some(pod.to_string()))
-        }
+        Placement::Successors { .. } => (homes(story, said, None), None),
+        Placement::Unmodelled { pod, kin, .. } => (homes(story, said, *kin), Some(pod.to_string())),
+        Placement::Unplaced { pod, .. } => (Vec::new(), Some(pod.to_string())),
         Placement::NoKin { .. } => (Vec::new(), said.strange.as_ref().map(ToString::to_string)),
     };
     Leaves {
@@ -318,6 +313,14 @@ fn leaves<'s>(story: &'s Story, said: &'s story::Leaves) -> Leaves<'s> {
         pod,
         message: said.sentence(story),
     }
+}
+
+/// Where its pods go, and which one comes in its place in any case.
+fn homes(story: &Story, said: &story::Leaves, kin: Option<usize>) -> Vec<String> {
+    let own = story.pods.iter().filter(|it| it.origin.leaves.as_ref() == Some(&said.node));
+    let own = own.filter_map(|it| it.home.clone()).chain(kin.map(Home::New));
+    let homes: BTreeSet<Home> = own.collect();
+    homes.iter().map(|it| story.home(it)).collect()
 }
 
 fn pod(said: &PodSaid) -> Pod<'_> {

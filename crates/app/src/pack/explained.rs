@@ -147,12 +147,7 @@ fn went(story: &Story, said: Option<&PodSaid>) -> (&'static str, String) {
             let told = said.no_place().unwrap_or_default();
             (remedy::reason(why), format!("no place: {told}"))
         }
-        (None, None) => {
-            let node = said.follows().unwrap_or_default();
-            let told =
-                format!("goes with the successor of node {node}, which will be of the same kind");
-            ("WithSuccessor", told)
-        }
+        (None, None) => ("NoPlace", "no place".to_owned()),
     }
 }
 
@@ -192,7 +187,7 @@ pub(super) struct Account<'s> {
     pod: Pod<'s>,
     #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<&'s BTreeMap<String, Quantity>>,
-    /// `Placed`, `WithSuccessor`, `NoPlace`, `Gated`, `Unmodelled`, `Running` or `LeftOut`.
+    /// `Placed`, `NoPlace`, `Gated`, `Unmodelled`, `Running` or `LeftOut`.
     answer: &'static str,
     message: String,
     /// Where it goes, or runs.

@@ -233,17 +233,13 @@ fn names(pods: &[PodId], shown: usize) -> String {
 fn placed(story: &Story, headers: bool) -> String {
     let mut table = Table::new(&["POD", "OWNER", "LEAVES", "GOES TO", "ZONE", "DOES WITHOUT"]);
     for pod in &story.pods {
-        let goes_to = match (&pod.home, pod.follows()) {
-            (Some(home), _) => story.home(home),
-            (None, Some(node)) => format!("successor of {node}"),
-            (None, None) => continue,
-        };
+        let Some(home) = &pod.home else { continue };
         table.row(vec![
             printable(&pod.id.to_string()),
             printable(pod.origin.workload.as_deref().unwrap_or("-")),
             printable(pod.origin.leaves.as_deref().unwrap_or("-")),
-            printable(&goes_to),
-            printable(pod.home.as_ref().and_then(|it| story.zone(it)).unwrap_or("-")),
+            printable(&story.home(home)),
+            printable(story.zone(home).unwrap_or("-")),
             if pod.relaxed.is_empty() {
                 "-".to_owned()
             } else {
@@ -257,22 +253,18 @@ fn placed(story: &Story, headers: bool) -> String {
 /// The last lines: how many went where, what it costs, or why nobody knows.
 fn sum(story: &Story) -> String {
     let on_new: usize = story.new_nodes.iter().map(|it| it.pods.len()).sum();
-    let follow = story.pods.iter().filter(|it| it.follows().is_some()).count();
-    let on_old = story.pods.len() - story.unplaced_count() - on_new - follow;
+    let on_old = story.pods.len() - story.unplaced_count() - on_new;
     let mut parts = Vec::new();
     if on_old > 0 {
         let nodes = counted(story.stays.len(), "node");
         let stay = if story.stays.len() == 1 { "stays" } else { "stay" };
         parts.push(format!("{} on {nodes} that {stay}", counted(on_old, "pod")));
     }
+    let nodes = counted(story.new_nodes.len(), "new node");
     if on_new > 0 {
-        let nodes = counted(story.new_nodes.len(), "new node");
         parts.push(format!("{} on {nodes}", counted(on_new, "pod")));
-    }
-    if follow > 0 {
-        let nodes: BTreeSet<&str> = story.pods.iter().filter_map(PodSaid::follows).collect();
-        let successors = counted(nodes.len(), "successor");
-        parts.push(format!("{} on {successors} of a node's own kind", counted(follow, "pod")));
+    } else if !story.new_nodes.is_empty() {
+        parts.push(format!("{nodes} for pods that nobody can foresee"));
     }
     if parts.is_empty() {
         return "nothing is placed\n".to_owned();

@@ -68,7 +68,6 @@ pub(super) struct Zones {
 pub(super) struct PodSaid {
     pub id: PodId,
     pub origin: Origin,
-    /// Neither this nor `why`: it goes with the successor of its node's own kind.
     pub home: Option<Home>,
     /// Preferences that its home does not meet.
     pub relaxed: Vec<String>,
@@ -97,12 +96,6 @@ impl PodSaid {
     pub(super) fn homeless(&self) -> bool {
         self.why.is_some()
     }
-
-    /// The node that it leaves and whose successor, of the same kind, takes it.
-    pub(super) fn follows(&self) -> Option<&str> {
-        let follows = self.home.is_none() && self.why.is_none();
-        self.origin.leaves.as_deref().filter(|_| follows)
-    }
 }
 
 #[derive(Debug)]
@@ -126,6 +119,8 @@ pub(super) struct New {
     pub price: Option<Price>,
     /// How many of the machines have no price.
     pub unpriced: usize,
+    /// The node that leaves and in whose place it comes, whatever its pods need.
+    pub follows: Option<String>,
 }
 
 #[derive(Debug)]
@@ -144,6 +139,9 @@ pub(super) struct Leaves {
     idle: Option<String>,
     /// Nobody knows what its pool can launch.
     pool_unknown: bool,
+    /// What it is, and in which zone.
+    kind: Option<String>,
+    zone: Option<String>,
 }
 
 impl Leaves {
@@ -179,7 +177,7 @@ impl Leaves {
                 | Placement::Unplaced { .. }
                 | Placement::NoKin { .. } => None,
             };
-            let needed = unforeseen.is_some();
+            let needed = matches!(placement, Placement::NoKin { limit: None, .. });
             let idle = node.pool.as_ref().filter(|it| needed && !pools.keeps(it));
             let idle = idle.and_then(|pool| pools.idle.iter().find(|(name, _)| name == pool));
             let idle = idle.map(|(_, why)| why.clone());
@@ -193,26 +191,31 @@ impl Leaves {
                 strange: strange.remove(node.name.as_str()).or(unforeseen),
                 idle,
                 pool_unknown: node.pool.as_ref().is_some_and(|it| !pools.knows(it)),
+                kind: node.labels.get(label::INSTANCE_TYPE).cloned(),
+                zone: node.labels.get(label::ZONE).cloned(),
             })
         });
         all.collect()
     }
 
     /// Why its pods have no place, where it has to be followed by one of its own kind and cannot be.
-    fn stranded(&self) -> Option<Why> {
-        let (pool, obstacle) = match (&self.placement, &self.pool, &self.idle) {
-            (Placement::NoKin { pool, limit }, _, _) => {
-                let obstacle = match limit.clone() {
-                    Some((resource, by)) => Obstacle::PoolLimit { resource, by },
-                    None => Obstacle::NoCapacity,
-                };
-                (pool, obstacle)
+    fn stranded(&self) -> Why {
+        let (pool, obstacle) = match &self.placement {
+            Placement::NoKin { pool, limit: Some((resource, by)) } => {
+                (pool, Obstacle::PoolLimit { resource: resource.clone(), by: *by })
             }
-            (_, Some(pool), Some(idle)) => (pool, Obstacle::Idle(idle.clone())),
-            (_, _, _) => return None,
+            Placement::NoKin { pool, limit: None } => {
+                (pool, self.idle.clone().map_or(Obstacle::NoCapacity, Obstacle::Idle))
+            }
+            Placement::Unplaced { why, .. } => return why.clone(),
+            Placement::Spare { .. }
+            | Placement::Successors { .. }
+            | Placement::Unmodelled { .. } => {
+                return Why::NoPlace { nearest: None };
+            }
         };
         let nearest = Miss { place: Place::Pool(pool.clone()), obstacles: vec![obstacle] };
-        Some(Why::NoPlace { nearest: Some(nearest) })
+        Why::NoPlace { nearest: Some(nearest) }
     }
 
     /// The same in words. Such a pod might fit elsewhere; where is not looked at, as its node is followed by its own kind.
@@ -223,26 +226,49 @@ impl Leaves {
 
     /// Why no node of its own kind can come, where one has to.
     fn no_kin(&self) -> Option<String> {
-        match (&self.placement, &self.pool, &self.idle) {
-            (Placement::NoKin { pool, limit: Some((resource, by)) }, _, _) => {
+        match (&self.placement, &self.idle) {
+            (Placement::NoKin { pool, limit: Some((resource, by)) }, _) => {
                 Some(format!("the limit of {resource} of pool {pool} would have to be {by} higher"))
             }
-            (Placement::NoKin { pool, limit: None }, _, _) => {
+            (Placement::NoKin { pool, .. }, Some(idle)) => {
+                Some(format!("pool {pool} launches no nodes: {idle}"))
+            }
+            (Placement::NoKin { pool, .. }, None) if self.pool_unknown => {
+                Some(format!("what pool {pool} can launch is not known, as it is not in the files"))
+            }
+            (Placement::NoKin { pool, .. }, None) => {
                 Some(format!("nothing that pool {pool} asks for is to be had"))
             }
-            (_, Some(pool), Some(idle)) => Some(format!("pool {pool} launches no nodes: {idle}")),
-            (_, _, _) => None,
+            (Placement::Unplaced { .. }, _) if self.pool.is_none() && self.unfollowed() => {
+                Some("it is of no pool, so nobody launches one".to_owned())
+            }
+            (_, _) => None,
+        }
+    }
+
+    /// Whether it would have to be followed by one of its own kind, and the pod for whose sake has no place there.
+    fn unfollowed(&self) -> bool {
+        match &self.placement {
+            Placement::Unplaced { pod, why } => {
+                let no_pool = self.pool.is_none() && *why == Why::NoPlace { nearest: None };
+                self.strange.as_ref() == Some(pod) || no_pool
+            }
+            Placement::Spare { .. }
+            | Placement::Successors { .. }
+            | Placement::Unmodelled { .. }
+            | Placement::NoKin { .. } => false,
         }
     }
 
     /// One word for programs.
     pub(super) fn answer(&self) -> &'static str {
         match self.placement {
+            // That no successor can be promised, as nobody told of its pool, does not make the pod any better understood.
+            Placement::NoKin { .. } if self.pool_untold() => "Unmodelled",
+            Placement::Unplaced { .. } if self.pool.is_none() && self.unfollowed() => "Unmodelled",
             Placement::Spare { .. } => "Spare",
             Placement::Successors { .. } => "Successors",
             Placement::Unplaced { .. } => "Unplaced",
-            // What its pool cannot launch it cannot be followed by.
-            Placement::Unmodelled { .. } if self.idle.is_some() => "NoKin",
             Placement::Unmodelled { .. } => "Unmodelled",
             Placement::NoKin { .. } => "NoKin",
         }
@@ -256,11 +282,16 @@ impl Leaves {
             }
             Placement::Spare { .. } => Some(0),
             Placement::Successors { new } => Some(new.len()),
-            Placement::Unmodelled { .. } if self.idle.is_some() => None,
-            // One of its own kind: what ran there runs there again.
-            Placement::Unmodelled { .. } => Some(1),
+            // One of its own kind, whatever the others need.
+            Placement::Unmodelled { new, .. } => Some(1 + new.len()),
+            Placement::NoKin { .. } if self.pool_untold() => Some(1),
             Placement::Unplaced { .. } | Placement::NoKin { .. } => None,
         }
+    }
+
+    /// A pod of it cannot be foreseen, and what its pool can launch is not known.
+    fn pool_untold(&self) -> bool {
+        self.pool_unknown && self.strange.is_some() && !self.kept
     }
 
     pub(super) fn sentence(&self, story: &Story) -> String {
@@ -295,25 +326,48 @@ impl Leaves {
                 let new: Vec<String> = new.iter().map(|it| story.home(&Home::New(*it))).collect();
                 format!("its pods need {}", new.join(", "))
             }
-            Placement::Unplaced { pod, .. } => format!("{pod} would have no place"),
             Placement::NoKin { .. } => self.without_kin(),
-            Placement::Unmodelled { .. } if self.idle.is_some() => self.without_kin(),
-            Placement::Unmodelled { pod, .. } => {
-                let kind = match &self.pool {
-                    Some(pool) => format!("a node of pool {pool} like it"),
-                    None => "a node like it".to_owned(),
+            Placement::Unplaced { pod, .. } if self.unfollowed() && self.pool.is_none() => {
+                let lacking = self.no_kin().unwrap_or_default();
+                format!("nobody can foresee {pod}, so a node like it has to come, and {lacking}")
+            }
+            Placement::Unplaced { pod, why } if self.unfollowed() => {
+                let lacking = remedy::sentence(why);
+                format!(
+                    "nobody can foresee {pod}, and what would come in its place will not do: it {lacking}"
+                )
+            }
+            Placement::Unplaced { pod, .. } => format!("{pod} would have no place"),
+            Placement::Unmodelled { pod, kin, new, .. } => {
+                let home = |at: &usize| story.home(&Home::New(*at));
+                let comes = kin.as_ref().map(home).map_or_else(String::new, |it| format!(", {it}"));
+                let pool = self.pool.as_deref().unwrap_or_default();
+                let other = kin.map_or_else(String::new, |it| self.unlike(story, it));
+                let new: Vec<String> = new.iter().map(home).collect();
+                let others = match new.as_slice() {
+                    [] => String::new(),
+                    new => format!("; other pods need {}", new.join(", ")),
                 };
-                let others = match self.pods {
-                    0 | 1 => "",
-                    2 => ", and the other pod goes with it",
-                    _ => ", and the other pods go with it",
-                };
-                let unknown = if self.pool_unknown {
-                    "; what that pool can launch is not known, as it is not in the files"
-                } else {
-                    ""
-                };
-                format!("nobody can foresee {pod}: it needs {kind}{others}{unknown}")
+                format!(
+                    "nobody can foresee {pod}: it needs a node of pool {pool} like it{comes}{other}{others}"
+                )
+            }
+        }
+    }
+
+    /// Where that one will be less like it than they would wish who are not foreseen.
+    fn unlike(&self, story: &Story, kin: usize) -> String {
+        let Some(new) = story.new_nodes.get(kin) else { return String::new() };
+        let kind =
+            self.kind.iter().find(|kind| !new.machines.iter().any(|it| it.machine == **kind));
+        let zones = new.zones();
+        let zone = self.zone.iter().find(|zone| !zones.is_empty() && !zones.contains(zone));
+        match (kind, zone) {
+            (None, None) => String::new(),
+            (Some(kind), None) => format!(", though no {kind} is to be had"),
+            (None, Some(zone)) => format!(", though not in {zone}, where none is to be had"),
+            (Some(kind), Some(zone)) => {
+                format!(", though neither as {kind} nor in {zone}, as none is to be had")
             }
         }
     }
@@ -393,13 +447,14 @@ impl Story {
             let origin = origin(&pod.id());
             let left = placements.iter().find(|it| Some(&it.node) == origin.leaves.as_ref());
             let stranded = left.filter(|_| unmodelled.is_none()).and_then(Leaves::stranded_with);
-            let why = unmodelled.or_else(|| left.and_then(Leaves::stranded));
+            let nowhere = || Why::NoPlace { nearest: None };
+            let why = unmodelled.unwrap_or_else(|| left.map_or_else(nowhere, Leaves::stranded));
             pods.push(PodSaid {
                 origin,
                 id: pod.id(),
                 home: None,
                 relaxed: Vec::new(),
-                why,
+                why: Some(why),
                 requests: pod.demand.requests.clone(),
                 larger: None,
                 more: Vec::new(),
@@ -415,11 +470,18 @@ impl Story {
         let reserved = new_nodes.iter().any(reserved);
         let spot_unpriced = market.without_spot_prices() && new_nodes.iter().any(spot);
         let mut sorted = Sorted { types, done: BTreeMap::new() };
-        let new_nodes: Vec<New> = new_nodes
+        let mut new_nodes: Vec<New> = new_nodes
             .into_iter()
             .enumerate()
             .map(|(at, it)| New::of(at, it, &mut sorted))
             .collect();
+        for it in &placements {
+            if let Placement::Unmodelled { kin: Some(kin), .. } = it.placement
+                && let Some(new) = new_nodes.get_mut(kin)
+            {
+                new.follows = Some(it.node.clone());
+            }
+        }
         let spot_gaps = new_nodes.iter().any(|it| {
             let zones = listed(&it.requirements, label::ZONE);
             let first = it.machines.first();
@@ -621,6 +683,7 @@ impl New {
             price: machines.first().and_then(|it| it.price),
             unpriced: machines.iter().filter(|it| it.price.is_none()).count(),
             machines,
+            follows: None,
         }
     }
 }

@@ -13,10 +13,10 @@ use nodemolt_fit::{
     label,
     node::Node,
     pack::pack,
-    pod::{Demand, Namespace, Pod, PodTerm},
+    pod::{Demand, Namespace, Pod, PodId, PodTerm},
 };
 
-use super::{Placement, terms::all_mean};
+use super::terms::all_mean;
 
 /// Pods that leave, with where they have to stay for the sake of the others. Those that must be on one node
 /// with others of their own are left as they are: no place is one until all of them have left, and then any is.
@@ -65,7 +65,8 @@ fn held(pod: &Pod, nodes: &[Node]) -> Option<Arc<Demand>> {
 
 /// Several pods of one node that must be on one node, and some node that stays has room for one of them and not for all:
 /// where the first goes is up to the scheduler, and if it goes there the others have no place.
-pub(super) fn torn(leave: &[&Pod], nodes: &[Node]) -> Option<Placement> {
+/// The first of the group by its id, if those that leave come in the order of theirs, and what nobody can foresee.
+pub(super) fn torn(leave: &[&Pod], nodes: &[Node]) -> Option<(PodId, Vec<String>)> {
     let mut told: BTreeSet<*const Demand> = BTreeSet::new();
     for pod in leave.iter().filter(|it| !it.demand.affinity.is_empty()) {
         if !told.insert(Arc::as_ptr(&pod.demand)) {
@@ -78,20 +79,22 @@ pub(super) fn torn(leave: &[&Pod], nodes: &[Node]) -> Option<Placement> {
         }
         let group: Vec<&Pod> =
             leave.iter().copied().filter(|it| all_mean(&terms, pod, it)).collect();
-        let mut stay = nodes.iter().filter(|it| !it.leaving);
+        let stay = nodes.iter().filter(|it| !it.leaving);
         // Where one of them stays the others go, and nowhere else.
         if group.len() < 2
             || stay.clone().any(|it| it.pods.iter().any(|it| all_mean(&terms, pod, it)))
         {
             continue;
         }
-        if let Some(node) = stay.find(|it| only_some_fit(&group, pod, it)) {
+        // Of several the first by name, in whichever order they were read.
+        let torn_by = stay.filter(|it| only_some_fit(&group, pod, it)).min_by_key(|it| &it.name);
+        if let Some(node) = torn_by {
             let what = format!(
                 "where the first of {} pods goes that must be on one node: {} has room for some of them only",
                 group.len(),
                 node.name
             );
-            return Some(Placement::Unmodelled { pod: pod.id(), what: vec![what] });
+            return Some((pod.id(), vec![what]));
         }
     }
     None

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{DisruptionBudget, Grants, Limits, Measured, Room};
 use nodemolt_core::drain::{PodPhase, moves};
-use nodemolt_core::place::{Launchable, Placement, Placements, Turn, daemons, place_leaving};
+use nodemolt_core::place::{
+    Followed, Launchable, Placement, Placements, Turn, daemons, place_leaving,
+};
 use nodemolt_core::plan::{Fleet, Plan, Planner, Reach, WaitFor};
 use nodemolt_core::replace::{Phase, PlacementSeen, Successor};
 use nodemolt_core::seen;
@@ -120,7 +122,7 @@ impl<'r> Table<'r> {
             Places::All => self.pools.as_ref().unwrap_or(&nothing),
             Places::Ready => &nothing,
         };
-        let followed = followed(sight);
+        let followed = followed(sight, anew);
         let launchable = Launchable {
             pools: &launching.for_pods,
             kept: &launching.kept,
@@ -226,7 +228,7 @@ impl<'r> Table<'r> {
                 Some(Placement::Spare { .. }) => PlacementSeen::Holds,
                 // What cannot be modelled goes to a node of the same kind, which is ready now.
                 Some(Placement::Unmodelled { .. }) if *has_successors => PlacementSeen::Holds,
-                Some(Placement::Unmodelled { pod, what }) => PlacementSeen::Lost {
+                Some(Placement::Unmodelled { pod, what, .. }) => PlacementSeen::Lost {
                     pod: pod.to_string(),
                     because: format!("it asks for what is not modelled: {}", what.join(", ")),
                 },
@@ -258,13 +260,14 @@ fn to_come_again<'a>(sight: &Sight<'a>) -> impl Iterator<Item = &'a seen::Pod> {
 
 /// Nodes that are going already: neither their room nor their pods count where they are.
 fn leaving(sight: &Sight<'_>) -> BTreeSet<String> {
-    followed(sight).into_keys().chain(given_up(sight)).collect()
+    followed(sight, Anew::Nothing).into_keys().chain(given_up(sight)).collect()
 }
 
-/// Old nodes whose successors were asked for, and that have not gone; and whose turn comes when.
-fn followed(sight: &Sight<'_>) -> BTreeMap<String, Turn> {
-    let all = sight.records.replacements.values().map(|it| &it.replacement);
-    let going = all.filter_map(|it| {
+/// Old nodes whose successors were asked for, and that have not gone; whose turn comes when, and which successors.
+fn followed(sight: &Sight<'_>, anew: Anew<'_>) -> BTreeMap<String, Followed> {
+    let all = sight.records.replacements.values();
+    let going = all.filter_map(|record| {
+        let it = &record.replacement;
         let turn = match it.phase {
             Phase::Draining | Phase::Terminating => Turn::Emptied,
             Phase::Launching | Phase::Joining | Phase::Settling if it.successors.is_empty() => {
@@ -278,7 +281,9 @@ fn followed(sight: &Sight<'_>) -> BTreeMap<String, Turn> {
             | Phase::Kept
             | Phase::Cancelled => return None,
         };
-        Some((it.old.node.clone(), turn))
+        let by = it.successors.iter().map(|it| node_of(sight, it).to_owned());
+        let by = (anew != Anew::Replacement(&record.name)).then(|| by.collect());
+        Some((it.old.node.clone(), Followed { turn, by }))
     });
     going.collect()
 }

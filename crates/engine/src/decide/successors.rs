@@ -3,17 +3,18 @@
 //! A claim for each new node that placing found; or, where its pods are not modelled or the old node goes
 //! first, one of the same kind. Names are made from what they are for, so that a second one is a conflict.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use nodemolt_core::place::kin::own_kind;
 use nodemolt_core::place::{Placement, Placements};
 use nodemolt_core::seen::{Claim, Node, Pool};
 use nodemolt_core::wanted::{PoolTemplate, pinned};
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::pack::{Home, NewNode};
 use nodemolt_fit::pool::Machine;
-use nodemolt_fit::{Operator, Quantity, Requirements, Vocabulary, Written, label};
+use nodemolt_fit::{Quantity, Requirements, Vocabulary, Written, label};
 use sha2::{Digest, Sha256};
 
 use super::{Sight, pools};
@@ -53,11 +54,31 @@ pub(crate) fn of_placement(
         Some(Placement::Unplaced { .. }) => {
             untaken(sight, &old.new_homes(sight, placements), placements, taken)
         }
-        Some(Placement::Unmodelled { .. }) => old.same_kind(sight).into_iter().collect(),
+        Some(Placement::Unmodelled { kin, new, .. }) => {
+            let mut claims: Vec<NewClaim> = kin_of(sight, *kin, placements, old);
+            taken.extend(kin);
+            claims.extend(untaken(sight, new, placements, taken));
+            claims
+        }
+        // It goes all the same, and nobody knows yet what its pool can launch.
+        Some(Placement::NoKin { limit: None, .. }) if old.has_pods && old.machines.is_none() => {
+            old.same_kind(sight).into_iter().collect()
+        }
         // It goes first; whoever has pods needs a place for them afterwards.
         None if old.has_pods => old.same_kind(sight).into_iter().collect(),
         Some(Placement::Spare { .. } | Placement::NoKin { .. }) | None => Vec::new(),
     }
+}
+
+/// What placing made of one of its kind; where nobody asked placing for one, what its pool makes of it.
+fn kin_of(
+    sight: &Sight<'_>,
+    kin: Option<usize>,
+    placements: &Placements,
+    old: &Old<'_>,
+) -> Vec<NewClaim> {
+    let kin = kin.and_then(|it| of_new_node(sight, placements.new_nodes.get(it)?));
+    kin.or_else(|| old.same_kind(sight)).into_iter().collect()
 }
 
 fn untaken(
@@ -82,9 +103,14 @@ fn in_its_place(
 ) -> Vec<NewClaim> {
     let new = match placement {
         Some(Placement::Successors { new }) => new.clone(),
+        Some(Placement::Unmodelled { kin, new, .. }) => {
+            let mut claims = kin_of(sight, *kin, placements, old);
+            taken.extend(kin);
+            claims.extend(untaken(sight, new, placements, taken));
+            return claims;
+        }
         Some(Placement::Unplaced { .. }) => old.new_homes(sight, placements),
-        Some(Placement::Spare { .. } | Placement::Unmodelled { .. } | Placement::NoKin { .. })
-        | None => BTreeSet::new(),
+        Some(Placement::Spare { .. } | Placement::NoKin { .. }) | None => BTreeSet::new(),
     };
     let of_pool = |it: &usize| placements.new_nodes.get(*it).is_some_and(|it| it.pool == pool.name);
     // Each of them was opened for one that leaves, and they are all the same to those.
@@ -125,15 +151,6 @@ pub(crate) struct Old<'a> {
     machines: Option<Arc<Vec<Machine>>>,
 }
 
-/// What is given up of its kind, in this order, until there is such a machine: nothing; its type and size;
-/// its processor; and where and how it was bought.
-const KEPT: [fn(&str) -> bool; 4] = [
-    |_| true,
-    |key| !label::by_type(key) || key == label::ARCH || key == label::OS,
-    |key| !label::by_type(key),
-    |key| !label::by_type(key) && !label::by_offering(key),
-];
-
 impl<'a> Old<'a> {
     pub(crate) fn new(
         memory: &mut Memory,
@@ -152,47 +169,14 @@ impl<'a> Old<'a> {
     pub(crate) fn same_kind(&self, sight: &Sight<'_>) -> Option<NewClaim> {
         let pool = self.pool?;
         let vocabulary = Vocabulary::new();
-        let asked = Requirements::read(&pool.requirements, &vocabulary);
-        let own = self.own(pool, &asked, &vocabulary);
-        let mut all = Vec::new();
-        for keeps in KEPT {
-            let kept = own.iter().filter(|(key, _)| keeps(key));
-            all = kept.clone().map(|(_, it)| it.clone()).collect();
-            // What the old node does not have, or not as the pool asks, is asked as the pool asks it.
-            let kept: BTreeSet<&String> = kept.map(|(key, _)| key).collect();
-            let open = pool.requirements.iter();
-            let open = open.filter(|it| !kept.iter().any(|key| *key == label::normalise(&it.key)));
-            all.extend(open.cloned());
-            let needed = Requirements::read(&all, &vocabulary);
+        let to_be_had = |asked: &[Written]| {
+            let needed = Requirements::read(asked, &vocabulary);
             let can_be = |it: &Machine| pools::can_be(it, &needed, &vocabulary);
-            if self.machines.as_ref().is_none_or(|it| it.iter().any(can_be)) {
-                break;
-            }
-        }
-        claim(sight, pool, all, self.requests(sight))
-    }
-
-    /// By which it is told from others, where its pool admits that.
-    fn own(
-        &self,
-        pool: &Pool,
-        asked: &Requirements,
-        vocabulary: &Vocabulary,
-    ) -> BTreeMap<String, Written> {
+            self.machines.as_ref().is_none_or(|it| it.iter().any(can_be))
+        };
         let labels = self.node.map_or(&self.claim.labels, |it| &it.fit.labels);
-        let of_pool = pool.requirements.iter().map(|it| it.key.as_str());
-        let own = [label::INSTANCE_TYPE, label::ZONE, label::CAPACITY_TYPE, label::ARCH, label::OS];
-        let mut all = BTreeMap::new();
-        for key in own.into_iter().chain(of_pool).map(label::normalise) {
-            let Some(value) = labels.get(key) else { continue };
-            let asked = asked.get(vocabulary.key(key));
-            if asked.is_none_or(|it| it.admits(vocabulary.value(value))) {
-                let (operator, values) = (Operator::In, vec![value.clone()]);
-                let written = Written { key: key.to_owned(), operator, values, min_values: None };
-                all.insert(key.to_owned(), written);
-            }
-        }
-        all
+        let asked = own_kind(&pool.requirements, labels, to_be_had);
+        claim(sight, pool, asked, self.requests(sight))
     }
 
     /// New nodes that some of its pods are to go to, whatever becomes of the others.
@@ -262,13 +246,10 @@ pub(crate) fn further(
     taken: &mut BTreeSet<usize>,
 ) -> Vec<NewClaim> {
     match placements.of.get(node) {
-        Some(Placement::Successors { new }) => untaken(sight, new, placements, taken),
-        Some(
-            Placement::Spare { .. }
-            | Placement::Unplaced { .. }
-            | Placement::Unmodelled { .. }
-            | Placement::NoKin { .. },
-        )
+        Some(Placement::Successors { new } | Placement::Unmodelled { new, .. }) => {
+            untaken(sight, new, placements, taken)
+        }
+        Some(Placement::Spare { .. } | Placement::Unplaced { .. } | Placement::NoKin { .. })
         | None => Vec::new(),
     }
 }

@@ -335,7 +335,8 @@ impl<'a> Template<'a> {
         let name = vocabulary.key(key);
         if self.many_valued.contains(key) || fit.custom.get(name).is_some() {
             fit.custom.add(name, &Requirement::read(asked, vocabulary));
-            return !fit.custom.nothing();
+            return !fit.custom.nothing()
+                && !fit.custom.get(name).is_some_and(Requirement::negative);
         }
         matches(asked, None)
     }
