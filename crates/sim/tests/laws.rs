@@ -292,6 +292,34 @@ fn a_machine_that_is_not_to_be_had_is_asked_for_again() {
     assert_eq!(quiet(&tale), 1);
 }
 
+/// Seed 424: a watch told of a budget's ups and downs when they were minutes old, and whoever had begun to lead meanwhile
+/// decided by each of them. Once all of it is told nothing excuses a to and fro.
+#[test]
+fn who_hears_of_old_changes_decides_by_them() {
+    for (fault, waited, excused) in [
+        ("watch-lag 5m PodDisruptionBudget for 1m", 240, true),
+        ("watch-lag 5m for 1m", 240, true),
+        ("watch-lag 5m", 240, true),
+        ("watch-lag 5m PodDisruptionBudget for 1m", 361, false),
+        ("watch-lag 30s for 1m", 240, false),
+        ("lose-requests 10% for 1m", 240, false),
+    ] {
+        let mut tale = begun();
+        tale.tell(Actor::Fate, Fact::Fault { what: fault.to_owned() });
+        tale.wait(waited);
+        for round in 0..3 {
+            tale.turn(&["n1"], |it| {
+                it.waits = vec![Tale::waits("n1")];
+                it.waits[0].1[0].name = (round == 1).then(|| "other".to_owned());
+            });
+            tale.wait(1);
+        }
+        let broken = judge(&tale).1;
+        let to_and_fro = broken.iter().any(|it| it.law == Law::Quiet);
+        assert_eq!(to_and_fro, !excused, "{fault}, {waited} s: {broken:#?}");
+    }
+}
+
 #[test]
 fn each_law_has_lives_that_break_it_and_only_it() {
     let mut wrong = Vec::new();

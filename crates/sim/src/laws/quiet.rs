@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::said::deed;
 use super::world::World;
 use super::{Found, KNOWN_AFTER, Law, read};
+use crate::length;
 use crate::trace::{Actor, Fact, Step, Turned, WaitsFor};
 
 /// Everybody has heard of everything by then, questions that are asked now and then included.
@@ -36,8 +37,10 @@ const TOLD: [&str; 6] = [
 pub(super) struct Quiet {
     /// When others last changed something.
     disturbed_at: Option<Timestamp>,
-    /// When anybody last did.
-    changed_at: Option<Timestamp>,
+    /// By when every replica has heard of all that anybody changed.
+    heard_at: Option<Timestamp>,
+    /// Watches that tell late: until when what changes is told late, and by how much.
+    late: Vec<(Timestamp, SignedDuration)>,
     /// By replica: what it did since its last turn, while all was quiet.
     done: BTreeMap<u8, Vec<String>>,
     /// What was told in this quiet time.
@@ -61,13 +64,46 @@ struct Decision {
     waits: Vec<(String, Vec<Named>)>,
 }
 
+impl Decision {
+    /// Where the two differ, the first that is found.
+    fn unlike(&self, other: &Self) -> String {
+        let names = |it: &[Named]| {
+            let all = it.iter().map(|(kind, name)| match name {
+                Some(name) => format!("{kind} {name}"),
+                None => kind.clone(),
+            });
+            all.collect::<Vec<_>>().join(", ")
+        };
+        let pairs = self.waits.iter().zip(&other.waits);
+        let mut unlike = pairs.filter(|(one, other)| one != other);
+        match unlike.next() {
+            Some(((node, waits), (_, between))) => {
+                format!(
+                    "{node} waits for [{}], between them for [{}]",
+                    names(waits),
+                    names(between)
+                )
+            }
+            None => format!(
+                "{} start and {} are under way, between them {} and {}",
+                self.starts.len(),
+                self.under_way.len(),
+                other.starts.len(),
+                other.under_way.len()
+            ),
+        }
+    }
+}
+
 impl Quiet {
     /// Right after the step.
     pub(super) fn see(&mut self, world: &World, step: &Step, changed: bool, found: &mut Found) {
-        if let Fact::Fault { .. } = &step.fact {
+        if let Fact::Fault { what } = &step.fact {
             self.silent_until = Some(Timestamp::MAX);
+            self.late.extend(late(what, step.at));
         }
         if let Fact::FaultsEnd = &step.fact {
+            self.late.clear();
             self.silent_until = step.at.checked_add(KNOWN_AFTER.saturating_add(TO_AND_FRO)).ok();
         }
         self.judge(step, changed, found);
@@ -84,7 +120,7 @@ impl Quiet {
             (_, Actor::Operator(replica)) => self.acted(replica, step, changed),
             (_, _) if changed => {
                 self.disturbed_at = Some(step.at);
-                self.changed_at = Some(step.at);
+                self.changed(step.at);
                 self.done.clear();
                 self.told.clear();
                 self.decided.clear();
@@ -93,13 +129,22 @@ impl Quiet {
         }
     }
 
+    /// A late watch tells one change after the other as they came, so that what was undone long ago seems to happen and to
+    /// be undone when the world stands still: who hears it decides to and fro, and is right.
+    fn changed(&mut self, now: Timestamp) {
+        let late = self.late.iter().filter(|(until, _)| now <= *until).map(|(_, by)| *by).max();
+        let heard_after = KNOWN_AFTER.saturating_add(late.unwrap_or_default());
+        let heard_at = now.saturating_add(heard_after).unwrap_or(Timestamp::MAX);
+        self.heard_at = self.heard_at.max(Some(heard_at));
+    }
+
     fn quiet(&self, now: Timestamp) -> bool {
         self.disturbed_at.is_some_and(|it| now.duration_since(it) > QUIET_AFTER)
     }
 
     fn acted(&mut self, replica: u8, step: &Step, changed: bool) {
         if changed {
-            self.changed_at = Some(step.at);
+            self.changed(step.at);
             self.decided.clear();
         }
         if !self.quiet(step.at) || self.unsettled {
@@ -152,7 +197,7 @@ impl Quiet {
             under_way: turned.under_way.clone(),
             waits: turned.waits.iter().map(|(node, it)| (node.clone(), reasons(it))).collect(),
         };
-        let known = self.changed_at.is_some_and(|it| step.at.duration_since(it) > KNOWN_AFTER);
+        let known = self.heard_at.is_some_and(|it| step.at > it);
         if !known {
             self.decided.remove(&replica);
             return;
@@ -163,7 +208,9 @@ impl Quiet {
             && *last != decision
             && step.at.duration_since(*first_at) <= TO_AND_FRO
         {
-            let what = format!("replica {replica} decides to and fro in an unchanged world");
+            let meanwhile = decision.unlike(last);
+            let what =
+                format!("replica {replica} decides to and fro in an unchanged world: {meanwhile}");
             found.broken(Law::Quiet, step.at, what);
         }
         if before.back().is_some_and(|(_, last)| *last == decision) {
@@ -174,6 +221,20 @@ impl Quiet {
             before.pop_front();
         }
     }
+}
+
+/// Of a fault that makes watches late: until when, and by how much.
+fn late(fault: &str, now: Timestamp) -> Option<(Timestamp, SignedDuration)> {
+    let words: Vec<&str> = fault.split_whitespace().collect();
+    let (by, lasts) = match words[..] {
+        ["watch-lag", by, "for", lasts] | ["watch-lag", by, _, "for", lasts] => {
+            (by, length::read(lasts).ok()?)
+        }
+        ["watch-lag", by, ..] => (by, SignedDuration::MAX),
+        _ => return None,
+    };
+    let until = now.saturating_add(lasts).unwrap_or(Timestamp::MAX);
+    Some((until, length::read(by).ok()?))
 }
 
 /// Whether some claim has not come as far as it goes, or some pod that we moved waits for a node.
