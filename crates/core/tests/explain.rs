@@ -15,13 +15,14 @@ use nodemolt_core::drain::{
 };
 use nodemolt_core::drift::{Direction, Divergence, Drift, Missing};
 use nodemolt_core::explain::{
-    ClassTold, Doubted, Kept, Orphan, RecordTold, Story, SuccessorTold, World, doubted, explain,
-    explain_fleet, explain_gone, explain_pod, explain_pool, relative,
+    ClassTold, Doubted, Kept, Newer, Orphan, RecordTold, Story, SuccessorTold, World, doubted,
+    explain, explain_fleet, explain_gone, explain_pod, explain_pool, relative,
 };
 use nodemolt_core::node::{ImageRef, Running};
 use nodemolt_core::place::{Placement, Placements};
 use nodemolt_core::plan::{Fleet, Node, Pending, PoolState, Reach, UnderWay, WaitFor, plan};
 use nodemolt_core::replace::{Because, Cause, Old, Order, Phase, Replacement, Step, Wait};
+use nodemolt_core::resolve::Refusal;
 
 type Change = Box<dyn Fn(&mut Told)>;
 
@@ -314,6 +315,31 @@ fn a_pool_and_the_fleet_are_counted() {
     assert_eq!(told.tell(|world| explain_pool(world, "nobody", now())), None);
     let empty = Told::default();
     assert_eq!(empty.tell(|world| explain_fleet(world, now())).next, "nothing to do");
+}
+
+/// Two images, one quarantine: a node is one that stays, and not two.
+#[test]
+fn who_stays_is_counted_once_for_each_object_that_holds_images_back() {
+    let mut told = Told::default();
+    for name in ["n1", "n2"] {
+        told = told.with(name, Node { wish: None, ..node("web", "a", vec![]) });
+    }
+    let quarantined = |digits: &str, age_days, by: &str| Newer {
+        image: image(digits, "al2023-v20260730", age_days),
+        architecture: None,
+        refusal: Refusal::Quarantined {
+            by: by.to_owned(),
+            because: "it breaks".to_owned(),
+            until: None,
+        },
+    };
+    let newer =
+        vec![quarantined("c3", 1, "all"), quarantined("c4", 2, "all"), quarantined("c5", 3, "one")];
+    told.classes.insert("web".to_owned(), ClassTold { newer, ..ClassTold::default() });
+    let story = told.tell(|world| explain_fleet(world, now()));
+    let staying = story.facts.iter().filter(|it| it.label == "staying");
+    let counts: Vec<&str> = staying.filter_map(|it| it.text.split(':').next()).collect();
+    assert_eq!(counts, ["2, for example n1", "2, for example n1"], "{story}");
 }
 
 #[test]
