@@ -166,6 +166,8 @@ pub struct Held {
     pub node: String,
     pub pod: PodId,
     pub why: Hold,
+    /// What else would hold it, were that lifted: a person lifts these too, and had better know all of them.
+    pub also: Vec<Hold>,
     /// When time alone may change it; else something must happen first.
     pub again_at: Option<Timestamp>,
 }
@@ -221,6 +223,7 @@ pub fn evictions(drains: &[Drain], pdbs: &AllPdbs, now: Timestamp) -> (Vec<Evict
             let told = |why, again_at| Held {
                 node: drain.node.clone(),
                 pod: pod.id.clone(),
+                also: also(pod, drain, &why, pdbs),
                 why,
                 again_at,
             };
@@ -329,6 +332,25 @@ fn leave(
             hold(Hold::Refused(refused), again_at)
         }
     }
+}
+
+/// What a person would have to lift after what holds a pod first. What a budget says is read as it stands, whoever
+/// else takes from it now.
+fn also(pod: &Pod, drain: &Drain, why: &Hold, pdbs: &AllPdbs) -> Vec<Hold> {
+    let bare = match why {
+        Hold::Protected(_) => pod.owner == Owner::Nobody && drain.bare_pods == BarePods::Wait,
+        Hold::Bare => false,
+        Hold::Stays(_)
+        | Hold::Terminating
+        | Hold::UnderWay { .. }
+        | Hold::AfterOthers
+        | Hold::Refused(_) => return Vec::new(),
+    };
+    let refused = match Pdbs::new(pdbs).answer(pod) {
+        Answer::Refused(refused) => Some(Hold::Refused(refused)),
+        Answer::Evicted => None,
+    };
+    bare.then_some(Hold::Bare).into_iter().chain(refused).collect()
 }
 
 /// When a pod that is still there is deleted, whatever holds it: its grace period ends with the deadline.

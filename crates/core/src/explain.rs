@@ -404,12 +404,13 @@ fn tell_last(story: &mut Story, replacement: Option<&Replacement>, now: Timestam
 /// The pods that hold its drain.
 fn tell_held(story: &mut Story, world: &World<'_>, node: &str, held: &[Held], now: Timestamp) {
     for held in held.iter().filter(|it| it.node == *node && blocks(&it.why)) {
-        let causes = held_causes(held, &world.fleet.pdbs);
-        let text = causes.first().map_or("", |it| it.text.as_str());
         let at = killed_at(world, held);
         let at = at.map_or(String::new(), |it| format!("; deleted {}", story::when(it, now)));
-        story.fact("", format!("pod {}: {text}{at}", held.pod));
-        story.causes.extend(causes);
+        for causes in held_causes(held, &world.fleet.pdbs) {
+            let text = causes.first().map_or("", |it| it.text.as_str());
+            story.fact("", format!("pod {}: {text}{at}", held.pod));
+            story.causes.extend(causes);
+        }
     }
 }
 

@@ -503,11 +503,15 @@ fn held(
             // Of those too that nobody evicts: they end with the machine. So it is with Karpenter.
             let protection = protection.clone();
             reasons.push(WaitFor::ProtectedPod { pod: pod.id.clone(), protection });
-        } else if !moves(pod, now) {
+        }
+        if !moves(pod, now) {
             // Nobody asks whether it may leave.
-        } else if pod.owner == Owner::Nobody && bare == BarePods::Wait {
+            continue;
+        }
+        if pod.owner == Owner::Nobody && bare == BarePods::Wait {
             reasons.push(WaitFor::BarePod { pod: pod.id.clone() });
-        } else if !node.has_deadline
+        }
+        if !node.has_deadline
             && let Answer::Refused(refused) = pdbs.answer(pod)
             && told.insert((&pod.id.namespace, refused.to_string()))
         {

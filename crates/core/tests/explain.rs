@@ -342,6 +342,39 @@ fn who_stays_is_counted_once_for_each_object_that_holds_images_back() {
     assert_eq!(counts, ["2, for example n1", "2, for example n1"], "{story}");
 }
 
+/// Whoever lifts what is told first must not be told of the next only then.
+#[test]
+fn all_that_holds_a_pod_is_told_before_and_while_its_node_is_drained() {
+    let says = Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
+    let protected = Pod { protection: says.clone(), ..web("p") };
+    let bare = Pod { owner: Owner::Nobody, ..web("p") };
+    let both = Pod { protection: says, ..bare.clone() };
+    let (pod, budget) = ("Pod", "PodDisruptionBudget");
+    let cases: [(Pod, i32, &[(&str, &str)]); 5] = [
+        (web("p"), 0, &[("PodDisruptionBudget", budget)]),
+        (protected.clone(), 1, &[("ProtectedPod", pod)]),
+        (protected, 0, &[("ProtectedPod", pod), ("PodDisruptionBudget", budget)]),
+        (bare, 0, &[("BarePod", pod), ("PodDisruptionBudget", budget)]),
+        (both, 0, &[("ProtectedPod", pod), ("BarePod", pod), ("PodDisruptionBudget", budget)]),
+    ];
+    for (it, allowed, expected) in cases {
+        let waits = Told::default().with("n0", node("web", "a", vec![it.clone()]));
+        let drains = Told::default().draining("n0", vec![it]);
+        for mut told in [waits, drains] {
+            told.fleet.pdbs = vec![pdb("shop", "web", "web", allowed)].into();
+            let of_pod = told.tell(|world| explain_pod(world, "shop", "p", now())).unwrap();
+            for story in [told.node("n0"), of_pod] {
+                let found: Vec<(&str, &str)> =
+                    story.causes.iter().map(|it| (it.reason, it.named.kind)).collect();
+                assert_eq!(found, expected, "{story}");
+                for cause in &story.causes {
+                    assert!(story.to_string().contains(&cause.text), "{story}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_pool_that_has_no_part_in_it_has_nothing_to_do() {
     let mut told = Told::default().draining("n0", vec![]);

@@ -43,17 +43,21 @@ pub fn explain_pod(
     }
     let (evict, held) = evictions(world.drains, &world.fleet.pdbs, now);
     if let Some(held) = held.iter().find(|it| it.pod == pod.id) {
-        let causes = held_causes(held, &world.fleet.pdbs);
-        story.fact("drain", causes.first().map_or(String::new(), |it| it.text.clone()));
+        let all = held_causes(held, &world.fleet.pdbs);
+        for (place, causes) in all.iter().enumerate() {
+            let text = causes.first().map_or(String::new(), |it| it.text.clone());
+            story.fact(if place == 0 { "drain" } else { "" }, text);
+        }
+        let lifted = if all.len() == 1 { "that is lifted" } else { "all of that is lifted" };
         story.next = match (killed_at(world, held), held.again_at) {
             (Some(at), _) if blocks(&held.why) => {
-                format!("deleted {}, unless that is lifted before", story::when(at, now))
+                format!("deleted {}, unless {lifted} before", story::when(at, now))
             }
             (_, Some(at)) => format!("looked at again {}", story::when(at, now)),
-            (_, None) if blocks(&held.why) => "leaves when that is lifted".to_owned(),
+            (_, None) if blocks(&held.why) => format!("leaves when {lifted}"),
             (_, None) => "nothing to do".to_owned(),
         };
-        story.causes.extend(causes);
+        story.causes.extend(all.into_iter().flatten());
     } else if let Some(it) = evict.iter().find(|it| it.pod == pod.id) {
         match it.how {
             How::Evict | How::Delete { .. } => {
