@@ -426,7 +426,8 @@ pub fn lingers(pod: &Pod, why: &Hold, now: Timestamp) -> bool {
 pub struct Moved {
     /// Of the node that the old one ran on.
     pub pool: String,
-    pub node: String,
+    /// That node; or those that it may have been, where several were emptied at the time. Never none.
+    pub nodes: Vec<String>,
     pub pod: PodId,
     /// `None` once it runs.
     pub pending_since: Option<Timestamp>,

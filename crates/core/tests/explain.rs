@@ -539,7 +539,7 @@ fn a_pod_without_a_node_says_whether_it_was_moved() {
         pod: web(name).id,
         since: ago(minutes(2)),
         moved_from: moved_from.map(str::to_owned),
-        from_node: moved_from.map(|_| "n0".to_owned()),
+        from_nodes: moved_from.iter().map(|_| "n0".to_owned()).collect(),
         lacks: None,
     };
     told.fleet.pending = vec![pending("q", Some("web")), pending("r", None)];
@@ -738,7 +738,7 @@ fn pods_that_a_node_has_left_behind_say_what_they_lack() {
         pod: web("q").id,
         since: ago(minutes(7)),
         moved_from: Some("web".to_owned()),
-        from_node: Some("n0".to_owned()),
+        from_nodes: vec!["n0".to_owned()],
         lacks: Some(lacks),
     }];
     let pod = told.tell(|world| explain_pod(world, "shop", "q", now())).unwrap();
@@ -751,6 +751,9 @@ fn pods_that_a_node_has_left_behind_say_what_they_lack() {
         let limit = story.causes.iter().find(limit).unwrap();
         assert_eq!((limit.named.kind, limit.named.name.as_str()), ("NodePool", "web"));
     }
+    told.fleet.pending[0].from_nodes = vec!["n3".to_owned(), "n0".to_owned()];
+    let said = "it was moved from there or from n3\n";
+    assert!(gone(&told).to_string().contains(said), "{}", gone(&told));
 }
 
 /// Issue 7: that it went by no replacement of ours was said of nodes that we had ended ourselves.

@@ -110,7 +110,7 @@ fn holds_pool(pool: &str) -> String {
 
 /// One that holds nobody, or not yet.
 fn explain_pending(world: &World<'_>, pending: &Pending, now: Timestamp) -> Story {
-    let Pending { pod, since, moved_from, from_node: _, lacks: _ } = pending;
+    let Pending { pod, since, moved_from, from_nodes: _, lacks: _ } = pending;
     let mut story = Story::about("pod", &pod.to_string());
     story.fact("pod", pod.to_string());
     story.fact("node", "none");
@@ -173,12 +173,15 @@ pub(super) fn tell_lacks(story: &mut Story, world: &World<'_>, pod: &PodId, now:
 
 /// Pods of a node that has gone which are still without another.
 pub(super) fn tell_left_behind(story: &mut Story, world: &World<'_>, node: &str, now: Timestamp) {
-    let of_node = |it: &&Pending| it.from_node.as_deref() == Some(node);
+    let of_node = |it: &&Pending| it.from_nodes.iter().any(|it| it == node);
     let mut all: Vec<&Pending> = world.fleet.pending.iter().filter(of_node).collect();
     all.sort_by_key(|it| (it.since, &it.pod));
     for it in all.iter().take(MOVED_TOLD_MAX) {
         let since = both(it.since, now);
-        story.fact("pending", format!("pod {} since {since}: it was moved from there", it.pod));
+        let others = it.from_nodes.iter().filter(|it| *it != node);
+        let others: String = others.map(|it| format!(" or from {it}")).collect();
+        let text = format!("pod {} since {since}: it was moved from there{others}", it.pod);
+        story.fact("pending", text);
         tell_lacks(story, world, &it.pod, now);
     }
     let more = all.len().saturating_sub(MOVED_TOLD_MAX);
