@@ -597,12 +597,14 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
     let starts = world.plan.start.iter().any(|it| names.contains(&it.node));
     let has_part = starts || !waiting.is_empty() || !world.plan.under_way.is_disjoint(&names);
     story.next = match (world.plan.expected.filter(|_| has_part), first_change) {
-        (Some(it), _) => format!(
-            "{} nodes, {} at once: about {} more",
-            it.nodes,
-            it.at_once,
-            relative(it.duration)
-        ),
+        (Some(it), change) => {
+            let all = format!("{}: about {} more", it.whom(), relative(it.duration));
+            // Where nobody goes there is a time when somebody may.
+            match change.filter(|_| !starts && world.plan.under_way.is_disjoint(&names)) {
+                Some(at) => format!("looked at again {}; {all}", story::when(at, now)),
+                None => all,
+            }
+        }
         (None, Some(at)) => format!("looked at again {}", story::when(at, now)),
         (None, None) if !world.plan.under_way.is_disjoint(&names) => {
             "goes on with those that are being replaced".to_owned()
