@@ -33,6 +33,16 @@ fn every_mistake_is_named_with_its_line_and_what_to_write() {
         ("    age: 20d", "    zones: [mars]", "fleet[0].zones", "mars"),
         ("    image: amazon", "    image: umazon", "fleet[0].image", "umazon"),
         ("    age: 20d", "    capacityType: free", "fleet[0].capacityType", "`free`"),
+        ("kubernetes: \"1.33\"", "zones: [a, b, a]", "zones[2]", "`a` is there twice"),
+        ("    age: 20d", "    reservation: cr-1", "fleet[0].reservation", "`cr-1`"),
+        ("kubernetes: \"1.33\"", "boot: {later: {m9.x: 5m}}", "boot.later.m9.x", "`m9.x`"),
+        ("kubernetes: \"1.33\"", "boot: {runs: -5s}", "boot.runs", "negative"),
+        (
+            "kind: Deployment\nmetadata:\n",
+            "kind: Deployment\nmetadata:\n  annotations: {sim.nodemolt.dev/stops-after: -3s}\n",
+            "metadata.annotations.sim.nodemolt.dev/stops-after",
+            "negative",
+        ),
         ("apiVersion: nodemolt.dev/sim", "apiVersion: nodemolt.dev/v9", "apiVersion", "v9"),
         ("  role: nodemolt-node", "  rolle: nodemolt-node", "spec.rolle", "rolle"),
     ] {
