@@ -508,16 +508,15 @@ pub fn explain_fleet(world: &World<'_>, now: Timestamp) -> Story {
     tell_many(&mut story, world, &|_| true, now);
     pod::tell_moved(&mut story, world, &|_| true, now);
     for room in world.rooms.rooms() {
-        let unit = match room.unit {
-            Unit::Nodes => "nodes",
-            Unit::Cpu => "m processors",
-        };
         // A class without a figure of its own has the cluster's slot.
         if room.allowed < u64::MAX {
             let used = room.used_sum();
             let said = match room.allowed {
                 0 => format!("{} allows none", room.id),
-                allowed => format!("{}: {used} of {allowed} {unit} in use", room.id),
+                allowed => match room.unit {
+                    Unit::Nodes => format!("{}: {used} of {allowed} nodes in use", room.id),
+                    Unit::Cpu => format!("{}: {used}m of {allowed}m processors in use", room.id),
+                },
             };
             story.fact("budget", said);
         }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use fleet::{ago, at, drain, minutes, node, now, pdb, pod};
 use jiff::SignedDuration;
-use nodemolt_core::budget::{Act, ClassRule, Grant, GrantKind, Grants, Limits, measure};
+use nodemolt_core::budget::{
+    Act, Amount, ClassRule, Concurrency, Grant, GrantKind, Grants, Limits, Unit, measure,
+};
 use nodemolt_core::drain::{
     AtLimit, DO_NOT_DISRUPT, Drain, Homeless, Owner, Pod, Protection, Refused,
 };
@@ -315,6 +317,18 @@ fn a_pool_and_the_fleet_are_counted() {
     assert_eq!(told.tell(|world| explain_pool(world, "nobody", now())), None);
     let empty = Told::default();
     assert_eq!(empty.tell(|world| explain_fleet(world, now())).next, "nothing to do");
+}
+
+#[test]
+fn processors_in_use_are_told_in_the_unit_of_both() {
+    let mut told = Told::default().draining("n0", vec![]);
+    let concurrency = Some(Ok(Concurrency::Of(Amount::Count(2))));
+    let rule = ClassRule { unit: Unit::Cpu, concurrency, ..ClassRule::of("prod") };
+    told.limits.classes.insert("web".to_owned(), rule);
+    let text = told.tell(|world| explain_fleet(world, now())).to_string();
+    let used = told.fleet.nodes["n0"].member.cpu_millis;
+    let said = format!("for class `web`: {used}m of 2000m processors in use\n");
+    assert!(text.contains(&said), "{text}");
 }
 
 /// Two images, one quarantine: a node is one that stays, and not two.

@@ -13,6 +13,7 @@ fn every_mistake_is_named_with_its_line_and_what_to_write() {
     scenario(&good);
     for (from, to, field, told) in [
         ("start: 2026-08-01T00:00:00Z", "start: soon", "start", "`soon`"),
+        ("start: 2026-08-01T00:00:00Z", "start: 9999-12-31", "start", "before 9999-12-30"),
         ("start: 2026-08-01T00:00:00Z", "begin: 2026-08-01", "begin", "begin"),
         ("kubernetes: \"1.33\"", "kubernetes: \"one\"", "kubernetes", "`one`"),
         ("kubernetes: \"1.33\"", "replicas: 4", "replicas", "1 to 3"),
@@ -23,6 +24,7 @@ fn every_mistake_is_named_with_its_line_and_what_to_write() {
         ("    created: 2026-06-10", "    createt: 2026-06-10", "images[0].createt", "createt"),
         ("  - pool: web", "  - pool: web2", "fleet[0].pool", "web2"),
         ("    nodes: 2", "    nodes: 20000", "fleet[0].nodes", "20000"),
+        ("    nodes: 2", "    nodes: -1", "fleet[0].nodes", "a whole number, 0 or more"),
         (
             "    instanceType: m7g.large",
             "    instanceType: m7g.big",

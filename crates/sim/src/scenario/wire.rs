@@ -161,6 +161,9 @@ pub(super) fn read(value: &Value, pools: &BTreeSet<String>) -> Result<Simulation
         let field = error.path().to_string();
         let field = if field == "." { String::new() } else { field };
         let told = error.into_inner().to_string();
+        // Nobody who writes a file knows how numbers are kept.
+        let told = told.replace("expected u8", "expected a number from 0 to 255");
+        let told = told.replace("expected u32", "expected a whole number, 0 or more");
         vec![
             Finding::error(field, told).hint("the fields of a Simulation are in docs/simulator.md"),
         ]
