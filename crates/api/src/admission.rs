@@ -39,6 +39,8 @@ mod rules;
 mod schema;
 mod structure;
 
+pub use metadata::check_words;
+
 /// As deep as `serde_json` reads. Deeper values can only be made by hand, and would be walked by
 /// recursion.
 const DEPTH_MAX: usize = 128;

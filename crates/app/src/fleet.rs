@@ -112,13 +112,8 @@ pub(crate) fn plan(verb: &cli::Plan, look: Look) -> Result<Answer, Failure> {
                 plan_table(&rows, wide, look).print(!verb.no_headers)
             };
             if let Some(it) = picture.plan.expected {
-                let _ = writeln!(
-                    text,
-                    "expected: {} nodes, {} at once, about {}",
-                    it.nodes,
-                    it.at_once,
-                    explain::relative(it.duration)
-                );
+                let length = explain::relative(it.duration);
+                let _ = writeln!(text, "expected: {}, about {length}", it.whom());
             }
             look.plain(&text)
         }

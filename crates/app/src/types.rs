@@ -393,7 +393,7 @@ fn bootable(resolution: &Resolution, name: &str) -> Vec<(Option<String>, Bootabl
                         next: held.next.clone(),
                     }
                 }
-                Boots::Nothing { nearest } => Bootable::Nothing {
+                Boots::Nothing { nearest, .. } => Bootable::Nothing {
                     reasons: if nearest.is_none() { reasons(resolution) } else { Vec::new() },
                     nearest: nearest
                         .as_ref()

@@ -351,7 +351,7 @@ impl fmt::Display for BudgetId {
 const FOLLOWED_MAX: usize = 32;
 
 /// What a pool's budgets allow for a reason, and until when they allow no more. `None`: anything.
-fn pool_allows(
+pub(crate) fn pool_allows(
     budgets: &[Result<PoolBudget, Unreadable>],
     act: Act,
     total: u64,

@@ -168,6 +168,8 @@ pub struct Held {
     pub node: String,
     pub pod: PodId,
     pub why: Hold,
+    /// What else would hold it, were that lifted: a person lifts these too, and had better know all of them.
+    pub also: Vec<Hold>,
     /// When time alone may change it; else something must happen first.
     pub again_at: Option<Timestamp>,
 }
@@ -223,6 +225,7 @@ pub fn evictions(drains: &[Drain], pdbs: &AllPdbs, now: Timestamp) -> (Vec<Evict
             let told = |why, again_at| Held {
                 node: drain.node.clone(),
                 pod: pod.id.clone(),
+                also: also(pod, drain, &why, pdbs),
                 why,
                 again_at,
             };
@@ -333,6 +336,25 @@ fn leave(
     }
 }
 
+/// What a person would have to lift after what holds a pod first. What a budget says is read as it stands, whoever
+/// else takes from it now.
+fn also(pod: &Pod, drain: &Drain, why: &Hold, pdbs: &AllPdbs) -> Vec<Hold> {
+    let bare = match why {
+        Hold::Protected(_) => pod.owner == Owner::Nobody && drain.bare_pods == BarePods::Wait,
+        Hold::Bare => false,
+        Hold::Stays(_)
+        | Hold::Terminating
+        | Hold::UnderWay { .. }
+        | Hold::AfterOthers
+        | Hold::Refused(_) => return Vec::new(),
+    };
+    let refused = match Pdbs::new(pdbs).answer(pod) {
+        Answer::Refused(refused) => Some(Hold::Refused(refused)),
+        Answer::Evicted => None,
+    };
+    bare.then_some(Hold::Bare).into_iter().chain(refused).collect()
+}
+
 /// When a pod that is still there is deleted, whatever holds it: its grace period ends with the deadline.
 pub fn forced_at(pod: &Pod, drain: &Drain) -> Option<Timestamp> {
     drain.deadline.and_then(|it| it.saturating_sub(pod.grace.max(ZERO)).ok())
@@ -406,7 +428,8 @@ pub fn lingers(pod: &Pod, why: &Hold, now: Timestamp) -> bool {
 pub struct Moved {
     /// Of the node that the old one ran on.
     pub pool: String,
-    pub node: String,
+    /// That node; or those that it may have been, where several were emptied at the time. Never none.
+    pub nodes: Vec<String>,
     pub pod: PodId,
     /// `None` once it runs.
     pub pending_since: Option<Timestamp>,

@@ -404,12 +404,13 @@ fn tell_last(story: &mut Story, replacement: Option<&Replacement>, now: Timestam
 /// The pods that hold its drain.
 fn tell_held(story: &mut Story, world: &World<'_>, node: &str, held: &[Held], now: Timestamp) {
     for held in held.iter().filter(|it| it.node == *node && blocks(&it.why)) {
-        let causes = held_causes(held, &world.fleet.pdbs);
-        let text = causes.first().map_or("", |it| it.text.as_str());
         let at = killed_at(world, held);
         let at = at.map_or(String::new(), |it| format!("; deleted {}", story::when(it, now)));
-        story.fact("", format!("pod {}: {text}{at}", held.pod));
-        story.causes.extend(causes);
+        for causes in held_causes(held, &world.fleet.pdbs) {
+            let text = causes.first().map_or("", |it| it.text.as_str());
+            story.fact("", format!("pod {}: {text}{at}", held.pod));
+            story.causes.extend(causes);
+        }
     }
 }
 
@@ -507,16 +508,15 @@ pub fn explain_fleet(world: &World<'_>, now: Timestamp) -> Story {
     tell_many(&mut story, world, &|_| true, now);
     pod::tell_moved(&mut story, world, &|_| true, now);
     for room in world.rooms.rooms() {
-        let unit = match room.unit {
-            Unit::Nodes => "nodes",
-            Unit::Cpu => "m processors",
-        };
         // A class without a figure of its own has the cluster's slot.
         if room.allowed < u64::MAX {
             let used = room.used_sum();
             let said = match room.allowed {
                 0 => format!("{} allows none", room.id),
-                allowed => format!("{}: {used} of {allowed} {unit} in use", room.id),
+                allowed => match room.unit {
+                    Unit::Nodes => format!("{}: {used} of {allowed} nodes in use", room.id),
+                    Unit::Cpu => format!("{}: {used}m of {allowed}m processors in use", room.id),
+                },
             };
             story.fact("budget", said);
         }
@@ -596,12 +596,14 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
     let starts = world.plan.start.iter().any(|it| names.contains(&it.node));
     let has_part = starts || !waiting.is_empty() || !world.plan.under_way.is_disjoint(&names);
     story.next = match (world.plan.expected.filter(|_| has_part), first_change) {
-        (Some(it), _) => format!(
-            "{} nodes, {} at once: about {} more",
-            it.nodes,
-            it.at_once,
-            relative(it.duration)
-        ),
+        (Some(it), change) => {
+            let all = format!("{}: about {} more", it.whom(), relative(it.duration));
+            // Where nobody goes there is a time when somebody may.
+            match change.filter(|_| !starts && world.plan.under_way.is_disjoint(&names)) {
+                Some(at) => format!("looked at again {}; {all}", story::when(at, now)),
+                None => all,
+            }
+        }
         (None, Some(at)) => format!("looked at again {}", story::when(at, now)),
         (None, None) if !world.plan.under_way.is_disjoint(&names) => {
             "goes on with those that are being replaced".to_owned()

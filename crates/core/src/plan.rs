@@ -8,6 +8,7 @@
 //! are told, the one first that only a person can lift. Waiting takes nothing, so a pool that cannot
 //! go on holds nobody else; and one whose replacements fail comes after those that have not tried.
 
+mod expected;
 mod fleet;
 mod queue;
 mod spread;
@@ -17,8 +18,9 @@ mod waiting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
+pub use expected::Expected;
 pub use fleet::{Fleet, Hand, NextTry, Node, Pending, PoolState, Recurs, UnderWay, Wish};
 pub use waiting::{WaitFor, Waiting, lacks};
 use waiting::{no_kin, no_place};
@@ -30,7 +32,7 @@ use crate::drain::{
     Answer, AtLimit, BarePods, Homeless, Owner, Pdbs, Pod, PodPhase, moves, moving, with_machine,
 };
 use crate::place::{Placement, Placements};
-use crate::replace::{Cause, Order, Phase};
+use crate::replace::{Cause, Order};
 use queue::Queue;
 pub use spread::Spread;
 use together::Together;
@@ -72,14 +74,6 @@ pub struct Start {
     pub placement: Option<Placement>,
     /// The budgets that it takes a place in.
     pub takes: Vec<BudgetId>,
-}
-
-/// How long all of this takes, if it goes on as it went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expected {
-    pub nodes: usize,
-    pub at_once: usize,
-    pub duration: SignedDuration,
 }
 
 /// A node without a placement was not considered yet: [`Plan::consider`] says which to look at. One whose
@@ -193,7 +187,14 @@ impl<'a> Planner<'a> {
                 }
             }
         }
-        plan.expected = expected(self.fleet, &plan);
+        plan.expected = expected::expected(
+            self.fleet,
+            &plan,
+            &self.rooms,
+            self.limits,
+            &wished.openings,
+            self.now,
+        );
         let wished = || self.fleet.nodes.values().filter(|it| it.wish.is_some()).count();
         let answered = plan.start.len() + plan.waiting.len() + plan.under_way.len();
         debug_assert_eq!(answered, wished(), "no node may be forgotten");
@@ -503,11 +504,15 @@ fn held(
             // Of those too that nobody evicts: they end with the machine. So it is with Karpenter.
             let protection = protection.clone();
             reasons.push(WaitFor::ProtectedPod { pod: pod.id.clone(), protection });
-        } else if !moves(pod, now) {
+        }
+        if !moves(pod, now) {
             // Nobody asks whether it may leave.
-        } else if pod.owner == Owner::Nobody && bare == BarePods::Wait {
+            continue;
+        }
+        if pod.owner == Owner::Nobody && bare == BarePods::Wait {
             reasons.push(WaitFor::BarePod { pod: pod.id.clone() });
-        } else if !node.has_deadline
+        }
+        if !node.has_deadline
             && let Answer::Refused(refused) = pdbs.answer(pod)
             && told.insert((&pod.id.namespace, refused.to_string()))
         {
@@ -520,27 +525,4 @@ fn held(
     if let Some((pod, refused)) = pdbs.not_all(end.map(AsRef::as_ref)) {
         reasons.push(WaitFor::Pdb { pod: pod.id.clone(), refused });
     }
-}
-
-/// As many rounds as it takes, each as long as its phases were measured. `None` before anything was.
-fn expected(fleet: &Fleet, plan: &Plan) -> Option<Expected> {
-    let round =
-        [Phase::Launching, Phase::Joining, Phase::Settling, Phase::Draining, Phase::Terminating]
-            .into_iter()
-            .try_fold(SignedDuration::ZERO, |sum, it| {
-                fleet
-                    .pace
-                    .get(&it)
-                    .map(|phase| sum.saturating_add((*phase).max(SignedDuration::ZERO)))
-            })?;
-    let turns = plan.waiting.values().filter(|it| it.first.lifted_by_progress()).count();
-    let going = plan.start.len() + plan.under_way.len();
-    let nodes = going + turns;
-    if nodes == 0 {
-        return None;
-    }
-    let at_once = (going + plan.consider.len()).max(1);
-    let rounds = i32::try_from(nodes.div_ceil(at_once)).unwrap_or(i32::MAX);
-    let duration = round.checked_mul(rounds).unwrap_or(SignedDuration::MAX);
-    Some(Expected { nodes, at_once, duration })
 }

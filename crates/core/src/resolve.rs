@@ -65,6 +65,8 @@ pub struct Resolution {
     pub terms: Vec<TermReport>,
     /// Requirement sets that had candidates and got no image.
     pub held: Vec<Held>,
+    /// Those of them of which no rule of ours holds the best back: it is not there any more, or somebody else's.
+    pub lost: Vec<Held>,
     pub types: Vec<TypeAnswer>,
     pub warnings: Vec<Warning>,
     pub minimum_age: AgeFloor,
@@ -121,7 +123,7 @@ impl Refused {
 pub struct Held {
     pub requirements: Requirements,
     pub hardware: Hardware,
-    /// The best of the candidates that a rule holds back.
+    /// The best of the candidates that a rule holds back, or that cannot be used at all.
     pub id: ImageId,
     pub refusal: Refusal,
     pub next: Option<Next>,
@@ -156,8 +158,9 @@ pub enum Boots {
     Image(usize),
     /// A rule holds back the image that it would boot; position in `held`.
     HeldBack(usize),
-    /// The chosen image that comes nearest, and all that stands between.
-    Nothing { nearest: Option<(ImageId, Arc<[Miss]>)> },
+    /// The chosen image that comes nearest, and all that stands between; and the one that it would boot if that
+    /// could be used, by its position in `lost`.
+    Nothing { nearest: Option<(ImageId, Arc<[Miss]>)>, lost: Option<usize> },
 }
 
 /// The whole answer in one word, for exit codes and conditions.
@@ -231,9 +234,11 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
         let kept = index.get(&it.id);
         (it.only_in_use, it.deprecated, kept.map(rank), it.requirements.written(vocabulary))
     });
-    choice.held.sort_by_cached_key(|it| {
-        (index.get(&it.id).map(rank), it.requirements.written(vocabulary))
-    });
+    for held in [&mut choice.held, &mut choice.lost] {
+        held.sort_by_cached_key(|it| {
+            (index.get(&it.id).map(rank), it.requirements.written(vocabulary))
+        });
+    }
     let types = answer_types(&choice, setting);
     warnings.retain(|it| worth_telling(it, &choice));
     for id in &setting.in_use {
@@ -255,6 +260,7 @@ pub fn resolve(index: &Index<'_>, ask: &Ask, policy: &Policy, setting: &Setting<
         refused,
         terms: reports,
         held: choice.held,
+        lost: choice.lost,
         types,
         warnings,
     }

@@ -87,7 +87,7 @@ enum Boot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Replacing<'a> {
     Image(&'a ImageRef),
-    /// A rule holds its image back.
+    /// A rule holds its image back, or it cannot be used at all.
     HeldBack(&'a NoImage),
     /// No image fits it.
     NoImageFits,
@@ -108,6 +108,12 @@ pub struct NoImage {
 impl NoImage {
     pub fn because(why: impl Into<String>) -> Self {
         Self { because: why.into(), object: None, until: None }
+    }
+
+    /// Of one that no rule of ours holds back: it is the image itself that a person has to look at.
+    fn lost(image: &ImageId, refusal: &Refusal) -> Self {
+        let because = format!("{image} cannot be used: {refusal}");
+        Self { because, ..Self::held_back(image, refusal) }
     }
 
     pub fn held_back(image: &ImageId, refusal: &Refusal) -> Self {
@@ -193,7 +199,10 @@ pub fn wanted(resolution: &Resolution, rollout: Option<&Rollout>, purpose: Purpo
                 || NoImage::because("its image is held back"),
                 |it| NoImage::held_back(&it.id, &it.refusal),
             )),
-            Boots::Nothing { .. } => Boot::Nothing,
+            Boots::Nothing { lost, .. } => {
+                let lost = lost.and_then(|it| resolution.lost.get(it));
+                lost.map_or(Boot::Nothing, |it| Boot::HeldBack(NoImage::lost(&it.id, &it.refusal)))
+            }
         };
         boots.entry(answer.pool.clone()).or_default().insert(answer.instance_type.clone(), boot);
     }

@@ -445,7 +445,7 @@ fn annotations_protect() {
 #[test]
 fn a_moved_pod_without_a_place_is_told_after_five_minutes() {
     let moved = |pool: &str, name: &str, pending: Option<i64>| Moved {
-        node: "n0".to_owned(),
+        nodes: vec!["n0".to_owned()],
         pool: pool.to_owned(),
         pod: web(name).id,
         pending_since: pending.map(|it| ago(SECOND * i32::try_from(it).unwrap())),

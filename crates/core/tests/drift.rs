@@ -615,6 +615,36 @@ fn a_type_without_an_image_is_told_so() {
     assert!(matches!(drift(&runs("0a", "m5.large"), &wanted), Drift::Unknown(_)));
 }
 
+/// Where nothing else was asked for, it is the image that a person has to hear of.
+#[test]
+fn an_image_that_cannot_be_used_any_more_is_named() {
+    for (flag, because) in [
+        (
+            "unlisted=1d",
+            "not listed any more since 2026-07-31T00:00:00Z: unshared, disallowed or deregistered",
+        ),
+        ("gone=1d", "deregistered, gone since 2026-07-31T00:00:00Z"),
+        ("state=disabled", "its owner has disabled it"),
+    ] {
+        let world = format!(
+            "
+            image 0a mine-v1 self arm64 52d {flag}
+            term name=mine-*
+            types m7g.large m5.large
+            "
+        );
+        let wanted = wanted(&World::read(&world).resolve(), None, Purpose::Wave);
+        let Drift::Unknown(missing) = drift(&runs("0a", "m7g.large"), &wanted) else {
+            panic!("{flag}: nobody knows what it should run");
+        };
+        let text = format!("an image for m7g.large: ami-0000000a cannot be used: {because}");
+        assert_eq!(missing.to_string(), text);
+        let Missing::ReplacementImage { because, .. } = missing else { panic!("{text}") };
+        assert_eq!(because.object, Some(("Image", "ami-0000000a".to_owned())));
+        assert_eq!(replacing(&wanted, "m5.large"), "no image fits", "it is of another processor");
+    }
+}
+
 #[test]
 fn a_node_on_a_young_image_that_is_in_use_is_in_sync() {
     let fresh = resolved("", None, Purpose::Wave);

@@ -9,19 +9,22 @@ use std::sync::Arc;
 
 use fleet::{ago, at, drain, minutes, node, now, pdb, pod};
 use jiff::SignedDuration;
-use nodemolt_core::budget::{Act, ClassRule, Grant, GrantKind, Grants, Limits, measure};
+use nodemolt_core::budget::{
+    Act, Amount, ClassRule, Concurrency, Grant, GrantKind, Grants, Limits, Unit, measure,
+};
 use nodemolt_core::drain::{
     AtLimit, DO_NOT_DISRUPT, Drain, Homeless, Owner, Pod, Protection, Refused,
 };
 use nodemolt_core::drift::{Direction, Divergence, Drift, Missing};
 use nodemolt_core::explain::{
-    ClassTold, Doubted, Kept, Orphan, RecordTold, Story, SuccessorTold, World, doubted, explain,
-    explain_fleet, explain_gone, explain_pod, explain_pool, relative,
+    ClassTold, Doubted, Kept, Newer, Orphan, RecordTold, Story, SuccessorTold, World, doubted,
+    explain, explain_fleet, explain_gone, explain_pod, explain_pool, relative,
 };
 use nodemolt_core::node::{ImageRef, Running};
 use nodemolt_core::place::{Placement, Placements};
 use nodemolt_core::plan::{Fleet, Node, Pending, PoolState, Reach, UnderWay, WaitFor, plan};
 use nodemolt_core::replace::{Because, Cause, Old, Order, Phase, Replacement, Step, Wait};
+use nodemolt_core::resolve::Refusal;
 
 type Change = Box<dyn Fn(&mut Told)>;
 
@@ -317,6 +320,76 @@ fn a_pool_and_the_fleet_are_counted() {
 }
 
 #[test]
+fn processors_in_use_are_told_in_the_unit_of_both() {
+    let mut told = Told::default().draining("n0", vec![]);
+    let concurrency = Some(Ok(Concurrency::Of(Amount::Count(2))));
+    let rule = ClassRule { unit: Unit::Cpu, concurrency, ..ClassRule::of("prod") };
+    told.limits.classes.insert("web".to_owned(), rule);
+    let text = told.tell(|world| explain_fleet(world, now())).to_string();
+    let used = told.fleet.nodes["n0"].member.cpu_millis;
+    let said = format!("for class `web`: {used}m of 2000m processors in use\n");
+    assert!(text.contains(&said), "{text}");
+}
+
+/// Two images, one quarantine: a node is one that stays, and not two.
+#[test]
+fn who_stays_is_counted_once_for_each_object_that_holds_images_back() {
+    let mut told = Told::default();
+    for name in ["n1", "n2"] {
+        told = told.with(name, Node { wish: None, ..node("web", "a", vec![]) });
+    }
+    let quarantined = |digits: &str, age_days, by: &str| Newer {
+        image: image(digits, "al2023-v20260730", age_days),
+        architecture: None,
+        refusal: Refusal::Quarantined {
+            by: by.to_owned(),
+            because: "it breaks".to_owned(),
+            until: None,
+        },
+    };
+    let newer =
+        vec![quarantined("c3", 1, "all"), quarantined("c4", 2, "all"), quarantined("c5", 3, "one")];
+    told.classes.insert("web".to_owned(), ClassTold { newer, ..ClassTold::default() });
+    let story = told.tell(|world| explain_fleet(world, now()));
+    let staying = story.facts.iter().filter(|it| it.label == "staying");
+    let counts: Vec<&str> = staying.filter_map(|it| it.text.split(':').next()).collect();
+    assert_eq!(counts, ["2, for example n1", "2, for example n1"], "{story}");
+}
+
+/// Whoever lifts what is told first must not be told of the next only then.
+#[test]
+fn all_that_holds_a_pod_is_told_before_and_while_its_node_is_drained() {
+    let says = Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
+    let protected = Pod { protection: says.clone(), ..web("p") };
+    let bare = Pod { owner: Owner::Nobody, ..web("p") };
+    let both = Pod { protection: says, ..bare.clone() };
+    let (pod, budget) = ("Pod", "PodDisruptionBudget");
+    let cases: [(Pod, i32, &[(&str, &str)]); 5] = [
+        (web("p"), 0, &[("PodDisruptionBudget", budget)]),
+        (protected.clone(), 1, &[("ProtectedPod", pod)]),
+        (protected, 0, &[("ProtectedPod", pod), ("PodDisruptionBudget", budget)]),
+        (bare, 0, &[("BarePod", pod), ("PodDisruptionBudget", budget)]),
+        (both, 0, &[("ProtectedPod", pod), ("BarePod", pod), ("PodDisruptionBudget", budget)]),
+    ];
+    for (it, allowed, expected) in cases {
+        let waits = Told::default().with("n0", node("web", "a", vec![it.clone()]));
+        let drains = Told::default().draining("n0", vec![it]);
+        for mut told in [waits, drains] {
+            told.fleet.pdbs = vec![pdb("shop", "web", "web", allowed)].into();
+            let of_pod = told.tell(|world| explain_pod(world, "shop", "p", now())).unwrap();
+            for story in [told.node("n0"), of_pod] {
+                let found: Vec<(&str, &str)> =
+                    story.causes.iter().map(|it| (it.reason, it.named.kind)).collect();
+                assert_eq!(found, expected, "{story}");
+                for cause in &story.causes {
+                    assert!(story.to_string().contains(&cause.text), "{story}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_pool_that_has_no_part_in_it_has_nothing_to_do() {
     let mut told = Told::default().draining("n0", vec![]);
     let in_sync = Node { wish: None, ..node("db", "b", vec![]) };
@@ -480,7 +553,7 @@ fn a_pod_without_a_node_says_whether_it_was_moved() {
         pod: web(name).id,
         since: ago(minutes(2)),
         moved_from: moved_from.map(str::to_owned),
-        from_node: moved_from.map(|_| "n0".to_owned()),
+        from_nodes: moved_from.iter().map(|_| "n0".to_owned()).collect(),
         lacks: None,
     };
     told.fleet.pending = vec![pending("q", Some("web")), pending("r", None)];
@@ -679,7 +752,7 @@ fn pods_that_a_node_has_left_behind_say_what_they_lack() {
         pod: web("q").id,
         since: ago(minutes(7)),
         moved_from: Some("web".to_owned()),
-        from_node: Some("n0".to_owned()),
+        from_nodes: vec!["n0".to_owned()],
         lacks: Some(lacks),
     }];
     let pod = told.tell(|world| explain_pod(world, "shop", "q", now())).unwrap();
@@ -692,6 +765,9 @@ fn pods_that_a_node_has_left_behind_say_what_they_lack() {
         let limit = story.causes.iter().find(limit).unwrap();
         assert_eq!((limit.named.kind, limit.named.name.as_str()), ("NodePool", "web"));
     }
+    told.fleet.pending[0].from_nodes = vec!["n3".to_owned(), "n0".to_owned()];
+    let said = "it was moved from there or from n3\n";
+    assert!(gone(&told).to_string().contains(said), "{}", gone(&told));
 }
 
 /// Issue 7: that it went by no replacement of ours was said of nodes that we had ended ourselves.

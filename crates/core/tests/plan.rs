@@ -10,8 +10,9 @@ use std::sync::Arc;
 use fleet::{ago, drifted, labels, minutes, node, now, pdb, pod};
 use jiff::SignedDuration;
 use nodemolt_core::budget::{
-    Amount, ClassRule, Concurrency, Dates, Days, DisruptionBudget, Grant, GrantKind, Grants, Hours,
-    Keep, Limits, Standing, Unavailable, When, Window, Windows, zone,
+    Amount, ClassRule, Closed, Concurrency, Dates, Days, DisruptionBudget, Grant, GrantKind,
+    Grants, Hours, Keep, Limits, PoolBudget, Schedule, Standing, Unavailable, When, Window,
+    Windows, zone,
 };
 use nodemolt_core::drain::{
     AtLimit, BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Homeless, Owner, Pdbs, Pod, PodPhase,
@@ -764,6 +765,133 @@ fn the_expected_duration_is_what_was_measured() {
     assert_eq!(world.plan().expected.unwrap().nodes, 2);
     world.fleet.nodes.values_mut().for_each(|it| it.wish = None);
     assert_eq!(world.plan().expected, None);
+}
+
+/// Found by an attack: twelve minutes were expected of four nodes whose next batch had to wait for an hour.
+#[test]
+fn the_expected_duration_has_what_is_known_to_hold_them() {
+    let daily = |allow: Vec<&str>| Windows {
+        zone: zone("UTC").unwrap(),
+        allow: Some(
+            allow
+                .into_iter()
+                .map(|to| Window {
+                    when: When::Days {
+                        days: Days::ALL,
+                        hours: Hours { from: "22:00".parse().unwrap(), to: to.parse().ok() },
+                    },
+                    dates: Dates::default(),
+                    reason: None,
+                })
+                .collect(),
+        ),
+        forbid: Vec::new(),
+    };
+    let (short, never) = (daily(vec!["22:15"]), daily(vec![]));
+    let batches = |world: &mut World, at_once: u32, batch: Option<u32>| {
+        world.rule().concurrency = Some(Ok(Concurrency::Of(Amount::Count(at_once))));
+        world.rule().batch_max = batch.map(|it| Ok(Amount::Count(it)));
+        world.rule().cooldown = minutes(60);
+    };
+    let pool_budget = |cron: Option<&str>, count| {
+        let schedule = cron.map(|it| Schedule {
+            cron: it.parse().unwrap(),
+            duration: SignedDuration::from_hours(8),
+        });
+        Ok(PoolBudget { nodes: Amount::Count(count), schedule, reasons: None })
+    };
+    // The change, how many nodes, how many of them at once, and how many minutes: one takes ten.
+    let cases: Vec<(&str, Change<'_>, Option<(usize, usize, i64)>)> = vec![
+        ("one slot", Box::new(|_| {}), Some((5, 1, 50))),
+        ("two at once, then a rest", Box::new(|it| batches(it, 2, None)), Some((5, 2, 150))),
+        (
+            "a batch is more than goes at once",
+            Box::new(|it| batches(it, 2, Some(3))),
+            Some((5, 2, 90)),
+        ),
+        (
+            "it rests now",
+            Box::new(|it| {
+                it.rule().cooldown = minutes(60);
+                it.grants.closed.push(Closed {
+                    node: "n0".to_owned(),
+                    class: "web".to_owned(),
+                    since: ago(minutes(20)),
+                    ended_at: ago(minutes(10)),
+                });
+            }),
+            Some((5, 1, 50 + 10 + 4 * 70)),
+        ),
+        (
+            "a quarter of an hour a day, in ten hours",
+            Box::new(|it| it.rule().windows = Some(Ok(short.clone()))),
+            Some((5, 1, 10 * 60 + 2 * 24 * 60 + 10)),
+        ),
+        ("no window", Box::new(|it| it.rule().windows = Some(Ok(never.clone()))), None),
+        (
+            "the pool lets none go in working hours, and two later",
+            Box::new(|it| {
+                let budgets = vec![pool_budget(Some("0 9 * * *"), 0), pool_budget(None, 2)];
+                it.limits.pools.insert("web".to_owned(), budgets);
+                batches(it, 5, None);
+                it.rule().cooldown = SignedDuration::ZERO;
+            }),
+            Some((5, 2, 5 * 60 + 30)),
+        ),
+        (
+            "pods of one budget, which lets one go",
+            Box::new(|it| {
+                it.fleet.pdbs = vec![pdb("shop", "web", "web", 1)].into();
+                for (name, node) in &mut it.fleet.nodes {
+                    node.pods = vec![Arc::new(web(&format!("{name}-p")))];
+                }
+                batches(it, 5, None);
+                it.rule().cooldown = SignedDuration::ZERO;
+            }),
+            Some((5, 1, 50)),
+        ),
+        (
+            "who is away itself",
+            Box::new(|it| {
+                it.node("n1").member.standing = Standing::Unavailable(Unavailable::NotReady);
+            }),
+            Some((5, 1, 50)),
+        ),
+        (
+            "who has the slot for no replacement may keep it",
+            Box::new(|it| {
+                let mut broken = node("web", "a", vec![]);
+                broken.wish = None;
+                broken.member.standing = Standing::Unavailable(Unavailable::NotReady);
+                it.fleet.nodes.insert("n0".to_owned(), broken);
+            }),
+            None,
+        ),
+        (
+            "many",
+            Box::new(|it| {
+                for number in 6..=1000 {
+                    let name = format!("n{number}");
+                    it.placements.of.insert(name.clone(), spare());
+                    it.fleet.nodes.insert(name, node("web", "a", vec![]));
+                }
+            }),
+            Some((1000, 1, 10_000)),
+        ),
+    ];
+    for (what, change, expected) in cases {
+        let all = ["n1", "n2", "n3", "n4", "n5"].map(|it| (it, node("web", "a", vec![])));
+        let mut world = World::of(all);
+        for phase in
+            [Phase::Launching, Phase::Joining, Phase::Settling, Phase::Draining, Phase::Terminating]
+        {
+            world.fleet.pace.insert(phase, minutes(2));
+        }
+        change(&mut world);
+        let found = world.plan().expected.map(|it| (it.nodes, it.at_once, it.duration));
+        let expected = expected.map(|(nodes, at_once, it)| (nodes, at_once, minutes(it)));
+        assert_eq!(found, expected, "{what}");
+    }
 }
 
 // ---- laws ----

@@ -644,7 +644,8 @@ proptest! {
             match answer.boots {
                 Boots::Image(at) => prop_assert!(at < resolution.chosen.len()),
                 Boots::HeldBack(at) => prop_assert!(at < resolution.held.len()),
-                Boots::Nothing { ref nearest } => {
+                Boots::Nothing { ref nearest, lost } => {
+                    prop_assert!(lost.is_none_or(|at| at < resolution.lost.len()));
                     prop_assert_eq!(nearest.is_none(), resolution.chosen.is_empty());
                     prop_assert!(nearest.as_ref().is_none_or(|(_, misses)| !misses.is_empty()));
                 }

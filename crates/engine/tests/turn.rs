@@ -571,6 +571,46 @@ fn room_is_made_for_pods_that_we_moved_and_for_no_others() {
     }
 }
 
+/// Found by an attack: of two nodes with pods of one workload the one was named that had begun first, though it was
+/// done before the pod came. After how many seconds each was done, where the pod comes after a hundred.
+#[test]
+fn a_pod_that_was_moved_is_told_of_the_nodes_that_it_can_be_from() {
+    let cases: [(&[(&str, i64)], &[&str]); 4] = [
+        (&[("a", 50)], &["a"]),
+        (&[("a", 50), ("b", 150)], &["b"]),
+        (&[("a", 120), ("b", 150)], &["a", "b"]),
+        (&[("a", 50), ("b", 80)], &["b"]),
+    ];
+    for (moved, expected) in cases {
+        let mut world = World::new(2, 3, &[NEW_IMAGE]);
+        world.settle();
+        world.has_moved("uid-web", world.now);
+        let mut records = world.cluster.records.borrow_mut();
+        let gone = records.replacements.remove("uid-gone").unwrap();
+        for (node, seconds) in moved {
+            let mut it = gone.clone();
+            it.name = format!("uid-{node}");
+            it.replacement.old.node = (*node).to_owned();
+            it.replacement.since = world.now + SignedDuration::from_secs(*seconds);
+            records.replacements.insert(it.name.clone(), it);
+        }
+        drop(records);
+        world.pass(100);
+        world.add_pending("web-later", 3800);
+        world.pass(60);
+        let turn = world.turn();
+        let from: Vec<&str> = turn
+            .picture
+            .fleet
+            .pending
+            .iter()
+            .flat_map(|it| &it.from_nodes)
+            .map(|it| &**it)
+            .collect();
+        assert_eq!(from, expected, "{moved:?}");
+    }
+}
+
 #[test]
 fn room_that_was_made_is_not_made_again_before_it_is_seen() {
     let mut world = World::new(2, 3, &[NEW_IMAGE]);

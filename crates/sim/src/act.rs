@@ -340,7 +340,12 @@ pub(crate) fn read_architecture(text: &str) -> Result<Architecture, String> {
 pub(crate) fn read_time(text: &str) -> Result<Timestamp, String> {
     let whole = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.to_owned() };
     whole.parse().map_err(|_| {
-        format!("`{text}` is no time: write it as `2026-08-01` or `2026-08-01T12:00:00Z`")
+        let date = text.get(..10).and_then(|it| it.parse::<jiff::civil::Date>().ok());
+        if date.is_some_and(|it| it >= jiff::civil::date(9999, 12, 30)) {
+            format!("`{text}` is no time that can be counted to; write one before 9999-12-30")
+        } else {
+            format!("`{text}` is no time: write it as `2026-08-01` or `2026-08-01T12:00:00Z`")
+        }
     })
 }
 

@@ -150,6 +150,23 @@ pub const STOPS_AFTER: &str = "sim.nodemolt.dev/stops-after";
 /// On a pod of a job: how long its work takes.
 pub const TAKES: &str = "sim.nodemolt.dev/takes";
 
+/// What of these an object says for its pods and nobody can read: where, and why.
+pub(crate) fn unreadable_pace(object: &Value) -> Option<(String, String)> {
+    for place in ["/metadata/annotations", "/spec/template/metadata/annotations"] {
+        for key in [READY_AFTER, STOPS_AFTER, TAKES] {
+            let said = object.pointer(place).and_then(|it| it.get(key)).and_then(Value::as_str);
+            let said = said.filter(|it| !(key == READY_AFTER && *it == "never"));
+            if let Some(Err(told)) = said.map(crate::length::read) {
+                return Some((
+                    format!("{}.{key}", place.trim_start_matches('/').replace('/', ".")),
+                    told,
+                ));
+            }
+        }
+    }
+    None
+}
+
 /// Everything that runs in the cluster but nodemolt.
 #[derive(Debug)]
 pub struct Kube {
@@ -453,7 +470,7 @@ fn after(now: Timestamp, by: SignedDuration) -> Timestamp {
 
 /// An annotation that says how long something takes.
 fn told_duration(object: &Value, annotation: &str) -> Option<SignedDuration> {
-    text(object, &["metadata", "annotations", annotation]).parse().ok()
+    crate::length::read(text(object, &["metadata", "annotations", annotation])).ok()
 }
 
 /// Whom a fault is about: everything in a namespace whose name begins so.

@@ -18,6 +18,7 @@ use nodemolt_core::lookup::Minor;
 use serde_json::Value;
 
 use crate::act::{ImageName, Publication};
+use crate::kube::unreadable_pace;
 
 pub const API_VERSION: &str = "nodemolt.dev/sim";
 pub const KIND: &str = "Simulation";
@@ -170,6 +171,9 @@ impl Scenario {
         }
         let mut pods = 0_u64;
         for object in &objects {
+            if let Some((field, told)) = unreadable_pace(&object.value) {
+                problems.push(object.problem(Finding::error(field, told)));
+            }
             let Some((field, wanted)) = pods_wanted(&object.value) else { continue };
             let before = pods;
             pods = pods.saturating_add(wanted);

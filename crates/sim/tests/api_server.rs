@@ -7,7 +7,9 @@
 use jiff::Timestamp;
 use nodemolt_cluster::transport::{Answer, Refusal, Request, Resource, Subresource, Verb};
 use nodemolt_sim::api_server::{ApiServer, Compacted, What};
-use nodemolt_sim::kinds::{CLAIM, IMAGE, LEDGER, NAMESPACE, NODE, PDB, POD, REPLACEMENT};
+use nodemolt_sim::kinds::{
+    CLAIM, DEPLOYMENT, IMAGE, LEDGER, NAMESPACE, NODE, PDB, POD, REPLACEMENT,
+};
 use nodemolt_sim::trace::{Actor, Fact, Trace};
 use serde_json::{Value, json};
 
@@ -249,6 +251,122 @@ fn what_cannot_be_created_is_refused_as_the_server_refuses_it() {
         refused(desk.ask(&request), code, reason, holds);
         assert_eq!(desk.server.revision(), before, "{request:?}");
     }
+}
+
+/// Found by an attack: what a pod cannot ask for, and what nobody can count or call so.
+#[test]
+fn values_that_the_server_cannot_take_are_named_with_their_field() {
+    let asking = |cpu: Value| {
+        let mut body = pod("p", None);
+        body["spec"]["containers"][0]["resources"] = json!({ "requests": { "cpu": cpu } });
+        body
+    };
+    let noted = |field: &str, key: &str, value: &str| {
+        let mut body = pod("p", None);
+        body["metadata"][field] = json!({ key: value });
+        body
+    };
+    let of_many = |replicas: i64, pod: Value| {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": { "name": "d", "namespace": "default" },
+            "spec": {
+                "replicas": replicas, "selector": { "matchLabels": { "app": "web" } },
+                "template": { "metadata": pod["metadata"], "spec": pod["spec"] },
+            },
+        })
+    };
+    let budget = |field: &str, value: Value| {
+        json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": { "name": "b", "namespace": "default" },
+            "spec": { field: value, "selector": {} },
+        })
+    };
+    let (name, value) = ("name part must consist of alphanumeric", "a valid label must be");
+    let nought = "must be greater than or equal to 0";
+    let cases: Vec<(Resource, Value, Option<(u16, String)>)> = vec![
+        (POD, asking(json!("500m")), None),
+        (POD, asking(json!(1)), None),
+        (
+            POD,
+            asking(json!("banana")),
+            Some((
+                400,
+                "Pod in version \"v1\" cannot be handled as a Pod: \
+                 spec.containers[0].resources.requests[cpu]: \"banana\": quantities must match"
+                    .to_owned(),
+            )),
+        ),
+        (
+            POD,
+            asking(json!("-1")),
+            Some((422, format!("requests[cpu]: Invalid value: \"-1\": {nought}"))),
+        ),
+        (
+            DEPLOYMENT,
+            of_many(1, asking(json!("-1"))),
+            Some((422, "spec.template.spec.containers[0].resources.requests[cpu]".to_owned())),
+        ),
+        (
+            DEPLOYMENT,
+            of_many(-1, pod("p", None)),
+            Some((422, format!("spec.replicas: Invalid value: -1: {nought}"))),
+        ),
+        (
+            DEPLOYMENT,
+            of_many(1, noted("annotations", "bad key!", "")),
+            Some((422, format!("spec.template.annotations: Invalid value: \"bad key!\": {name}"))),
+        ),
+        (POD, noted("annotations", "Example.com/Fine_1", "any thing!"), None),
+        (
+            POD,
+            noted("annotations", "bad key!", ""),
+            Some((422, format!("metadata.annotations: Invalid value: \"bad key!\": {name}"))),
+        ),
+        (
+            POD,
+            noted("labels", "bad key!", ""),
+            Some((422, format!("metadata.labels: Invalid value: \"bad key!\": {name}"))),
+        ),
+        (
+            POD,
+            noted("labels", "app", "any thing"),
+            Some((422, format!("metadata.labels: Invalid value: \"any thing\": {value}"))),
+        ),
+        (PDB, budget("minAvailable", json!("100%")), None),
+        (
+            PDB,
+            budget("minAvailable", json!(-1)),
+            Some((422, format!("spec.minAvailable: Invalid value: -1: {nought}"))),
+        ),
+        (
+            PDB,
+            budget("maxUnavailable", json!("200%")),
+            Some((422, "Invalid value: \"200%\": must not be greater than 100%".to_owned())),
+        ),
+        (
+            PDB,
+            budget("minAvailable", json!("some")),
+            Some((422, "Invalid value: \"some\": a valid percent string".to_owned())),
+        ),
+    ];
+    for (resource, body, expected) in cases {
+        let mut desk = Desk::new();
+        let create = of(Verb::Create, resource, &json!("default"), None, Some(body.clone()));
+        match expected {
+            None => assert!(desk.ask(&create).is_ok(), "{body}"),
+            Some((code, holds)) => {
+                let reason = if code == 400 { "BadRequest" } else { "Invalid" };
+                refused(desk.ask(&create), code, reason, &holds);
+            }
+        }
+    }
+    let mut desk = Desk::new();
+    desk.create(NODE, node("n"));
+    let changed =
+        desk.patch(NODE, "n", json!({ "metadata": { "annotations": { "bad key!": "" } } }));
+    refused(changed, 422, "Invalid", "metadata.annotations");
 }
 
 #[test]

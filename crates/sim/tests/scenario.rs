@@ -13,6 +13,7 @@ fn every_mistake_is_named_with_its_line_and_what_to_write() {
     scenario(&good);
     for (from, to, field, told) in [
         ("start: 2026-08-01T00:00:00Z", "start: soon", "start", "`soon`"),
+        ("start: 2026-08-01T00:00:00Z", "start: 9999-12-31", "start", "before 9999-12-30"),
         ("start: 2026-08-01T00:00:00Z", "begin: 2026-08-01", "begin", "begin"),
         ("kubernetes: \"1.33\"", "kubernetes: \"one\"", "kubernetes", "`one`"),
         ("kubernetes: \"1.33\"", "replicas: 4", "replicas", "1 to 3"),
@@ -23,6 +24,7 @@ fn every_mistake_is_named_with_its_line_and_what_to_write() {
         ("    created: 2026-06-10", "    createt: 2026-06-10", "images[0].createt", "createt"),
         ("  - pool: web", "  - pool: web2", "fleet[0].pool", "web2"),
         ("    nodes: 2", "    nodes: 20000", "fleet[0].nodes", "20000"),
+        ("    nodes: 2", "    nodes: -1", "fleet[0].nodes", "a whole number, 0 or more"),
         (
             "    instanceType: m7g.large",
             "    instanceType: m7g.big",
@@ -33,6 +35,16 @@ fn every_mistake_is_named_with_its_line_and_what_to_write() {
         ("    age: 20d", "    zones: [mars]", "fleet[0].zones", "mars"),
         ("    image: amazon", "    image: umazon", "fleet[0].image", "umazon"),
         ("    age: 20d", "    capacityType: free", "fleet[0].capacityType", "`free`"),
+        ("kubernetes: \"1.33\"", "zones: [a, b, a]", "zones[2]", "`a` is there twice"),
+        ("    age: 20d", "    reservation: cr-1", "fleet[0].reservation", "`cr-1`"),
+        ("kubernetes: \"1.33\"", "boot: {later: {m9.x: 5m}}", "boot.later.m9.x", "`m9.x`"),
+        ("kubernetes: \"1.33\"", "boot: {runs: -5s}", "boot.runs", "negative"),
+        (
+            "kind: Deployment\nmetadata:\n",
+            "kind: Deployment\nmetadata:\n  annotations: {sim.nodemolt.dev/stops-after: -3s}\n",
+            "metadata.annotations.sim.nodemolt.dev/stops-after",
+            "negative",
+        ),
         ("apiVersion: nodemolt.dev/sim", "apiVersion: nodemolt.dev/v9", "apiVersion", "v9"),
         ("  role: nodemolt-node", "  rolle: nodemolt-node", "spec.rolle", "rolle"),
     ] {

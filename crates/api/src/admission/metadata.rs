@@ -241,28 +241,36 @@ pub(crate) fn check_change(metadata: Option<&Value>, old: Option<&Value>) -> Vec
     causes
 }
 
-fn check_common(metadata: Option<&Value>) -> Vec<Cause> {
+/// What is wrong with the labels and annotations of anything that has some; `at` is where they stand.
+pub fn check_words(metadata: Option<&Value>, at: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     let entries = |field: &str| metadata.and_then(|it| it.get(field)).and_then(Value::as_object);
+    let labels = || format!("{at}.labels");
     for (key, value) in entries("labels").into_iter().flatten() {
         for wrong in names::qualified(key) {
-            causes.push(Cause::invalid("metadata.labels", &Value::String(key.clone()), &wrong));
+            causes.push(Cause::invalid(labels(), &Value::String(key.clone()), &wrong));
         }
         for wrong in names::label_value(value.as_str().unwrap_or_default()) {
-            causes.push(Cause::invalid("metadata.labels", value, &wrong));
+            causes.push(Cause::invalid(labels(), value, &wrong));
         }
     }
+    let annotations = || format!("{at}.annotations");
     let mut bytes = 0;
     for (key, value) in entries("annotations").into_iter().flatten() {
         for wrong in names::qualified(&key.to_lowercase()) {
             let key = Value::String(key.clone());
-            causes.push(Cause::invalid("metadata.annotations", &key, &wrong));
+            causes.push(Cause::invalid(annotations(), &key, &wrong));
         }
         bytes += key.len() + value.as_str().map_or(0, str::len);
     }
     if bytes > ANNOTATIONS_BYTES_MAX {
-        causes.push(Cause::too_long("metadata.annotations", 262_144));
+        causes.push(Cause::too_long(annotations(), 262_144));
     }
+    causes
+}
+
+fn check_common(metadata: Option<&Value>) -> Vec<Cause> {
+    let mut causes = check_words(metadata, "metadata");
     let owners = metadata.and_then(|it| it.get("ownerReferences")).and_then(Value::as_array);
     for owner in owners.into_iter().flatten() {
         for (member, detail) in [

@@ -441,7 +441,7 @@ fn type_view(answer: &TypeAnswer, resolution: &Resolution) -> TypeView {
                 refusal: refusal_view(&it.refusal),
             });
         }
-        Boots::Nothing { nearest } => {
+        Boots::Nothing { nearest, .. } => {
             view.nearest = nearest.as_ref().map(|(id, misses)| NearestView {
                 image: id.to_string(),
                 misses: misses.iter().map(miss_view).collect(),

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Act, Amount, BudgetId, ClassRule, Concurrency, DisruptionBudget, Grant, Grants, Keep, Limits,
@@ -45,6 +45,8 @@ pub struct Room {
     /// So many may still begin in the batch that goes on, if batches are counted: whoever is away already
     /// begins all the same.
     batch_left: Option<u64>,
+    /// How many that is of a whole batch, and how long it rests after it.
+    batch: Option<(u64, SignedDuration)>,
     used_sum: u64,
     broken_sum: u64,
     /// Of those that are being deleted and were not granted it: they are still there.
@@ -292,6 +294,7 @@ fn furnish(key: Key<'_>, crowd: &Crowd, limits: &Limits, act: Act, now: Timestam
         gates_people: false,
         keeps: None,
         batch_left: None,
+        batch: None,
         used_sum: 0,
         broken_sum: 0,
         deleting_sum: 0,
@@ -393,15 +396,20 @@ fn rest(room: &mut Room, rule: &ClassRule, class: &str, grants: &Grants, now: Ti
     if open == 0 && last_ended.is_none_or(|it| now >= after(it)) {
         started = 0;
     }
-    let left = match &rule.batch_max {
-        // Sizes of what has gone are not known any more: a batch goes at once, then.
-        _ if rule.unit == Unit::Cpu && started > open => 0,
-        _ if rule.unit == Unit::Cpu => return,
-        Some(Ok(amount)) => amount.at_most(room.total).saturating_sub(started),
+    let size = match &rule.batch_max {
+        _ if rule.unit == Unit::Cpu => u64::MAX,
+        Some(Ok(amount)) => amount.at_most(room.total),
         Some(Err(_)) => 0,
         // A batch is what goes at once: one, or what the policy says.
-        None if rule.concurrency.is_none() => 1_u64.saturating_sub(started),
-        None => room.allowed.saturating_sub(started),
+        None if rule.concurrency.is_none() => 1,
+        None => room.allowed,
+    };
+    room.batch = Some((size, rule.cooldown));
+    let left = match rule.unit {
+        // Sizes of what has gone are not known any more: a batch goes at once, then.
+        Unit::Cpu if started > open => 0,
+        Unit::Cpu => return,
+        Unit::Nodes => size.saturating_sub(started),
     };
     if left == 0 && open == 0 {
         room.rests_until = last_ended.map(after).filter(|it| *it > now);
@@ -449,6 +457,13 @@ impl Room {
 
     pub fn used_sum(&self) -> u64 {
         self.used_sum
+    }
+
+    /// Of one that rests after a batch: how many that is, how many may still begin in this one, and how long it rests.
+    pub(crate) fn batch(&self) -> Option<(u64, u64, SignedDuration)> {
+        let (size, cooldown) = self.batch?;
+        let left = if self.rests_until.is_some() { 0 } else { self.batch_left.unwrap_or(size) };
+        Some((size, left, cooldown))
     }
 
     fn occupy(&mut self, name: &str, weight: u64, by: UsedBy) {
@@ -518,6 +533,15 @@ impl Measured {
 
     pub fn rooms_of(&self, member: &Member) -> impl Iterator<Item = &Room> {
         self.places_of(member).into_iter().filter_map(|it| self.rooms.get(it))
+    }
+
+    /// The places of those that we wait for, in [`Self::rooms`], and how much of each it takes.
+    pub(crate) fn needs(&self, member: &Member) -> Vec<(usize, u64)> {
+        let needs = self.places_of(member).into_iter().filter_map(|at| {
+            let room = self.rooms.get(at).filter(|it| it.gates_controller)?;
+            Some((at, weight(member, room.unit)))
+        });
+        needs.collect()
     }
 
     fn places_of(&self, member: &Member) -> Vec<usize> {

@@ -3,7 +3,7 @@
 //! Not to have been answered is another thing than not to be there: what was said before stands, and if
 //! nothing was ever said, nothing is known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 
 use jiff::Timestamp;
@@ -205,9 +205,13 @@ pub(super) fn tell_staying(story: &mut Story, world: &World<'_>, nodes: &BTreeMa
         };
         let newer = told.into_iter().flat_map(|it| &it.newer);
         let newer = newer.filter(|it| concerns(it, running)).take(NEWER_MAX);
+        // One object may hold several images back; a node counts once for each object.
+        let mut counted = BTreeSet::new();
         for cause in own.into_iter().chain(newer.map(|it| it.cause(class))) {
-            let entry = staying.entry((cause.reason, cause.named.clone()));
-            entry.or_insert((0, *name, cause)).0 += 1;
+            let key = (cause.reason, cause.named.clone());
+            if counted.insert(key.clone()) {
+                staying.entry(key).or_insert((0, *name, cause)).0 += 1;
+            }
         }
     }
     for (count, name, cause) in staying.into_values() {

@@ -222,9 +222,16 @@ fn of_wait(wait: &Wait) -> Option<(&'static str, Named)> {
     }
 }
 
-pub(super) fn held_causes(held: &Held, pdbs: &AllPdbs) -> Vec<Cause> {
+/// For each thing that holds a pod all that it names: what holds it first, then what would hold it after that. Never
+/// none, and none of them is empty.
+pub(super) fn held_causes(held: &Held, pdbs: &AllPdbs) -> Vec<Vec<Cause>> {
+    let all = std::iter::once(&held.why).chain(&held.also);
+    all.map(|it| hold_causes(held, it, pdbs)).collect()
+}
+
+fn hold_causes(held: &Held, why: &Hold, pdbs: &AllPdbs) -> Vec<Cause> {
     let of_pod = || vec![Named::of("Pod", &held.pod)];
-    let (reason, named, text) = match &held.why {
+    let (reason, named, text) = match why {
         Hold::Refused(refused) => {
             let text = refused_text(refused, &held.pod, pdbs);
             ("PodDisruptionBudget", refusing(refused, &held.pod), text)

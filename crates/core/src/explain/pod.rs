@@ -43,17 +43,21 @@ pub fn explain_pod(
     }
     let (evict, held) = evictions(world.drains, &world.fleet.pdbs, now);
     if let Some(held) = held.iter().find(|it| it.pod == pod.id) {
-        let causes = held_causes(held, &world.fleet.pdbs);
-        story.fact("drain", causes.first().map_or(String::new(), |it| it.text.clone()));
+        let all = held_causes(held, &world.fleet.pdbs);
+        for (place, causes) in all.iter().enumerate() {
+            let text = causes.first().map_or(String::new(), |it| it.text.clone());
+            story.fact(if place == 0 { "drain" } else { "" }, text);
+        }
+        let lifted = if all.len() == 1 { "that is lifted" } else { "all of that is lifted" };
         story.next = match (killed_at(world, held), held.again_at) {
             (Some(at), _) if blocks(&held.why) => {
-                format!("deleted {}, unless that is lifted before", story::when(at, now))
+                format!("deleted {}, unless {lifted} before", story::when(at, now))
             }
             (_, Some(at)) => format!("looked at again {}", story::when(at, now)),
-            (_, None) if blocks(&held.why) => "leaves when that is lifted".to_owned(),
+            (_, None) if blocks(&held.why) => format!("leaves when {lifted}"),
             (_, None) => "nothing to do".to_owned(),
         };
-        story.causes.extend(causes);
+        story.causes.extend(all.into_iter().flatten());
     } else if let Some(it) = evict.iter().find(|it| it.pod == pod.id) {
         match it.how {
             How::Evict | How::Delete { .. } => {
@@ -106,7 +110,7 @@ fn holds_pool(pool: &str) -> String {
 
 /// One that holds nobody, or not yet.
 fn explain_pending(world: &World<'_>, pending: &Pending, now: Timestamp) -> Story {
-    let Pending { pod, since, moved_from, from_node: _, lacks: _ } = pending;
+    let Pending { pod, since, moved_from, from_nodes: _, lacks: _ } = pending;
     let mut story = Story::about("pod", &pod.to_string());
     story.fact("pod", pod.to_string());
     story.fact("node", "none");
@@ -169,12 +173,15 @@ pub(super) fn tell_lacks(story: &mut Story, world: &World<'_>, pod: &PodId, now:
 
 /// Pods of a node that has gone which are still without another.
 pub(super) fn tell_left_behind(story: &mut Story, world: &World<'_>, node: &str, now: Timestamp) {
-    let of_node = |it: &&Pending| it.from_node.as_deref() == Some(node);
+    let of_node = |it: &&Pending| it.from_nodes.iter().any(|it| it == node);
     let mut all: Vec<&Pending> = world.fleet.pending.iter().filter(of_node).collect();
     all.sort_by_key(|it| (it.since, &it.pod));
     for it in all.iter().take(MOVED_TOLD_MAX) {
         let since = both(it.since, now);
-        story.fact("pending", format!("pod {} since {since}: it was moved from there", it.pod));
+        let others = it.from_nodes.iter().filter(|it| *it != node);
+        let others: String = others.map(|it| format!(" or from {it}")).collect();
+        let text = format!("pod {} since {since}: it was moved from there{others}", it.pod);
+        story.fact("pending", text);
         tell_lacks(story, world, &it.pod, now);
     }
     let more = all.len().saturating_sub(MOVED_TOLD_MAX);

@@ -64,8 +64,8 @@ pub struct Pending {
     pub since: Timestamp,
     /// The pool that we moved its like from, if we did.
     pub moved_from: Option<String>,
-    /// The node that its like were moved from.
-    pub from_node: Option<String>,
+    /// The node that its like were moved from; those that it may have been, where several were emptied at the time.
+    pub from_nodes: Vec<String>,
     /// Why it gets no node, if that is known.
     pub lacks: Option<WaitFor>,
 }

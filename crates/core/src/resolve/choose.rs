@@ -17,6 +17,7 @@ use crate::image::ImageId;
 pub(super) struct Choice {
     pub(super) chosen: Vec<Chosen>,
     pub(super) held: Vec<Held>,
+    pub(super) lost: Vec<Held>,
     /// For each candidate, the best of the images that beat it in one of its sets.
     beaten_by: Vec<Option<usize>>,
     /// For each candidate, whether it won at least one of its sets.
@@ -38,6 +39,7 @@ pub(super) fn choose(
     let mut choice = Choice {
         chosen: Vec::new(),
         held: Vec::new(),
+        lost: Vec::new(),
         beaten_by: vec![None; candidates.len()],
         won: vec![false; candidates.len()],
     };
@@ -104,20 +106,29 @@ pub(super) fn choose(
                 next: next(Some(*at)),
             });
         }
-        if winners.is_empty()
-            && let Some(held) = members
-                .iter()
-                .map(|it| &candidates[*it])
-                .find(|it| !it.refusals.is_empty() && it.refusals.iter().all(Refusal::held))
-        {
-            let kept = index.at(held.image);
-            choice.held.push(Held {
+        if !winners.is_empty() {
+            continue;
+        }
+        let all = members.iter().map(|it| &candidates[*it]);
+        let told = |it: &Candidate<'_>, refusal: &Refusal| {
+            let kept = index.at(it.image);
+            Held {
                 requirements: requirements.clone(),
                 hardware: Hardware::of(&kept.sighting.image),
                 id: kept.id().clone(),
-                refusal: held.refusals[0].clone(),
+                refusal: refusal.clone(),
                 next: next(None),
-            });
+            }
+        };
+        let held = |it: &&Candidate<'_>| it.refusals.iter().all(Refusal::held);
+        if let Some((it, first)) =
+            all.clone().filter(held).find_map(|it| Some((it, it.refusals.first()?)))
+        {
+            choice.held.push(told(it, first));
+        } else if let Some((it, first)) =
+            all.filter_map(|it| Some((it, it.refusals.first()?))).find(|(_, it)| it.worth_naming())
+        {
+            choice.lost.push(told(it, first));
         }
     }
     choice

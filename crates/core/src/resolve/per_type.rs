@@ -10,7 +10,7 @@ use nodemolt_fit::Requirements;
 
 use super::choose::Choice;
 use super::machines::{self, Fitting, Machine, Machines, Miss, Pool, Telling};
-use super::{Boots, Setting, TypeAnswer, TypesAsked};
+use super::{Boots, Held, Setting, TypeAnswer, TypesAsked};
 use crate::image::ImageId;
 
 /// The pools by name, with what each adds to a node; one without anything where none is known.
@@ -48,11 +48,11 @@ pub(super) fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAn
             .map(|it| machines.fitting(wanted, &it.requirements, &it.hardware))
             .collect();
         let mut nearest = Nearest::new(choice, wanted, machines, &chosen);
-        let held: Vec<_> = choice
-            .held
-            .iter()
-            .map(|it| machines.fitting(wanted, &it.requirements, &it.hardware))
-            .collect();
+        let fitting = |held: &[Held]| -> Vec<Fitting> {
+            let each = held.iter();
+            each.map(|it| machines.fitting(wanted, &it.requirements, &it.hardware)).collect()
+        };
+        let (held, lost) = (fitting(&choice.held), fitting(&choice.lost));
         for (at, machine) in machines.iter().enumerate() {
             if !asked(machine, setting) || launched.as_ref().is_some_and(|it| !it.contains(at)) {
                 continue;
@@ -62,7 +62,8 @@ pub(super) fn answer_types(choice: &Choice, setting: &Setting<'_>) -> Vec<TypeAn
             } else if let Some(first) = held.iter().position(|it| it.contains(at)) {
                 Boots::HeldBack(first)
             } else {
-                Boots::Nothing { nearest: nearest.of(at, machine) }
+                let lost = lost.iter().position(|it| it.contains(at));
+                Boots::Nothing { nearest: nearest.of(at, machine), lost }
             };
             answers.push(TypeAnswer {
                 pool: name.map(str::to_owned),

@@ -511,8 +511,8 @@ impl World {
                 let _ = match &answer.boots {
                     Boots::Image(at) => writeln!(out, "boots {}", resolution.chosen[*at].id),
                     Boots::HeldBack(at) => writeln!(out, "held back {}", resolution.held[*at].id),
-                    Boots::Nothing { nearest: None } => writeln!(out, "boots nothing"),
-                    Boots::Nothing { nearest: Some((id, misses)) } => {
+                    Boots::Nothing { nearest: None, .. } => writeln!(out, "boots nothing"),
+                    Boots::Nothing { nearest: Some((id, misses)), .. } => {
                         let misses: Vec<String> = misses.iter().map(ToString::to_string).collect();
                         writeln!(out, "boots nothing; {id} but for {}", misses.join("; "))
                     }

@@ -38,10 +38,10 @@ const ROOM_AFTER: SignedDuration = SignedDuration::from_mins(1);
 /// in time counts for as long as it is pending.
 pub(crate) fn moved(sight: &Sight<'_>) -> Vec<Moved> {
     let waits = sight.view.pods.pending().filter(|it| it.drain.ends_at.is_none());
-    let told = came_instead(sight, waits).into_iter().filter_map(|(pod, record)| {
+    let told = came_instead(sight, waits).into_iter().filter_map(|(pod, records)| {
         Some(Moved {
-            pool: record.pool.clone()?,
-            node: record.replacement.old.node.clone(),
+            pool: records.first()?.pool.clone()?,
+            nodes: records.iter().map(|it| it.replacement.old.node.clone()).collect(),
             pod: pod.drain.id.clone(),
             pending_since: Some(pod.created_at),
         })
@@ -57,22 +57,26 @@ pub(crate) fn unsettled(sight: &Sight<'_>) -> Vec<(Arc<drain::Pod>, String)> {
         it.drain.ends_at.is_none() && (it.drain.phase == PodPhase::Pending || settles)
     });
     let told = came_instead(sight, waits).into_iter();
-    told.map(|(pod, it)| (Arc::clone(&pod.drain), it.replacement.old.node.clone())).collect()
+    let told = told.filter_map(|(pod, records)| {
+        Some((Arc::clone(&pod.drain), records.first()?.replacement.old.node.clone()))
+    });
+    told.collect()
 }
 
-/// Of these pods, those that came after we began to move their like; each with the record of that.
+/// Of these pods, those that came after we began to move their like; each with the records of that. A workload does
+/// not say for whom a new pod is: where its pods were asked to leave several nodes at the time, it may be any of them.
 fn came_instead<'a>(
     sight: &Sight<'a>,
     pods: impl Iterator<Item = &'a Pod>,
-) -> Vec<(&'a Pod, &'a Recorded)> {
+) -> Vec<(&'a Pod, Vec<&'a Recorded>)> {
     let mut of_owner: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
     for pod in pods {
         if let Some(owner) = &pod.owner_uid {
             of_owner.entry(owner).or_default().push(pod);
         }
     }
-    // By the pod's UID: since when its like are asked to leave.
-    let mut came: BTreeMap<&str, (Timestamp, &Pod, &Recorded)> = BTreeMap::new();
+    // By the pod's UID: how late it came, since when its like are asked to leave, and where.
+    let mut came: BTreeMap<&str, (&Pod, Vec<(Came, Timestamp, &Recorded)>)> = BTreeMap::new();
     for record in sight.records.replacements.values().filter(|_| !of_owner.is_empty()) {
         let Some(drain) = record.drain.as_ref().filter(|_| record.pool.is_some()) else { continue };
         let Replacement { phase, since, .. } = &record.replacement;
@@ -80,14 +84,34 @@ fn came_instead<'a>(
         for (owner, from) in &drain.moved {
             let pods = of_owner.get(owner.as_str()).into_iter().flatten().copied();
             for pod in pods.filter(|it| (*from..until).contains(&it.created_at)) {
-                let known = came.entry(&pod.drain.id.uid).or_insert((*from, pod, record));
-                if *from < known.0 {
-                    *known = (*from, pod, record);
-                }
+                let known = came.entry(&pod.drain.id.uid).or_insert_with(|| (pod, Vec::new()));
+                known.1.push((Came::of(pod, &record.replacement), *from, record));
             }
         }
     }
-    came.into_values().map(|(_, pod, record)| (pod, record)).collect()
+    let likely = |(pod, mut records): (_, Vec<(Came, Timestamp, &'a Recorded)>)| {
+        records.sort_by_key(|(came, from, it)| (*came, *from, &it.replacement.old.node));
+        let first = records.first().map(|it| it.0);
+        records.retain(|it| Some(it.0) == first);
+        (pod, records.into_iter().map(|it| it.2).collect())
+    };
+    came.into_values().map(likely).collect()
+}
+
+/// When a pod came, of whoever is replaced: a workload makes a new pod as soon as one leaves, so that what came while
+/// one node was replaced did not come because of another that was done by then.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Came {
+    InTime,
+    /// So long after; what is nearest is likeliest.
+    Later(SignedDuration),
+}
+
+impl Came {
+    fn of(pod: &Pod, Replacement { phase, since, .. }: &Replacement) -> Self {
+        let later = pod.created_at.duration_since(*since);
+        if phase.ended() && later.is_positive() { Self::Later(later) } else { Self::InTime }
+    }
 }
 
 /// Every pod that no node has, for whoever asks about it.
@@ -100,7 +124,7 @@ pub(crate) fn pending(sight: &Sight<'_>, moved: &[Moved]) -> Vec<Pending> {
             pod: it.drain.id.clone(),
             since: it.created_at,
             moved_from: moved.map(|it| it.pool.clone()),
-            from_node: moved.map(|it| it.node.clone()),
+            from_nodes: moved.map_or_else(Vec::new, |it| it.nodes.clone()),
             lacks: None,
         }
     });

@@ -3,6 +3,7 @@
 //! Light: what the simulated controllers and nodemolt rely on. Everything else is stored as it came.
 
 use nodemolt_cluster::transport::Resource;
+use nodemolt_fit::Quantity;
 use serde_json::{Value, json};
 
 use super::ApiServer;
@@ -68,7 +69,9 @@ pub(super) fn admit(server: &ApiServer, resource: Resource, object: &mut Value) 
         remove(object, &["status"]);
     }
     let mut wrong = check_name(object);
+    wrong.extend(check_words(object));
     wrong.extend(check(resource, object));
+    wrong.extend(check_pods(resource, object));
     wrong
 }
 
@@ -126,6 +129,9 @@ pub(super) fn settle(resource: Resource, old: &Value, new: &mut Value) -> Vec<Wr
     }
     let mut wrong = check_change(resource, old, new);
     wrong.extend(check(resource, new));
+    if at(old, &["spec"]) != at(new, &["spec"]) {
+        wrong.extend(check_pods(resource, new));
+    }
     wrong
 }
 
@@ -196,6 +202,13 @@ fn check_name(object: &Value) -> Vec<Wrong> {
 /// What may not change.
 fn check_change(resource: Resource, old: &Value, new: &Value) -> Vec<Wrong> {
     let mut wrong = Vec::new();
+    // What was let in once is as it was.
+    if ["labels", "annotations"]
+        .iter()
+        .any(|it| at(old, &["metadata", it]) != at(new, &["metadata", it]))
+    {
+        wrong.extend(check_words(new));
+    }
     let uid = text(new, &["metadata", "uid"]);
     if uid != text(old, &["metadata", "uid"]) {
         wrong.push(Wrong::invalid("metadata.uid", &format!("{uid:?}"), "field is immutable"));
@@ -263,6 +276,84 @@ fn check(resource: Resource, object: &Value) -> Vec<Wrong> {
     }
     wrong
 }
+
+fn check_words(object: &Value) -> Vec<Wrong> {
+    let causes = nodemolt_api::admission::check_words(at(object, &["metadata"]), "metadata");
+    causes.iter().map(Wrong::from).collect()
+}
+
+/// Where a kind says how many, and of what pods.
+fn check_pods(resource: Resource, object: &Value) -> Vec<Wrong> {
+    let mut wrong = Vec::new();
+    let counts: &[&str] = match resource {
+        kinds::DEPLOYMENT | kinds::REPLICA_SET | kinds::STATEFUL_SET => &["replicas"],
+        kinds::JOB => &["parallelism", "completions"],
+        _ => &[],
+    };
+    for field in counts {
+        let count = whole(object, &["spec", field]).filter(|it| *it < 0);
+        wrong.extend(count.map(|it| negative(&format!("spec.{field}"), &it.to_string())));
+    }
+    if resource == kinds::PDB {
+        wrong.extend(["minAvailable", "maxUnavailable"].iter().filter_map(|field| {
+            check_share(&format!("spec.{field}"), at(object, &["spec", field])?)
+        }));
+    }
+    if resource == kinds::POD {
+        wrong.extend(check_demands(at(object, &["spec"]), "spec"));
+    } else if let Some(template) = at(object, &["spec", "template"]) {
+        let metadata = at(template, &["metadata"]);
+        let causes = nodemolt_api::admission::check_words(metadata, "spec.template");
+        wrong.extend(causes.iter().map(Wrong::from));
+        wrong.extend(check_demands(at(template, &["spec"]), "spec.template.spec"));
+    }
+    wrong
+}
+
+fn negative(field: &str, value: &str) -> Wrong {
+    Wrong::invalid(field, value, "must be greater than or equal to 0")
+}
+
+/// A number of pods, or a share of them.
+fn check_share(field: &str, value: &Value) -> Option<Wrong> {
+    let said = value.to_string();
+    let Some(share) = value.as_str() else {
+        return value.as_i64().filter(|it| *it < 0).map(|_| negative(field, &said));
+    };
+    let digits = share.strip_suffix('%').unwrap_or_default();
+    if digits.is_empty() || !digits.bytes().all(|it| it.is_ascii_digit()) {
+        let detail = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+        return Some(Wrong::invalid(field, &said, detail));
+    }
+    let more = !digits.parse::<u32>().is_ok_and(|it| it <= 100);
+    more.then(|| Wrong::invalid(field, &said, "must not be greater than 100%"))
+}
+
+/// What containers ask for, and what they are held to.
+fn check_demands(spec: Option<&Value>, at_spec: &str) -> Vec<Wrong> {
+    let mut wrong = Vec::new();
+    for list in ["initContainers", "containers"] {
+        let containers = spec.map_or(&[][..], |it| items(it, &[list]));
+        for (index, container) in containers.iter().enumerate() {
+            for part in ["limits", "requests"] {
+                for (resource, value) in members(container, &["resources", part]) {
+                    let field = format!("{at_spec}.{list}[{index}].resources.{part}[{resource}]");
+                    let written = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    let said = format!("{written:?}");
+                    match written.parse::<Quantity>() {
+                        Ok(quantity) if quantity.negative() => wrong.push(negative(&field, &said)),
+                        Ok(_) => {}
+                        Err(_) => wrong.push(Wrong::unreadable(&field, &said, NO_QUANTITY)),
+                    }
+                }
+            }
+        }
+    }
+    wrong
+}
+
+const NO_QUANTITY: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 fn check_taints(taints: &[Value]) -> Vec<Wrong> {
     let mut wrong = Vec::new();

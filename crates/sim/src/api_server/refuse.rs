@@ -10,6 +10,9 @@ use nodemolt_cluster::transport::{Refusal, Resource};
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
+/// Of what is no object at all.
+const UNREADABLE: &str = "BadRequest";
+
 pub(super) fn status(code: u16, reason: &str, message: impl Into<String>) -> Refusal {
     Refusal::Status {
         code,
@@ -91,6 +94,11 @@ impl Wrong {
         Self { reason: "FieldValueInvalid", sentence }
     }
 
+    /// What cannot even be read: then nothing else is looked at.
+    pub(super) fn unreadable(field: &str, value: &str, detail: &str) -> Self {
+        Self { reason: UNREADABLE, sentence: format!("{field}: {value}: {detail}") }
+    }
+
     pub(super) fn required(field: &str, detail: &str) -> Self {
         let colon = if detail.is_empty() { "" } else { ": " };
         let sentence = format!("{field}: Required value{colon}{detail}");
@@ -104,6 +112,12 @@ impl Wrong {
 }
 
 pub(super) fn invalid(resource: Resource, name: &str, wrong: &[Wrong]) -> Refusal {
+    if let Some(Wrong { sentence, .. }) = wrong.iter().find(|it| it.reason == UNREADABLE) {
+        let Resource { kind, version, .. } = resource;
+        let message =
+            format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {sentence}");
+        return bad_request(message);
+    }
     let sentences: Vec<&str> = wrong.iter().map(|it| it.sentence.as_str()).collect();
     let said = match sentences.as_slice() {
         [one] => (*one).to_owned(),
@@ -119,15 +133,18 @@ pub(super) fn invalid(resource: Resource, name: &str, wrong: &[Wrong]) -> Refusa
     }
 }
 
+impl From<&Cause> for Wrong {
+    fn from(cause: &Cause) -> Self {
+        Self { reason: reason(cause.kind), sentence: cause.to_string() }
+    }
+}
+
 /// What the validator of custom kinds says.
 pub(super) fn inadmissible(resource: Resource, name: &str, causes: &[Cause]) -> Refusal {
     if let Some(malformed) = causes.iter().find(|it| it.kind == CauseKind::Malformed) {
         return bad_request(malformed.message.clone());
     }
-    let wrong: Vec<Wrong> = causes
-        .iter()
-        .map(|it| Wrong { reason: reason(it.kind), sentence: it.to_string() })
-        .collect();
+    let wrong: Vec<Wrong> = causes.iter().map(Wrong::from).collect();
     invalid(resource, name, &wrong)
 }
 
@@ -141,6 +158,6 @@ fn reason(kind: CauseKind) -> &'static str {
         CauseKind::TooMany => "FieldValueTooMany",
         CauseKind::Duplicate => "FieldValueDuplicate",
         CauseKind::Forbidden => "FieldValueForbidden",
-        CauseKind::Malformed => "BadRequest",
+        CauseKind::Malformed => UNREADABLE,
     }
 }

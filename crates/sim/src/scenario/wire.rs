@@ -161,6 +161,9 @@ pub(super) fn read(value: &Value, pools: &BTreeSet<String>) -> Result<Simulation
         let field = error.path().to_string();
         let field = if field == "." { String::new() } else { field };
         let told = error.into_inner().to_string();
+        // Nobody who writes a file knows how numbers are kept.
+        let told = told.replace("expected u8", "expected a number from 0 to 255");
+        let told = told.replace("expected u32", "expected a whole number, 0 or more");
         vec![
             Finding::error(field, told).hint("the fields of a Simulation are in docs/simulator.md"),
         ]
@@ -184,7 +187,15 @@ fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simu
     } else {
         wire.zones
     };
+    for (at, zone) in zones.iter().enumerate() {
+        if zones.iter().take(at).any(|it| it == zone) {
+            let message = format!("`{zone}` is there twice");
+            let finding = Finding::error(format!("zones[{at}]"), message);
+            found.push(finding.hint("write each zone once"));
+        }
+    }
     let types = types(&wire.types, found);
+    let reserved: BTreeSet<String> = wire.reservations.iter().map(|it| it.id.clone()).collect();
     let images: Vec<Publication> = wire
         .images
         .into_iter()
@@ -196,6 +207,7 @@ fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simu
         zones: &zones,
         types: &types,
         images: &images,
+        reserved: &reserved,
         names: BTreeSet::new(),
         found,
     };
@@ -223,6 +235,9 @@ fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simu
         Reservation { id, instance_type, zone, count, tags }
     });
     let reservations = reservations.collect();
+    for name in wire.boot.later.keys() {
+        known.instance_type(name, &format!("boot.later.{name}"));
+    }
     let replicas = wire.replicas.unwrap_or(1);
     if !(1..=REPLICAS_MAX).contains(&replicas) {
         let message = format!("`{replicas}` is no number of replicas");
@@ -328,6 +343,7 @@ struct Known<'a> {
     zones: &'a [String],
     types: &'a BTreeSet<String>,
     images: &'a [Publication],
+    reserved: &'a BTreeSet<String>,
     /// Of the groups so far.
     names: BTreeSet<String>,
     found: &'a mut Vec<Finding>,
@@ -415,6 +431,11 @@ impl Known<'_> {
             let message = format!("`{capacity_type}` is no capacity type");
             let hint = "write on-demand, spot or reserved";
             self.found.push(Finding::error(under("capacityType"), message).hint(hint));
+        }
+        if let Some(id) = wire.reservation.as_ref().filter(|it| !self.reserved.contains(*it)) {
+            let message = format!("there is no capacity reservation `{id}`");
+            let hint = "write it into `reservations`, with its `instanceType`, `zone` and `count`";
+            self.found.push(Finding::error(under("reservation"), message).hint(hint));
         }
         if self.found.len() > before {
             return None;

@@ -15,6 +15,7 @@ use super::{ActError, World};
 use crate::act::Act;
 use crate::json::merge;
 use crate::kinds;
+use crate::kube::unreadable_pace;
 use crate::scenario::{PODS_MAX, pods_wanted};
 use crate::trace::Actor;
 
@@ -111,6 +112,9 @@ impl World {
         let called = meant.called();
         if let Some((field, pods)) = pods_wanted(&object).filter(|it| it.1 > PODS_MAX) {
             return Err(format!("{called}: {field}: {pods} pods are more than {PODS_MAX}"));
+        }
+        if let Some((field, told)) = unreadable_pace(&object) {
+            return Err(format!("{called}: {field}: {told}"));
         }
         let Meant { resource, namespace, name } = meant;
         if let Some(namespace) = &namespace {

@@ -83,7 +83,7 @@ pub(super) fn draft(
         // The old one is gone: what its pods need is seen by those that are pending.
         found = successors::for_pending(sight, &placements, pool);
         // Whatever the pool gives comes last there. It is no help to pods that wait and could not run on it.
-        let own = |it: &Moved| it.node == old.node;
+        let own = |it: &Moved| it.nodes.contains(&old.node);
         if found.len() == 1 && takes_place(replacement, &recorded.name, name, pool) {
             let waits = homes::moved(sight).iter().any(own);
             found.truncate(usize::from(!waits));
