@@ -13,6 +13,7 @@ use nodemolt_core::plan::WaitFor;
 use nodemolt_sim::laws::{Law, Laws};
 use nodemolt_sim::world::last_lines;
 use nodemolt_sim::{World, kinds};
+use serde_json::Value;
 use support::{NEW, OLD, act, images, mins, pods_with_a_home, scenario, text};
 
 /// So many nodes with one pod each. What the policy says of rollouts, what the pool and the pods say beside.
@@ -382,4 +383,24 @@ fn a_budget_that_keeps_nodes_available_gets_successors_that_it_selects() {
     assert_eq!(images(&world), vec![NEW; 4], "{told}");
     assert_eq!(pods_with_a_home(&world), 4, "{told}");
     no_law_is_broken(&world, Law::Budget);
+}
+
+/// Issue 7: the pods of a fleet that had drifted as a whole were packed onto the nodes that went next, and moved with
+/// each of those; a successor came for the last one only.
+#[test]
+fn who_drifts_with_the_whole_fleet_is_no_room_for_the_others() {
+    for seed in 1..4 {
+        let nodes = 4;
+        let world = Rooms { nodes, cpu: "300m", ..PLAIN }.replaced(seed, 60);
+        let told = last_lines(&world, 80);
+        assert_eq!(phases(&world), vec!["Done"; nodes], "seed {seed}\n{told}");
+        assert_eq!(pods_with_a_home(&world), nodes, "seed {seed}\n{told}");
+        let mut all = world.objects(kinds::REPLACEMENT);
+        all.sort_by_key(|it| it["metadata"]["creationTimestamp"].as_str().map(str::to_owned));
+        let successors = |it: &Value| it["status"]["successors"].as_array().map_or(0, Vec::len);
+        let successors: Vec<usize> = all.iter().map(|it| successors(it)).collect();
+        // The first has one, and that has room for the pods of the others.
+        assert_eq!(successors, [1, 0, 0, 0], "seed {seed}\n{told}");
+        no_law_is_broken(&world, Law::Succession);
+    }
 }

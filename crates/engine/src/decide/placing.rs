@@ -99,6 +99,7 @@ impl<'r> Table<'r> {
         anew: Anew<'_>,
     ) -> Placements {
         let known = self.readings.rooms.len();
+        self.readings.tell_fading();
         if places == Places::All {
             let coming = coming(memory, sight, anew);
             let launching = self.pools.get_or_insert_with(|| pools::launching(memory, sight));
