@@ -6,7 +6,9 @@
 //! can then not count on the same room, and a pod of one cannot take the place that a pod of the
 //! other needs. Nodes to be launched may serve several of those that leave. Whoever is under way has its
 //! place before a newcomer is looked at, and keeps it whoever comes: what was launched for the one is not
-//! given to the other. Pending pods that fit now are bound before anybody leaves.
+//! given to the other. Pending pods that fit now are bound before anybody leaves. Pods of a node that is replaced
+//! because we want it to be go to nodes that stay or to new ones; to one that is to be replaced itself only
+//! where there is nothing else.
 
 pub mod daemons;
 pub mod kin;
@@ -169,8 +171,10 @@ pub fn place_asking<T>(
     pending: &[Pod],
     mut ask: impl FnMut(&[Pod], &[Node], &[Pool]) -> (Packing, T),
 ) -> Asked<T> {
-    let mut pods: Vec<Pod> =
-        pending.iter().map(|it| Pod { order: PENDING, terminating: false, ..it.clone() }).collect();
+    let mut pods: Vec<Pod> = pending
+        .iter()
+        .map(|it| Pod { order: PENDING, moves_once: false, terminating: false, ..it.clone() })
+        .collect();
     let (mut bound, mut told) = (Vec::new(), Vec::new());
     if let Some((now, of_now)) = now::bound(&pods, nodes, launchable.pools, &mut ask) {
         bound = now;
@@ -274,7 +278,9 @@ fn leavers(nodes: &[Node], launchable: Launchable<'_>) -> (Vec<Leaver>, Vec<Pod>
         let (foreseen, strange): (Vec<&Pod>, Vec<&Pod>) =
             leave.into_iter().partition(|it| it.demand.unmodelled.is_empty());
         let begin = moving.len();
-        moving.extend(foreseen.into_iter().map(|it| Pod { order, ..it.clone() }));
+        // One that goes for good reasons of its own asks for no more than a place.
+        let moves_once = node.fades;
+        moving.extend(foreseen.into_iter().map(|it| Pod { order, moves_once, ..it.clone() }));
         let strange = strange.into_iter().cloned().collect();
         leavers.push(Leaver { at, order, unforeseen, strange, moving: begin..moving.len() });
     }

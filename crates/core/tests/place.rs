@@ -753,3 +753,47 @@ fn whoever_is_under_way_keeps_its_place_when_others_come() {
     assert!(matches!(placements.of["a"], Placement::Unplaced { .. }), "{:?}", placements.of);
     assert!(matches!(placements.of["b"], Placement::Spare { .. }), "{:?}", placements.of);
 }
+
+#[test]
+fn who_moves_on_purpose_goes_to_a_node_that_is_replaced_itself_only_where_there_is_nothing_else() {
+    let fading = |name: &str, pods: Vec<Pod>| Node { fades: true, ..node(name, 8, pods) };
+    let web = pods(&demand("web", 1), 2);
+    let fleet = |nodes: Vec<Node>, nodes_max: i64| Fleet {
+        nodes,
+        pools: vec![pool(Some(nodes_max), 2)],
+        pending: Vec::new(),
+    };
+    // A new node, though the other has room.
+    let old = || vec![fading("A", web.clone()), fading("B", Vec::new())];
+    let new = leave(&["A"], &fleet(old(), 3));
+    assert!(matches!(new.of["A"], Placement::Successors { .. }), "{:?}", new.of);
+    assert_eq!(new.new_nodes.len(), 1);
+    // One that stays before a new one.
+    let stays = node("C", 8, Vec::new());
+    let spare = leave(&["A"], &fleet([old(), vec![stays.clone()]].concat(), 4));
+    assert_eq!(spare.of["A"], Placement::Spare { on: ["C".to_owned()].into() });
+    // Where the limits allow no other, the one that is replaced itself.
+    let stuck = leave(&["A"], &fleet(old(), 2));
+    assert_eq!(stuck.of["A"], Placement::Spare { on: ["B".to_owned()].into() });
+    // What has no place anywhere is still said to have none.
+    let full = vec![fading("A", web.clone()), fading("B", pods(&demand("db", 1), 8))];
+    let lost = leave(&["A"], &fleet(full, 2));
+    assert!(matches!(lost.of["A"], Placement::Unplaced { .. }), "{:?}", lost.of);
+    // As many on what stays as have room there.
+    let small = vec![fading("A", web.clone()), fading("B", Vec::new()), node("C", 1, Vec::new())];
+    let split = leave(&["A"], &fleet(small, 2));
+    assert_eq!(split.of["A"], Placement::Spare { on: ["B".to_owned(), "C".to_owned()].into() });
+    // A node that goes for other reasons asks for no more than a place.
+    let gone = vec![node("A", 8, web), fading("B", Vec::new())];
+    let gone = leave(&["A"], &fleet(gone, 3));
+    assert_eq!(gone.of["A"], Placement::Spare { on: ["B".to_owned()].into() });
+}
+
+#[test]
+fn who_is_pending_is_bound_to_whatever_has_room() {
+    let old = Node { fades: true, ..node("A", 8, Vec::new()) };
+    let pending = pods(&demand("web", 1), 1);
+    let fleet = Fleet { nodes: vec![old], pools: vec![pool(None, 1)], pending: pending.clone() };
+    let placements = leave(&[], &fleet);
+    assert_eq!(home(&placements, &pending[0]), &Home::Node("A".to_owned()));
+}

@@ -32,6 +32,9 @@ pub struct Node {
     /// Nobody is sent there, whatever he tolerates: it does not answer, it goes, or it is kept for others. Like
     /// a cordon to those who tolerate none.
     pub closed: bool,
+    /// It is to be replaced itself. Who moves once is sent there only if nothing else can take it: it would have to
+    /// move again.
+    pub fades: bool,
     /// It will not be there: neither its room nor its pods count. Until it is gone its zone, and
     /// whatever else pods are spread over, counts as a domain without them.
     pub leaving: bool,

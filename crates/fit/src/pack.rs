@@ -304,15 +304,16 @@ impl<'w, 'a> Attempt<'w, 'a> {
         anybody.then_some(plan)
     }
 
-    /// Fewer left of those whose turn is first; of the most important; then fewer new nodes. Better left than sent where
-    /// it cannot go.
-    fn rank(&self) -> (Vec<Left>, usize, usize) {
+    /// Fewer left of those whose turn is first; of the most important; then fewer who would have to move again, then
+    /// fewer new nodes. Better left than sent where it cannot go.
+    fn rank(&self) -> (Vec<Left>, usize, usize, usize) {
         let mut left: BTreeMap<(u8, Reverse<i32>), usize> = BTreeMap::new();
         let lost = self.left.iter().map(Vec::len).zip(&self.unsettled);
         for (kind, (left_over, unsettled)) in self.state.world.kinds.iter().zip(lost) {
             let at = (kind.order, Reverse(kind.demand.priority));
             *left.entry(at).or_default() += left_over + unsettled;
         }
-        (left.into_iter().collect(), self.unsettled.iter().sum(), self.state.open.len())
+        let unsettled = self.unsettled.iter().sum();
+        (left.into_iter().collect(), unsettled, self.state.to_move_again(), self.state.open.len())
     }
 }

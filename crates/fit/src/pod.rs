@@ -45,6 +45,9 @@ pub struct Pod {
     /// Whose turn it is: all of a lower number are placed before any of a higher one, whatever their
     /// priority, and so stay where they are when others are added. Of no meaning on a node.
     pub order: u8,
+    /// It moves because somebody wants it to, and once if that can be: a new node is opened for it before it
+    /// goes to one that is to be replaced itself. Of no meaning on a node.
+    pub moves_once: bool,
 }
 
 /// Everything about a pod that decides where it may run.
@@ -195,6 +198,7 @@ impl Pod {
             terminating: false,
             tied: false,
             order: 0,
+            moves_once: false,
         }
     }
 

@@ -13,6 +13,7 @@ use nodemolt_core::plan::WaitFor;
 use nodemolt_sim::laws::{Law, Laws};
 use nodemolt_sim::world::last_lines;
 use nodemolt_sim::{World, kinds};
+use serde_json::Value;
 use support::{NEW, OLD, act, images, mins, pods_with_a_home, scenario, text};
 
 /// So many nodes with one pod each. What the policy says of rollouts, what the pool and the pods say beside.
@@ -128,15 +129,20 @@ fn pods_that_tolerate_everything_are_moved_as_all_others() {
 }
 
 /// Issue 7: the next machine ended while the pod of the last one still counted for their budget, and none had come in its
-/// place. Their pods have room on the nodes that stay, so one follows the other at once.
+/// place. Their pods have room on the nodes that are there, so one follows the other at once.
 #[test]
 fn who_ended_with_a_machine_counts_until_another_is_there() {
-    for seed in 1..5 {
+    // The limits allow no successor before two have gone; without them the first has one.
+    for (pool, seed) in
+        ["limits: {cpu: \"4\"}", ""].into_iter().flat_map(|it| (1..5).map(move |seed| (it, seed)))
+    {
         let (pods, cpu, pdb) = (TOLERANT, "100m", Some("maxUnavailable: 1"));
-        let world = Rooms { nodes: 3, pods, cpu, pdb, ..PLAIN }.replaced(seed, 40);
+        let world = Rooms { nodes: 3, pool, pods, cpu, pdb, ..PLAIN }.replaced(seed, 40);
         let told = last_lines(&world, 80);
         // All of them are on the last one then, where they would end at once: it is not begun in vain.
-        assert_eq!(phases(&world), ["Done", "Done"], "seed {seed}\n{told}");
+        if !pool.is_empty() {
+            assert_eq!(phases(&world), ["Done", "Done"], "seed {seed}\n{told}");
+        }
         assert_eq!(pods_with_a_home(&world), 3, "seed {seed}\n{told}");
         no_law_is_broken(&world, Law::Eviction);
     }
@@ -331,8 +337,11 @@ fn a_budget_that_keeps_nodes_available_goes_on_letting_nodes_go() {
     }
     // One that would select no successor of any kind is not helped by one.
     let these = "kubernetes.io/hostname: node-0}, {kubernetes.io/hostname: node-1";
-    let world = kept_available(2, "1", these, "300m", "");
+    let world = kept_within(2, "1", these, "300m", "", "limits: {cpu: \"4\"}");
     assert_eq!(images(&world), [OLD], "{}", last_lines(&world, 60));
+    // What comes for pods, so that they need not move twice, it does not select either.
+    let world = kept_available(2, "1", these, "300m", "");
+    assert_eq!(images(&world), [OLD, NEW], "{}", last_lines(&world, 60));
 }
 
 /// A fleet that is as large as it may be has no room for a successor before one has gone without.
@@ -382,4 +391,58 @@ fn a_budget_that_keeps_nodes_available_gets_successors_that_it_selects() {
     assert_eq!(images(&world), vec![NEW; 4], "{told}");
     assert_eq!(pods_with_a_home(&world), 4, "{told}");
     no_law_is_broken(&world, Law::Budget);
+}
+
+/// Two that go at once share a successor: the one that has none of its own waits until that is there, instead of going to
+/// the third, which goes next.
+#[test]
+fn who_has_room_on_a_node_that_is_on_its_way_waits_for_it() {
+    for seed in 1..4 {
+        let (nodes, rollout) = (3, "{concurrency: 2}");
+        let mut world = Rooms { nodes, rollout, cpu: "300m", ..PLAIN }.begin(seed);
+        world.run(mins(1));
+        act(&mut world, &format!("publish {NEW}"));
+        let cordoned = |world: &World| {
+            let all = world.objects(kinds::NODE);
+            let by =
+                |it: &Value| it["metadata"]["annotations"]["nodemolt.dev/cordoned-by"].is_string();
+            all.iter().any(|it| by(it))
+        };
+        let mut waited = 0;
+        while !cordoned(&world) && waited < 60 * 30 {
+            world.run(SignedDuration::from_secs(1));
+            waited += 1;
+        }
+        let told = last_lines(&world, 60);
+        assert!(cordoned(&world), "seed {seed}\n{told}");
+        // Whoever is first, the successor is there by then.
+        let name = |it: &Value| it["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let new = world.objects(kinds::NODE).iter().any(|it| !name(it).starts_with("node-"));
+        assert!(new, "seed {seed}\n{told}");
+        world.run(mins(60));
+        let told = last_lines(&world, 60);
+        assert_eq!(phases(&world), vec!["Done"; nodes], "seed {seed}\n{told}");
+        assert_eq!(pods_with_a_home(&world), nodes, "seed {seed}\n{told}");
+        no_law_is_broken(&world, Law::Succession);
+    }
+}
+
+/// Issue 7: the pods of a fleet that had drifted as a whole were packed onto the nodes that went next, and moved with
+/// each of those; a successor came for the last one only.
+#[test]
+fn who_drifts_with_the_whole_fleet_is_no_room_for_the_others() {
+    for seed in 1..4 {
+        let nodes = 4;
+        let world = Rooms { nodes, cpu: "300m", ..PLAIN }.replaced(seed, 60);
+        let told = last_lines(&world, 80);
+        assert_eq!(phases(&world), vec!["Done"; nodes], "seed {seed}\n{told}");
+        assert_eq!(pods_with_a_home(&world), nodes, "seed {seed}\n{told}");
+        let mut all = world.objects(kinds::REPLACEMENT);
+        all.sort_by_key(|it| it["metadata"]["creationTimestamp"].as_str().map(str::to_owned));
+        let successors = |it: &Value| it["status"]["successors"].as_array().map_or(0, Vec::len);
+        let successors: Vec<usize> = all.iter().map(|it| successors(it)).collect();
+        // The first has one, and that has room for the pods of the others.
+        assert_eq!(successors, [1, 0, 0, 0], "seed {seed}\n{told}");
+        no_law_is_broken(&world, Law::Succession);
+    }
 }

@@ -96,6 +96,14 @@ pub struct Node {
     pub leads_back: bool,
 }
 
+impl Node {
+    /// Whoever is moved there has to move again before long. Not one that takes over from another now: that it goes itself is
+    /// looked at when that is done.
+    pub fn fades(&self) -> bool {
+        self.succeeds.is_none() && self.wish.as_ref().is_some_and(|it| it.cause.voluntary())
+    }
+}
+
 /// Why a node should be replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {

@@ -238,6 +238,22 @@ impl Readings {
         self.tell_hidden(sight);
     }
 
+    /// Whoever is moved is not sent to a node that is to be replaced as well, if it can be helped: which those are is
+    /// known when it is wished, after nodes were read.
+    pub(crate) fn tell_fading(&mut self) {
+        let fleet = &self.fleet;
+        let fades = |name: &String| fleet.nodes.get(name).is_some_and(Node::fades);
+        for room in &mut self.rooms[..self.nodes] {
+            room.fades = false;
+        }
+        for name in fleet.astir.iter().flatten().filter(|it| fades(it)) {
+            let at = self.rooms[..self.nodes].binary_search_by(|it| it.name.cmp(name));
+            if let Ok(at) = at {
+                self.rooms[at].fades = true;
+            }
+        }
+    }
+
     /// Nodes that have changed, or whose pods or claims have. `None`: nobody knows.
     fn changed(&mut self, sight: &Sight<'_>) -> Option<BTreeSet<String>> {
         let view = sight.view;

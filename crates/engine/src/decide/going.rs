@@ -26,7 +26,7 @@ pub(crate) use draft::Draft;
 pub(crate) use leftovers::{abandoned, stray_cordons};
 
 use super::coming::{self, UNSEEN_FOR};
-use super::placing::Table;
+use super::placing::{Cordonable, Table};
 use super::successors::{further, named};
 use super::{Sight, Wake};
 use crate::act::{Errand, Intent};
@@ -41,6 +41,10 @@ use widen::{makes_way, widened};
 
 /// Room that was there a moment ago may come again: a node that blinks, a pod that is still leaving.
 const MORE_AFTER: SignedDuration = SignedDuration::from_mins(1);
+
+/// So long pods wait for room on a node that is on its way, where one that is to be replaced itself has some. Less than
+/// what gives up a replacement: then the room that there is has to do.
+const BETTER_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 
 /// A replacement whose successors others use up does not launch for ever: so many in all, or twice as many
 /// as it has pods.
@@ -321,10 +325,15 @@ fn decide_places(
     };
     let follows =
         |it: &Looked<'_>| !it.replacement.deletes_first() && !it.replacement.successors.is_empty();
-    let nodes: BTreeMap<String, bool> = looked
+    let cordonable = |it: &Looked<'_>| {
+        let Replacement { phase, since, .. } = &it.replacement;
+        let waits = *phase == Phase::Settling && sight.now < after(*since, BETTER_WITHIN);
+        Cordonable { followed: follows(it), waits }
+    };
+    let nodes: BTreeMap<String, Cordonable> = looked
         .iter()
         .filter(|it| about_to(it))
-        .map(|it| (it.replacement.old.node.clone(), follows(it)))
+        .map(|it| (it.replacement.old.node.clone(), cordonable(it)))
         .collect();
     // Their successors are ready, and they will follow in a moment, or when a person lets them.
     let follow = looked.iter().filter(|it| {

@@ -13,11 +13,11 @@ use nodemolt_core::drain::{PodPhase, moves};
 use nodemolt_core::place::{
     Followed, Launchable, Placement, Placements, Turn, daemons, place_leaving,
 };
-use nodemolt_core::plan::{Fleet, Plan, Planner, Reach, WaitFor};
+use nodemolt_core::plan::{Fleet, Node, Plan, Planner, Reach, WaitFor};
 use nodemolt_core::replace::{Phase, PlacementSeen, Successor};
 use nodemolt_core::seen;
 use nodemolt_fit::pack::Home;
-use nodemolt_fit::pod::Pod;
+use nodemolt_fit::pod::{Pod, PodId};
 use nodemolt_fit::pool::Machine;
 
 use super::Sight;
@@ -57,6 +57,15 @@ pub(crate) struct Table<'r> {
     pending: Vec<Pod>,
     /// Those looked at that are followed by one of their kind, as a budget counts on it.
     heirs: BTreeSet<String>,
+}
+
+/// One that could be cordoned now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cordonable {
+    /// Its successors are there.
+    pub(crate) followed: bool,
+    /// It may wait for better room than nodes that are to be replaced themselves.
+    pub(crate) waits: bool,
 }
 
 /// Which places count.
@@ -99,6 +108,7 @@ impl<'r> Table<'r> {
         anew: Anew<'_>,
     ) -> Placements {
         let known = self.readings.rooms.len();
+        self.readings.tell_fading();
         if places == Places::All {
             let coming = coming(memory, sight, anew);
             let launching = self.pools.get_or_insert_with(|| pools::launching(memory, sight));
@@ -185,12 +195,13 @@ impl<'r> Table<'r> {
     /// Whether the pods of these nodes have a place on nodes that are ready: decided again right before
     /// their cordon. By node. Those that follow them have their places first where they have successors;
     /// and what is ready of the successors of all others is for nobody else, nor is a node that is to go itself.
-    /// With the nodes that take the pods.
+    /// Where only nodes have room that are to be replaced later, and others that will have some are on their way, those are
+    /// waited for. With the nodes that take the pods.
     pub(crate) fn place_again(
         &mut self,
         memory: &mut Memory,
         sight: &Sight<'_>,
-        nodes: &BTreeMap<String, bool>,
+        nodes: &BTreeMap<String, Cordonable>,
         follow: &BTreeSet<String>,
     ) -> BTreeMap<String, (PlacementSeen, BTreeSet<String>)> {
         if nodes.is_empty() {
@@ -219,15 +230,23 @@ impl<'r> Table<'r> {
         for at in closed {
             self.readings.rooms[at].closed = false;
         }
-        let answer = |(node, has_successors): (&String, &bool)| {
+        let waiting = self.wait_for_better(memory, sight, nodes, &placements);
+        let answer = |(node, it): (&String, &Cordonable)| {
             let seen = match placements.of.get(node) {
+                Some(Placement::Spare { .. }) if waiting.contains_key(node) => {
+                    let (pod, home) = &waiting[node];
+                    let because = format!(
+                        "only nodes that are to be replaced themselves have room before `{home}` is ready to take it"
+                    );
+                    PlacementSeen::Lost { pod: pod.to_string(), because }
+                }
                 // There was nothing to launch, so successors are not said, and nothing can be lacking.
                 None | Some(Placement::Successors { .. } | Placement::NoKin { .. }) => {
                     PlacementSeen::NotDecided
                 }
                 Some(Placement::Spare { .. }) => PlacementSeen::Holds,
                 // What cannot be modelled goes to a node of the same kind, which is ready now.
-                Some(Placement::Unmodelled { .. }) if *has_successors => PlacementSeen::Holds,
+                Some(Placement::Unmodelled { .. }) if it.followed => PlacementSeen::Holds,
                 Some(Placement::Unmodelled { pod, what, .. }) => PlacementSeen::Lost {
                     pod: pod.to_string(),
                     because: format!("it asks for what is not modelled: {}", what.join(", ")),
@@ -244,6 +263,41 @@ impl<'r> Table<'r> {
             (node.clone(), (seen, homes.collect()))
         };
         nodes.iter().map(answer).collect()
+    }
+
+    /// Of those whose pods would go to nodes that are to be replaced later: a pod that has a better place once that is
+    /// ready, and which that is.
+    fn wait_for_better(
+        &mut self,
+        memory: &mut Memory,
+        sight: &Sight<'_>,
+        nodes: &BTreeMap<String, Cordonable>,
+        ready: &Placements,
+    ) -> BTreeMap<String, (PodId, String)> {
+        let fleet = Arc::clone(self.readings.fleet());
+        let fades = |name: &String| fleet.nodes.get(name).is_some_and(Node::fades);
+        let again = |(node, it): &(&String, &Cordonable)| match ready.of.get(*node) {
+            Some(Placement::Spare { on }) => it.waits && on.iter().any(fades),
+            _ => false,
+        };
+        let again: Vec<&String> = nodes.iter().filter(again).map(|(node, _)| node).collect();
+        if again.is_empty() {
+            return BTreeMap::new();
+        }
+        let later = self.place_those_going(memory, sight);
+        let better = |node: &String| {
+            let pods = sight.view.pods.on(node).map(|it| it.fit.id());
+            let mut pods = pods.filter_map(|pod| {
+                let (Home::Node(now), Home::Node(then)) =
+                    (ready.homes.get(&pod)?, later.homes.get(&pod)?)
+                else {
+                    return None;
+                };
+                (fades(now) && !fades(then)).then(|| (pod, then.clone()))
+            });
+            pods.next()
+        };
+        again.into_iter().filter_map(|node| Some((node.clone(), better(node)?))).collect()
     }
 }
 
@@ -509,7 +563,7 @@ impl Verdicts {
     }
 }
 
-fn voluntary(node: &nodemolt_core::plan::Node) -> bool {
+fn voluntary(node: &Node) -> bool {
     node.wish.as_ref().is_some_and(|it| it.cause.voluntary())
 }
 

@@ -65,6 +65,7 @@ type EssentialVolume<'a> = (Option<&'a str>, Option<&'a str>, Option<&'a [NodeTe
 #[derive(Debug)]
 pub(super) struct Essence<'a> {
     order: u8,
+    moves_once: bool,
     namespace: &'a Namespace,
     labels: Vec<(&'a str, &'a str)>,
     volumes: Vec<EssentialVolume<'a>>,
@@ -86,7 +87,8 @@ impl<'a> Essence<'a> {
             .collect();
         volumes.sort_unstable();
         let labels = labels.filter(|(key, _)| mentioned.0.contains(key)).collect();
-        Self { order: pod.order, namespace: &pod.namespace, labels, volumes, demand }
+        let Pod { order, moves_once, namespace, .. } = pod;
+        Self { order: *order, moves_once: *moves_once, namespace, labels, volumes, demand }
     }
 
     /// By what two are compared. Whoever adds a field to a demand is asked here whether it makes a difference.
@@ -109,7 +111,8 @@ impl<'a> Essence<'a> {
             gates,
             unmodelled,
         } = self.demand;
-        let itself = (self.order, self.namespace, &self.labels, priority, requests);
+        let turn = (self.order, self.moves_once);
+        let itself = (turn, self.namespace, &self.labels, priority, requests);
         let nodes = (node_selector, node_terms, preferred_nodes, tolerations);
         let others = (affinity, anti_affinity, preferred_affinity, preferred_anti_affinity, spread);
         (itself, nodes, others, host_ports, &self.volumes, gates, unmodelled)

@@ -3,7 +3,8 @@
 //! `kind of pod × state → a place, and the preferences that it does not meet`
 //!
 //! Nodes that exist come first: the scheduler will use them the moment the pod is pending, whatever
-//! the pod would like better. Then the nodes that were opened, then one more. All preferences are
+//! the pod would like better. Then the nodes that were opened, then one more; and for who shall not move
+//! twice, nodes that are to be replaced themselves come last. All preferences are
 //! asked for at once; where that cannot be had, each is taken up in the order of importance and given
 //! up if no place meets it together with those kept before.
 
@@ -46,7 +47,11 @@ pub(super) enum Found {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
+    /// All nodes that exist.
     Sites,
+    /// Those that are not to be replaced, and those that are.
+    Lasting,
+    Fading,
     NewNodes,
 }
 
@@ -137,8 +142,23 @@ impl State<'_, '_> {
         company: &[(usize, i64)],
         shun: &[(usize, usize)],
     ) -> Option<(Found, Vec<Preference>)> {
-        let scopes = [Scope::Sites, Scope::NewNodes];
-        scopes.iter().find_map(|scope| self.best(kind, stage, *scope, (company, shun)))
+        let beside = (company, shun);
+        let fading = self.world.lasting < self.world.sites.len();
+        if !(fading && self.world.kinds[kind].moves_once) {
+            let scopes = [Scope::Sites, Scope::NewNodes];
+            return scopes.iter().find_map(|scope| self.best(kind, stage, *scope, beside));
+        }
+        let scopes = [Scope::Lasting, Scope::NewNodes];
+        let found = scopes.iter().find_map(|scope| self.best(kind, stage, *scope, beside));
+        // For whom there is a new node once less is asked of it waits for that.
+        let waits = |state: &mut Self| {
+            stage == Stage::Hopeful
+                && state.best(kind, Stage::Real, Scope::NewNodes, beside).is_some()
+        };
+        if found.is_some() || waits(self) {
+            return found;
+        }
+        self.best(kind, stage, Scope::Fading, beside)
     }
 
     /// The place that meets the most important preferences.
@@ -151,7 +171,7 @@ impl State<'_, '_> {
     ) -> Option<(Found, Vec<Preference>)> {
         let wishes = &self.world.kinds[kind].wishes;
         // On nodes that exist the scheduler decides, and it sees nodes, not what could be launched.
-        let stage = if scope == Scope::Sites { Stage::Real } else { stage };
+        let stage = if scope == Scope::NewNodes { stage } else { Stage::Real };
         let none = Sought { kind, wishes: &[], stage, beside: false, company, shun };
         if wishes.is_empty() {
             return self.find(&none, scope, true).map(|it| (it, Vec::new()));
@@ -184,11 +204,15 @@ impl State<'_, '_> {
         let sites = self.world.sites.len();
         let (mut from, to) = match scope {
             Scope::Sites => (0, sites),
+            Scope::Lasting => (0, self.world.lasting),
+            Scope::Fading => (self.world.lasting, sites),
             Scope::NewNodes => (sites, self.places()),
         };
         while let Some(place) = self.next(sought, scope, from, to) {
             let found = match scope {
-                Scope::Sites => self.hosts(place, sought).map(|()| Found::Site(place)),
+                Scope::Sites | Scope::Lasting | Scope::Fading => {
+                    self.hosts(place, sought).map(|()| Found::Site(place))
+                }
                 Scope::NewNodes => self.grown(place, sought).map(|it| Found::Open(place, it)),
             };
             match found {
@@ -204,7 +228,7 @@ impl State<'_, '_> {
             }
             from = place + 1;
         }
-        if scope == Scope::Sites || !may_open {
+        if scope != Scope::NewNodes || !may_open {
             return None;
         }
         (0..self.world.pools.len())
@@ -235,7 +259,7 @@ impl State<'_, '_> {
         let mut masks = Masks::new();
         masks.push(Mask::Not(&self.full[kind.needs_at]));
         masks.push(Mask::Not(&self.never[sought.kind]));
-        if scope == Scope::Sites {
+        if scope != Scope::NewNodes {
             masks.push(Mask::Only(&self.world.required[kind.required].sites));
             let tolerance = &self.world.tolerances[kind.tolerance];
             masks.push(Mask::Only(&tolerance.sites));

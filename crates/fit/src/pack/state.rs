@@ -271,6 +271,16 @@ impl<'w, 'a> State<'w, 'a> {
         }
     }
 
+    /// How many who shall move once are on nodes that are to be replaced.
+    pub(super) fn to_move_again(&self) -> usize {
+        let fading = self.world.lasting..self.world.sites.len();
+        if fading.is_empty() {
+            return 0;
+        }
+        let again = |it: &&Step| fading.contains(&it.place) && self.world.pods[it.pod].moves_once;
+        self.placed.iter().filter(again).count()
+    }
+
     pub(super) fn places(&self) -> usize {
         self.world.sites.len() + self.open.len()
     }

@@ -34,8 +34,10 @@ pub(super) struct World<'a> {
     pub(super) vocabulary: Vocabulary,
     pub(super) scale: Scale,
     pub(super) pods: &'a [Pod],
-    /// Nodes that stay: those that are set up first, then by name.
+    /// Nodes that stay: those that are not to be replaced first, then those that are set up, then by name.
     pub(super) sites: Vec<&'a Node>,
+    /// So many of them are not to be replaced.
+    pub(super) lasting: usize,
     pub(super) site_taints: Vec<Vec<Taint>>,
     /// Nodes that leave. Nobody goes there, but while they stand their domains are there to be spread over.
     pub(super) leaving: Vec<&'a Node>,
@@ -84,6 +86,7 @@ impl<'a> Hoped<'a> {
 pub(super) struct Kind<'a> {
     /// Those of a lower one have their places first.
     pub(super) order: u8,
+    pub(super) moves_once: bool,
     pub(super) namespace: &'a Namespace,
     /// That of the first of them.
     pub(super) demand: &'a Demand,
@@ -190,8 +193,10 @@ impl<'a> World<'a> {
         let scale = Scale::new(pods, nodes, pools);
         let mut sites: Vec<&Node> = nodes.iter().filter(|it| !it.leaving).collect();
         sites.sort_by(|left, right| {
-            (!left.initialised, &left.name).cmp(&(!right.initialised, &right.name))
+            let key = |it: &&'a Node| (it.fades, !it.initialised, it.name.as_str());
+            key(left).cmp(&key(right))
         });
+        let lasting = sites.partition_point(|it| !it.fades);
         let leaving = nodes.iter().filter(|it| it.leaving).collect();
         let mut ordered: Vec<&Pool> = pools.iter().collect();
         ordered.sort_by(|left, right| (right.weight, &left.name).cmp(&(left.weight, &right.name)));
@@ -217,6 +222,7 @@ impl<'a> World<'a> {
             scale,
             pods,
             sites,
+            lasting,
             site_taints,
             leaving,
             pools,
@@ -261,10 +267,11 @@ impl<'a> World<'a> {
     /// Sort the pods by what they demand, and look at each demand once.
     fn gather_kinds(&mut self, mentioned: &Mentioned<'_>) {
         let mut by_content: BTreeMap<Essence<'a>, Vec<usize>> = BTreeMap::new();
-        let mut by_pointer: BTreeMap<(u8, *const Namespace, *const Demand), Vec<usize>> =
+        let mut by_pointer: BTreeMap<(u8, bool, *const Namespace, *const Demand), Vec<usize>> =
             BTreeMap::new();
         for (at, pod) in self.pods.iter().enumerate() {
-            let pointers = (pod.order, Arc::as_ptr(&pod.namespace), Arc::as_ptr(&pod.demand));
+            let (namespace, demand) = (Arc::as_ptr(&pod.namespace), Arc::as_ptr(&pod.demand));
+            let pointers = (pod.order, pod.moves_once, namespace, demand);
             by_pointer.entry(pointers).or_default().push(at);
         }
         // Pointers only save comparing; the order of kinds is that of their content.
@@ -309,6 +316,7 @@ impl<'a> World<'a> {
             let volumes = self.attached(demand, &volumes);
             self.kinds.push(Kind {
                 order: first.order,
+                moves_once: first.moves_once,
                 namespace,
                 demand,
                 pods,
