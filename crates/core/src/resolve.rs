@@ -65,7 +65,7 @@ pub struct Resolution {
     pub terms: Vec<TermReport>,
     /// Requirement sets that had candidates and got no image.
     pub held: Vec<Held>,
-    /// Those of them of which no rule of ours holds the best back: it is not there any more, or somebody else's.
+    /// Those of them of which no rule of ours holds the best back: it is not there any more.
     pub lost: Vec<Held>,
     pub types: Vec<TypeAnswer>,
     pub warnings: Vec<Warning>,

@@ -28,6 +28,9 @@ use nodemolt_core::resolve::Refusal;
 
 type Change = Box<dyn Fn(&mut Told)>;
 
+/// Reasons, and the kinds of what they name.
+type Named<'a> = &'a [(&'static str, &'static str)];
+
 #[derive(Default)]
 struct Told {
     fleet: Fleet,
@@ -364,7 +367,7 @@ fn all_that_holds_a_pod_is_told_before_and_while_its_node_is_drained() {
     let bare = Pod { owner: Owner::Nobody, ..web("p") };
     let both = Pod { protection: says, ..bare.clone() };
     let (pod, budget) = ("Pod", "PodDisruptionBudget");
-    let cases: [(Pod, i32, &[(&str, &str)]); 5] = [
+    let cases: [(Pod, i32, Named<'_>); 5] = [
         (web("p"), 0, &[("PodDisruptionBudget", budget)]),
         (protected.clone(), 1, &[("ProtectedPod", pod)]),
         (protected, 0, &[("ProtectedPod", pod), ("PodDisruptionBudget", budget)]),

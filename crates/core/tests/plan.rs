@@ -32,6 +32,9 @@ use proptest::sample::select;
 
 type Change<'a> = Box<dyn Fn(&mut World) + 'a>;
 
+/// How many nodes, how many of them at once, and how many minutes.
+type Told = (usize, usize, i64);
+
 /// A world, and where everybody's pods would go.
 #[derive(Debug, Clone, Default)]
 struct World {
@@ -800,8 +803,8 @@ fn the_expected_duration_has_what_is_known_to_hold_them() {
         });
         Ok(PoolBudget { nodes: Amount::Count(count), schedule, reasons: None })
     };
-    // The change, how many nodes, how many of them at once, and how many minutes: one takes ten.
-    let cases: Vec<(&str, Change<'_>, Option<(usize, usize, i64)>)> = vec![
+    // One takes ten minutes.
+    let cases: Vec<(&str, Change<'_>, Option<Told>)> = vec![
         ("one slot", Box::new(|_| {}), Some((5, 1, 50))),
         ("two at once, then a rest", Box::new(|it| batches(it, 2, None)), Some((5, 2, 150))),
         (

@@ -1,6 +1,7 @@
 //! What becomes of a pod, and whom does it hold?
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
@@ -179,8 +180,10 @@ pub(super) fn tell_left_behind(story: &mut Story, world: &World<'_>, node: &str,
     for it in all.iter().take(MOVED_TOLD_MAX) {
         let since = both(it.since, now);
         let others = it.from_nodes.iter().filter(|it| *it != node);
-        let others: String = others.map(|it| format!(" or from {it}")).collect();
-        let text = format!("pod {} since {since}: it was moved from there{others}", it.pod);
+        let mut text = format!("pod {} since {since}: it was moved from there", it.pod);
+        for other in others {
+            let _ = write!(text, " or from {other}");
+        }
         story.fact("pending", text);
         tell_lacks(story, world, &it.pod, now);
     }

@@ -281,6 +281,9 @@ impl<'a> Course<'a> {
     }
 }
 
+/// What a pool says of itself.
+type Budgets<'a> = &'a [Result<PoolBudget, Unreadable>];
+
 /// A budget, as it is used up and given back.
 struct Slot<'a> {
     allowed: u64,
@@ -288,7 +291,7 @@ struct Slot<'a> {
     used: u64,
     batch: Option<Batch>,
     /// Of a pool whose schedule holds it until then: its budgets, and of how many nodes.
-    closed: Option<(Timestamp, &'a [Result<PoolBudget, Unreadable>], u64)>,
+    closed: Option<(Timestamp, Budgets<'a>, u64)>,
 }
 
 /// So many begin, all of them end, and then there is a rest.

@@ -227,26 +227,10 @@ impl Refusal {
         }
     }
 
-    /// Whether somebody who finds no image at all should hear of it: it was asked for, and would fit.
+    /// Whether somebody who finds no image at all should hear of it: it was asked for, and is not there any more. What
+    /// else refuses one follows from something that is told by itself.
     pub(super) fn worth_naming(&self) -> bool {
-        match self {
-            Self::UnsupportedArchitecture(_)
-            | Self::WrongPlatform { .. }
-            | Self::NewerThanAsked { .. }
-            | Self::Superseded { .. } => false,
-            Self::WrongOwner { .. }
-            | Self::NotAllowedByAccount
-            | Self::NotBootable(_)
-            | Self::NotAllowedByPolicy { .. }
-            | Self::Quarantined { .. }
-            | Self::KubeletTooNew { .. }
-            | Self::Withdrawn(_)
-            | Self::Deprecated { .. }
-            | Self::AgeUnknown { .. }
-            | Self::TooYoung { .. }
-            | Self::NotRecommended { .. }
-            | Self::NoLongerNamed { .. } => true,
-        }
+        matches!(self, Self::NotBootable(_))
     }
 
     /// Whether it is about age and about nothing else: what an image in use is exempt from.
