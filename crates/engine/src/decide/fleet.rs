@@ -99,6 +99,15 @@ impl From {
     }
 }
 
+impl From {
+    /// Whether the room is as it would be read by what others put into a node, which has no new revision by that.
+    fn room_still(&self, room: &fit::node::Node, node: &seen::Node) -> bool {
+        let of_node = self.claim.is_none();
+        room.volume_limits == node.fit.volume_limits
+            && (!of_node || room.startup_taints == node.fit.startup_taints)
+    }
+}
+
 fn same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
     match (one, other) {
         (None, None) => true,
@@ -264,8 +273,12 @@ impl Readings {
             while let Some((it, _)) = known.next_if(|(it, _)| it.name < *name) {
                 gone.push(it.name);
             }
-            let (room, from) = known.next_if(|(it, _)| it.name == *name).unzip();
-            let (from, read) = self.look_at(memory, sight, around, node, from.flatten());
+            let known = known.next_if(|(it, _)| it.name == *name);
+            let (room, from) = known.map_or((None, None), |(room, from)| {
+                let from = from.filter(|it| it.room_still(&room, node));
+                (Some(room), from)
+            });
+            let (from, read) = self.look_at(memory, sight, around, node, from);
             self.rooms.extend(read.or(room));
             self.from.push(Some(from));
         }
@@ -285,7 +298,8 @@ impl Readings {
         let node = sight.view.nodes.get(name);
         match (known, node) {
             (Ok(at), Some(node)) => {
-                let from = self.from[at].take();
+                let room = &self.rooms[at];
+                let from = self.from[at].take().filter(|it| it.room_still(room, node));
                 let (from, read) = self.look_at(memory, sight, around, node, from);
                 self.from[at] = Some(from);
                 if let Some(room) = read {
