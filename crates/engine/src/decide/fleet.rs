@@ -439,8 +439,7 @@ fn put_in(fleet: &mut Fleet, name: &str, node: Node) -> bool {
     let before = fleet.nodes.get(name).map_or(&[][..], |it| &it.pods);
     let same = before.len() == node.pods.len()
         && before.iter().zip(&node.pods).all(|(one, other)| Arc::ptr_eq(one, other));
-    if !same {
-        spread.leave(name, before);
+    if !same || !fleet.nodes.contains_key(name) {
         spread.join(name, &node.pods);
     }
     let another = fleet.nodes.get(name).is_none_or(|it| it.member != node.member);
@@ -449,10 +448,9 @@ fn put_in(fleet: &mut Fleet, name: &str, node: Node) -> bool {
 }
 
 fn take_out(fleet: &mut Fleet, name: &str) {
-    if let Some(node) = fleet.nodes.remove(name)
-        && let Some(spread) = &mut fleet.spread
-    {
-        spread.leave(name, &node.pods);
+    fleet.nodes.remove(name);
+    if let Some(spread) = &mut fleet.spread {
+        spread.leave(name);
     }
     if let Some(astir) = &mut fleet.astir {
         astir.remove(name);
