@@ -443,7 +443,8 @@ impl Eyes {
         let theirs: Vec<PodKey> =
             self.view.pods.iter().map(Pod::key).filter(|it| *it.namespace == *name).collect();
         for key in theirs {
-            if let Some(mut pod) = self.view.pods.remove(&key) {
+            if let Some(pod) = self.view.pods.remove(&key) {
+                let mut pod = Arc::unwrap_or_clone(pod);
                 pod.fit.namespace = Arc::clone(&namespace);
                 let drain =
                     drain::Pod { namespace_terminating: terminating, ..(*pod.drain).clone() };

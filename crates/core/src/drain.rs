@@ -24,6 +24,7 @@ use jiff::{SignedDuration, Timestamp};
 pub use eviction::{AllPdbs, Answer, Pdb, Pdbs, Refused, UnhealthyPods};
 pub use limit::{LIMIT_FLOOR, limit_ends_at};
 pub use protection::{DO_NOT_DISRUPT, DO_NOT_EVICT, Protection, protection};
+pub(crate) use selecting::Places;
 pub use selecting::Selecting;
 
 /// Karpenter's patience with a pod that should be gone and is not; then its node does not wait for it.

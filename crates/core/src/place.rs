@@ -231,17 +231,18 @@ pub fn place_asking<T>(
     }
     packing.placed.splice(0..0, bound);
     let (kins, lost) = trusting.reveal(&mut packing);
+    let found = Found::of(&packing);
     for it in &leavers {
         let name = &nodes[it.at].name;
         let ids: BTreeSet<PodId> = moving[it.moving.clone()].iter().map(Pod::id).collect();
         let decided = || match &it.unforeseen {
-            None => placement(&ids, &packing),
+            None => found.placement(&ids),
             Some(unforeseen) => {
                 let mut strange = it.strange.iter().map(Pod::id);
                 let lost = strange.find_map(|pod| Some((lost.get(&pod)?.clone(), pod)));
                 match lost {
                     Some((why, pod)) => Placement::Unplaced { pod, why },
-                    None => unmodelled(unforeseen, kins.get(name).copied(), &ids, &packing),
+                    None => unmodelled(unforeseen, kins.get(name).copied(), &ids, &found),
                 }
             }
         };
@@ -387,9 +388,9 @@ fn unmodelled(
     (pod, what): &(PodId, Vec<String>),
     kin: Option<usize>,
     pods: &BTreeSet<PodId>,
-    packing: &Packing,
+    found: &Found<'_>,
 ) -> Placement {
-    let mut new = match placement(pods, packing) {
+    let mut new = match found.placement(pods) {
         Placement::Successors { new } => new,
         unplaced @ Placement::Unplaced { .. } => return unplaced,
         Placement::Spare { .. } | Placement::Unmodelled { .. } | Placement::NoKin { .. } => {
@@ -400,21 +401,36 @@ fn unmodelled(
     Placement::Unmodelled { pod: pod.clone(), what: what.clone(), kin, new }
 }
 
-fn placement(own: &BTreeSet<PodId>, packing: &Packing) -> Placement {
-    // The unplaced are in the order of their ids.
-    if let Some(it) = packing.unplaced.iter().find(|it| own.contains(&it.pod)) {
-        return Placement::Unplaced { pod: it.pod.clone(), why: it.why.clone() };
-    }
-    let (mut on, mut new) = (BTreeSet::new(), BTreeSet::new());
-    for it in packing.placed.iter().filter(|it| own.contains(&it.pod)) {
-        match &it.home {
-            Home::Node(name) => {
-                on.insert(name.clone());
-            }
-            Home::New(at) => {
-                new.insert(*at);
-            }
+/// What packing said, by pod: those that leave are many, and each looks for its own.
+struct Found<'a> {
+    homes: BTreeMap<&'a PodId, &'a Home>,
+    lost: BTreeMap<&'a PodId, &'a Why>,
+}
+
+impl<'a> Found<'a> {
+    fn of(packing: &'a Packing) -> Self {
+        Self {
+            homes: packing.placed.iter().map(|it| (&it.pod, &it.home)).collect(),
+            lost: packing.unplaced.iter().map(|it| (&it.pod, &it.why)).collect(),
         }
     }
-    if new.is_empty() { Placement::Spare { on } } else { Placement::Successors { new } }
+
+    fn placement(&self, own: &BTreeSet<PodId>) -> Placement {
+        // The first by its id.
+        if let Some((pod, why)) = own.iter().find_map(|it| self.lost.get_key_value(it)) {
+            return Placement::Unplaced { pod: (*pod).clone(), why: (*why).clone() };
+        }
+        let (mut on, mut new) = (BTreeSet::new(), BTreeSet::new());
+        for home in own.iter().filter_map(|it| self.homes.get(it)) {
+            match home {
+                Home::Node(name) => {
+                    on.insert(name.clone());
+                }
+                Home::New(at) => {
+                    new.insert(*at);
+                }
+            }
+        }
+        if new.is_empty() { Placement::Spare { on } } else { Placement::Successors { new } }
+    }
 }

@@ -34,6 +34,7 @@ use crate::drain::{
 use crate::place::{Placement, Placements};
 use crate::replace::{Cause, Order};
 use queue::Queue;
+use spread::Burden;
 pub use spread::Spread;
 use together::Together;
 
@@ -231,9 +232,10 @@ impl<'a> Desk<'a, '_> {
         if !wish.cause.voluntary() {
             return self.goes_anyway(name, node, wish);
         }
-        self.people(name, node, wish, rule, &mut reasons);
+        let burden = self.fleet.spread.as_ref().and_then(|it| it.burden(name));
+        self.people(name, (node, burden), wish, rule, &mut reasons);
         self.time(node, wish, rule, &mut reasons);
-        self.progress(name, node, wish, &mut reasons);
+        self.progress(name, (node, burden), wish, &mut reasons);
         let order = rule.map_or(Order::SuccessorFirst, |it| it.order);
         let placement = self.placements.of.get(name);
         // Whoever goes first is followed when it is empty: pods that have room nowhere else wait for that, and a
@@ -336,7 +338,7 @@ impl<'a> Desk<'a, '_> {
     fn people(
         &self,
         name: &str,
-        node: &Node,
+        (node, burden): (&Node, Option<&Burden>),
         wish: &Wish,
         rule: Option<&ClassRule>,
         reasons: &mut Vec<WaitFor>,
@@ -362,7 +364,8 @@ impl<'a> Desk<'a, '_> {
         if let Some(why) = &wish.no_image {
             reasons.push(WaitFor::Image(why.clone()));
         }
-        held(name, node, rule, self.pdbs, self.now, reasons);
+        let quiet = quiet(self.fleet, node, burden, self.pdbs);
+        held(name, (node, quiet), rule, self.pdbs, self.now, reasons);
         if let Some(homeless) = pool.and_then(|it| self.fleet.homeless.get(it)) {
             let Homeless { pod, since } = homeless.clone();
             reasons.push(WaitFor::HomelessPod { pod, since });
@@ -421,7 +424,13 @@ impl<'a> Desk<'a, '_> {
     }
 
     /// What our own progress lifts.
-    fn progress(&mut self, name: &str, node: &Node, wish: &Wish, out: &mut Vec<WaitFor>) {
+    fn progress(
+        &mut self,
+        name: &str,
+        (node, burden): (&Node, Option<&Burden>),
+        wish: &Wish,
+        out: &mut Vec<WaitFor>,
+    ) {
         if let Some(more) = self.reach_of(node, wish)
             && more.nodes == 0
         {
@@ -430,7 +439,7 @@ impl<'a> Desk<'a, '_> {
         if let Some(node) = &node.succeeds {
             out.push(WaitFor::Succession { node: node.clone() });
         }
-        if let Some(shared) = self.together.conflict(name, node, self.pdbs) {
+        if let Some(shared) = self.together.conflict(name, node, burden, self.pdbs) {
             out.push(shared);
         }
         let shortages = self.rooms.shortages(name, &node.member, node.leads_back);
@@ -457,7 +466,9 @@ pub fn held_by_people(
     let node = fleet.nodes.get(name)?;
     let rule = node.member.class.as_ref().and_then(|it| limits.classes.get(it));
     let mut reasons = Vec::new();
-    held(name, node, rule, pdbs, now, &mut reasons);
+    let burden = fleet.spread.as_ref().and_then(|it| it.burden(name));
+    let quiet = quiet(fleet, node, burden, pdbs);
+    held(name, (node, quiet), rule, pdbs, now, &mut reasons);
     reasons.into_iter().next()
 }
 
@@ -480,9 +491,16 @@ fn not_all(node: &Node, at_limit: AtLimit, pdbs: &Pdbs<'_>, now: Timestamp) -> O
     Some(WaitFor::Pdb { pod: pod.id.clone(), refused })
 }
 
+/// Whether it is known without a look at them that nothing holds a node's pods.
+fn quiet(fleet: &Fleet, node: &Node, burden: Option<&Burden>, pdbs: &Pdbs<'_>) -> bool {
+    fleet.spread.as_ref().zip(burden).is_some_and(|(spread, burden)| {
+        spread.budgets(burden, node, pdbs).is_some_and(|it| burden.quiet(it, pdbs))
+    })
+}
+
 fn held(
     name: &str,
-    node: &Node,
+    (node, quiet): (&Node, bool),
     rule: Option<&ClassRule>,
     pdbs: &Pdbs<'_>,
     now: Timestamp,
@@ -491,6 +509,9 @@ fn held(
     if let Some(protection) = node.protection.as_ref().filter(|it| it.holds(now)) {
         let (node, claim) = (name.to_owned(), node.protected_by_claim.clone());
         reasons.push(WaitFor::ProtectedNode { node, claim, protection: protection.clone() });
+    }
+    if quiet {
+        return;
     }
     let bare = rule.map_or(BarePods::Wait, |it| it.bare_pods);
     // A budget is told with the first of its pods; the others would say the same.

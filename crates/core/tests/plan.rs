@@ -1029,15 +1029,33 @@ proptest! {
         for (name, it) in &gone.fleet.nodes {
             spread.join(name, &it.pods);
         }
-        for (name, it) in &gone.fleet.nodes {
-            spread.leave(name, &it.pods);
+        let mut emptied = spread.clone();
+        for name in gone.fleet.nodes.keys() {
+            emptied.leave(name);
         }
-        prop_assert_eq!(&spread, &Spread::default());
+        prop_assert_eq!(&emptied, &Spread::default());
+        // Whoever comes gets the numbers of who has gone, while others of those are still there.
+        let late = gone.fleet.nodes.keys().count() / 2;
+        for name in gone.fleet.nodes.keys().skip(late) {
+            spread.leave(name);
+        }
+        spread.select(&gone.fleet.pdbs);
         for (name, it) in &world.fleet.nodes {
             spread.join(name, &it.pods);
         }
+        for name in gone.fleet.nodes.keys().take(late) {
+            if !world.fleet.nodes.contains_key(name) {
+                spread.leave(name);
+            }
+        }
         let mut keeper = world.clone();
         keeper.fleet.spread = Some(spread);
+        prop_assert_eq!(keeper.plan(), world.plan());
+        // By other budgets than it was told of, and by its own.
+        if let Some(spread) = &mut keeper.fleet.spread {
+            spread.select(&keeper.fleet.pdbs);
+        }
+        prop_assert_eq!(keeper.plan(), world.plan());
         prop_assert_eq!(keeper.plan(), world.plan());
     }
 

@@ -184,6 +184,9 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let mut selected = std::mem::take(&mut memory.selected);
     selected.look(sight.view);
     fleet.pdbs = pdbs(sight, &selected, &going_away, &[]);
+    if let Some(spread) = &mut fleet.spread {
+        spread.select(&fleet.pdbs);
+    }
     let moved = homes::moved(sight);
     fleet.homeless = homeless(&moved, now);
     fleet.pending = homes::pending(sight, &moved);

@@ -10,16 +10,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::budget::{Amount, DisruptionBudget, Keep};
 use nodemolt_core::drain::{Pdb, PodPhase, UnhealthyPods};
 use nodemolt_core::policy::LabelSelector;
 use nodemolt_core::seen::{Claim, Node, Pod, Readiness, Revision, Stage, View};
-use nodemolt_engine::Turn;
 use nodemolt_engine::port::MachineState;
+use nodemolt_engine::{Act, Errand, Turn};
+use nodemolt_fit::pod::{Demand, Volume};
 use support::{Fake, NEW_IMAGE, OLD_IMAGE, POOL, World, id};
 
 const NODES: usize = 12;
 const STEPS: usize = 60;
 const SEEDS: u64 = 12;
+const DRIVER: &str = "ebs.csi.aws.com";
 
 /// Small numbers that look random and are the same every time.
 struct Dice(u64);
@@ -54,6 +57,54 @@ fn what_is_kept_comes_to_the_same_as_what_is_worked_out_anew() {
             world.answer_all(&kept);
         }
     }
+}
+
+/// A `CSINode` tells how many volumes a node can attach: what is known of the node is another thing then, and its revision is not.
+#[test]
+fn what_others_put_into_a_node_is_read_without_a_new_revision() {
+    let mut world = World::with_workloads(NODES, 3, &[OLD_IMAGE, NEW_IMAGE, NEW_IMAGE], |pod| {
+        format!("web-{}", pod % 7)
+    });
+    let nobody = DisruptionBudget {
+        name: "nobody".to_owned(),
+        selectors: vec![BTreeMap::new()],
+        keep: Ok(Keep::MaxUnavailable(Amount::Count(0))),
+        gates_controller: true,
+        gates_people: false,
+    };
+    {
+        let mut view = world.cluster.view.borrow_mut();
+        view.budgets.insert(nobody.name.clone(), nobody);
+        let pods: Vec<Pod> = view.pods.iter().cloned().collect();
+        for mut pod in pods {
+            let volume = Volume {
+                handle: format!("vol-{}", pod.fit.name),
+                driver: Some(DRIVER.to_owned()),
+                reach: None,
+                own: false,
+            };
+            let demand = Demand { volumes: vec![volume], ..(*pod.fit.demand).clone() };
+            pod.fit.demand = Arc::new(demand);
+            view.pods.insert(pod);
+        }
+    }
+    world.settle();
+    {
+        let mut view = world.cluster.view.borrow_mut();
+        view.budgets.clear();
+        let names: Vec<String> = view.nodes.keys().cloned().collect();
+        for name in names {
+            let node = view.nodes.get_mut(&name).unwrap();
+            node.fit.volume_limits = [(DRIVER.to_owned(), 3)].into();
+        }
+    }
+    world.pass(1);
+    let mut anew = copied(&world);
+    let (kept, told) = (world.turn_alone(), anew.turn_alone());
+    same(&kept, &told, "with fewer volumes");
+    // No node can attach more than it has, so they need new ones.
+    let makes = |it: &Act| matches!(it.errand, Errand::MakeClaim { .. });
+    assert!(kept.acts.iter().any(makes), "{:?}", kept.picture.plan);
 }
 
 fn copied(world: &World) -> World {

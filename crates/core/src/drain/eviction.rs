@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::selecting::Places;
 use super::{Pod, PodPhase, Selecting};
 use crate::policy::LabelSelector;
 
@@ -54,6 +55,13 @@ impl Pdb {
     /// Whether it has accepted a pod's eviction and still believes in it: such a one is not counted as healthy.
     pub fn lets_go(&self, pod: &Pod, now: Timestamp) -> bool {
         self.let_go_until(pod, now).is_some()
+    }
+
+    /// What it allows, or nothing where it refuses everybody who would take of it.
+    pub(super) fn open(&self) -> i32 {
+        let stale = self.observed_generation < self.generation;
+        let refuses = stale || self.disrupted_pods.len() > DISRUPTED_MAX;
+        if refuses { 0 } else { self.disruptions_allowed.max(0) }
     }
 
     fn let_go_until(&self, pod: &Pod, now: Timestamp) -> Option<Timestamp> {
@@ -198,6 +206,11 @@ impl AllPdbs {
         }
     }
 
+    /// The same as long as no budget has come, has gone or selects others.
+    pub(crate) fn places(&self) -> &Arc<Places> {
+        self.selecting.places()
+    }
+
     fn allowed(&self, at: usize) -> Option<i32> {
         let pdb = self.selecting.all().get(at)?;
         Some(self.counted.get(&at).copied().unwrap_or(pdb.disruptions_allowed))
@@ -223,7 +236,27 @@ impl<'a> Pdbs<'a> {
         found.filter_map(|at| Some((self.all.selecting.all().get(at)?.as_ref(), self.left(at)?)))
     }
 
-    fn left(&self, at: usize) -> Option<i32> {
+    /// The same, by their places: those are theirs as long as [`AllPdbs::places`] is the same.
+    pub(crate) fn places_of(&self, pod: &Pod) -> Vec<usize> {
+        self.all.selecting.of(pod)
+    }
+
+    pub(crate) fn places(&self) -> &Arc<Places> {
+        self.all.places()
+    }
+
+    /// Whether a budget lets any pod go that no other budget selects, whatever that pod is like.
+    pub(crate) fn lets_one_go(&self, at: usize) -> bool {
+        let says = self.all.selecting.open(at);
+        let allowed = self.all.counted.get(&at).map_or(says, |it| says.min(*it));
+        allowed > self.taken.get(&at).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<&'a Pdb> {
+        self.all.selecting.all().get(at).map(AsRef::as_ref)
+    }
+
+    pub(crate) fn left(&self, at: usize) -> Option<i32> {
         let taken = self.taken.get(&at).copied().unwrap_or(0);
         Some(self.all.allowed(at)?.saturating_sub(taken))
     }

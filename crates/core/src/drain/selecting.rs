@@ -15,12 +15,15 @@ type Label<'a> = (&'a str, &'a str, &'a str);
 #[derive(Debug, Clone, Default)]
 pub struct Selecting {
     pdbs: Vec<Arc<Pdb>>,
+    /// Of each what it allows, or nothing where it lets nobody go whatever that says. Side by side: budgets are many, and
+    /// most of them are asked in every plan.
+    open: Vec<i32>,
     places: Arc<Places>,
 }
 
 /// Where they stand: it follows from what they select alone.
 #[derive(Debug, Default)]
-struct Places {
+pub(crate) struct Places {
     /// By namespace, key and value.
     by_label: BTreeMap<String, BTreeMap<String, BTreeMap<String, Vec<usize>>>>,
     /// By their namespace: those that ask for no label with one value.
@@ -46,7 +49,18 @@ impl Selecting {
             };
             stands.push(at);
         }
-        Self { pdbs, places: Arc::new(places) }
+        let open = pdbs.iter().map(|it| it.open()).collect();
+        Self { pdbs, open, places: Arc::new(places) }
+    }
+
+    /// The same as long as nobody has come, has gone or selects others.
+    pub(crate) fn places(&self) -> &Arc<Places> {
+        &self.places
+    }
+
+    /// What one allows, or nothing where it lets nobody go whatever that says.
+    pub(super) fn open(&self, at: usize) -> i32 {
+        self.open.get(at).copied().unwrap_or(0)
     }
 
     pub fn all(&self) -> &[Arc<Pdb>] {
@@ -60,6 +74,9 @@ impl Selecting {
             == (&pdb.namespace, &pdb.name, &pdb.selector);
         if same {
             *known = Arc::clone(pdb);
+            if let Some(open) = self.open.get_mut(at) {
+                *open = pdb.open();
+            }
         }
         same
     }

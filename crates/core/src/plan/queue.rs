@@ -41,7 +41,8 @@ impl<'a> Queue<'a> {
             let state = node.member.pool.as_ref().and_then(|it| fleet.pools.get(it));
             let failures = state.filter(|_| urgency == 2).map_or(0, |it| it.failures);
             let zones = queue.ranks.entry((urgency, failures, wish.since)).or_default();
-            let pods = moving(&node.pods, now).count();
+            let known = fleet.spread.as_ref().and_then(|it| it.burden(name)?.moving);
+            let pods = known.unwrap_or_else(|| moving(&node.pods, now).count());
             zones.entry(node.zone.as_deref()).or_default().push((pods, name, node, wish));
         }
         for entries in queue.ranks.values_mut().flat_map(BTreeMap::values_mut) {

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use super::spread::{Burden, Marked};
 use super::waiting::WaitFor;
-use super::{Fleet, Node};
-use crate::drain::{Owner, Pdb, Pdbs, Pod, PodId, moving};
+use super::{Fleet, Node, Spread};
+use crate::drain::{Owner, Pdbs, Pod, PodId, moving};
 
 /// Namespace, kind and name.
 pub(super) type Workload<'a> = (&'a str, &'a str, &'a str);
@@ -19,12 +20,22 @@ pub(super) type Workload<'a> = (&'a str, &'a str, &'a str);
 pub(super) struct Together<'a> {
     fleet: &'a Fleet,
     now: Timestamp,
-    /// For each budget that selects pods that are about to move, on how many nodes and the first.
-    spoken_for: BTreeMap<(&'a str, &'a str), (usize, &'a str)>,
+    /// For each budget that selects pods that are about to move, on how many nodes and the first. By its place.
+    spoken_for: BTreeMap<usize, (usize, &'a str)>,
     /// For each workload that has pods on a node that is emptied, or that has not got over it yet.
     shared: BTreeMap<Workload<'a>, Moved<'a>>,
     /// Nodes that are emptied, or will be.
     leaving: BTreeSet<&'a str>,
+    /// The last two by their numbers, where all of them have one.
+    marks: Option<Marks<'a>>,
+}
+
+#[derive(Debug, Clone)]
+struct Marks<'a> {
+    spread: &'a Spread,
+    /// Those that are shared, and perhaps others.
+    shared: Marked,
+    leaving: Marked,
 }
 
 /// From where pods are moved, or were.
@@ -47,13 +58,16 @@ impl<'a> Together<'a> {
             .unsettled
             .iter()
             .filter_map(|(pod, node)| Some((workload(pod)?, Moved { node, pod: Some(&pod.id) })));
-        let mut all = Self {
-            fleet,
-            now,
-            spoken_for: BTreeMap::new(),
-            shared: shared.collect(),
-            leaving: BTreeSet::new(),
-        };
+        let shared: BTreeMap<Workload<'_>, Moved<'_>> = shared.collect();
+        let marks = fleet.spread.as_ref().map(|spread| {
+            let mut marks = Marks { spread, shared: Marked::default(), leaving: Marked::default() };
+            for number in shared.keys().filter_map(|it| spread.number(*it)) {
+                marks.shared.insert(number);
+            }
+            marks
+        });
+        let (spoken_for, leaving) = (BTreeMap::new(), BTreeSet::new());
+        let mut all = Self { fleet, now, spoken_for, shared, leaving, marks };
         for (name, node) in stirring.iter().copied().filter(|(_, it)| it.under_way.is_some()) {
             all.take(name, node, pdbs);
         }
@@ -62,9 +76,17 @@ impl<'a> Together<'a> {
 
     pub(super) fn take(&mut self, name: &'a str, node: &'a Node, pdbs: &Pdbs<'a>) {
         self.leaving.insert(name);
+        self.marks = self.marks.take().and_then(|mut marks| {
+            let burden = marks.spread.burden(name)?;
+            marks.leaving.insert(burden.node());
+            for workload in burden.workloads() {
+                marks.shared.insert(workload);
+            }
+            Some(marks)
+        });
         let mut budgets = BTreeSet::new();
         for pod in moving(&node.pods, self.now) {
-            budgets.extend(pdbs.matching(pod).map(|(it, _)| key(it)));
+            budgets.extend(pdbs.places_of(pod));
             if let Some(workload) = workload(pod) {
                 // Whoever is under way holds more than who was, and is tried again.
                 let moved = Moved { node: name, pod: None };
@@ -80,25 +102,47 @@ impl<'a> Together<'a> {
         }
     }
 
-    pub(super) fn conflict(&self, name: &str, node: &Node, pdbs: &Pdbs<'_>) -> Option<WaitFor> {
-        let shared = if node.has_deadline { None } else { self.shares_budget(node, pdbs) };
-        shared.or_else(|| self.last_replicas(name, node))
+    pub(super) fn conflict(
+        &self,
+        name: &str,
+        node: &Node,
+        burden: Option<&Burden>,
+        pdbs: &Pdbs<'_>,
+    ) -> Option<WaitFor> {
+        let marks = self.marks.as_ref().zip(burden);
+        let budgets = || marks.and_then(|(it, burden)| it.spread.budgets(burden, node, pdbs));
+        // Most nodes share nothing, and their pods need not be looked at to know it.
+        let may_share = || budgets().is_none_or(|it| it.all.iter().any(|at| self.spent(*at, pdbs)));
+        let may_be_last = || {
+            marks.is_none_or(|(it, burden)| {
+                let mut shared = burden.workloads().filter(|at| it.shared.has(*at));
+                shared.any(|at| !it.spread.serves(at, burden.node(), &it.leaving))
+            })
+        };
+        let shares = !node.has_deadline && !self.spoken_for.is_empty() && may_share();
+        let shared = if shares { self.shares_budget(node, pdbs) } else { None };
+        shared.or_else(|| if may_be_last() { self.last_replicas(name, node) } else { None })
+    }
+
+    /// Whether the disruptions that a budget allows are all spoken for.
+    fn spent(&self, at: usize, pdbs: &Pdbs<'_>) -> bool {
+        self.spoken_for.get(&at).is_some_and(|(nodes, _)| {
+            let left = pdbs.left(at).map_or(i64::MAX, i64::from);
+            left <= i64::try_from(*nodes).unwrap_or(i64::MAX)
+        })
     }
 
     /// A budget whose disruptions are all spoken for by nodes that are emptied already.
     fn shares_budget(&self, node: &Node, pdbs: &Pdbs<'_>) -> Option<WaitFor> {
-        if self.spoken_for.is_empty() {
-            return None;
-        }
         moving(&node.pods, self.now).find_map(|pod| {
-            pdbs.matching(pod).find_map(|(pdb, left)| {
-                let (nodes, first) = self.spoken_for.get(&key(pdb))?;
-                let spent = i64::from(left) <= i64::try_from(*nodes).unwrap_or(i64::MAX);
-                spent.then(|| WaitFor::SharedBudget {
-                    pdb: format!("{}/{}", pdb.namespace, pdb.name),
-                    pod: pod.id.clone(),
-                    node: (*first).to_owned(),
-                })
+            let mut spent = pdbs.places_of(pod).into_iter().filter(|at| self.spent(*at, pdbs));
+            let at = spent.next()?;
+            let (_, first) = self.spoken_for.get(&at)?;
+            let pdb = pdbs.get(at)?;
+            Some(WaitFor::SharedBudget {
+                pdb: format!("{}/{}", pdb.namespace, pdb.name),
+                pod: pod.id.clone(),
+                node: (*first).to_owned(),
             })
         })
     }
@@ -125,19 +169,13 @@ impl<'a> Together<'a> {
             let ready = |it: &&Pod| it.ready && it.ends_at.is_none();
             moving(&node.pods, self.now).filter(ready).any(|it| workload(it) == Some(of))
         };
-        let nodes = &self.fleet.nodes;
-        match &self.fleet.spread {
-            Some(spread) => {
-                let there = spread.of(of).filter(|it| stays(it));
-                there.filter_map(|it| nodes.get(it)).any(serves)
-            }
-            None => nodes.iter().any(|(it, node)| stays(it) && serves(node)),
-        }
+        let known = self.marks.as_ref().and_then(|it| {
+            let node = it.spread.burden(name)?.node();
+            let workload = it.spread.number(of)?;
+            Some(it.spread.serves(workload, node, &it.leaving))
+        });
+        known.unwrap_or_else(|| self.fleet.nodes.iter().any(|(it, node)| stays(it) && serves(node)))
     }
-}
-
-fn key(pdb: &Pdb) -> (&str, &str) {
-    (&pdb.namespace, &pdb.name)
 }
 
 pub(super) fn workload(pod: &Pod) -> Option<Workload<'_>> {

@@ -37,7 +37,7 @@ impl Pod {
 
 #[derive(Debug, Clone, Default)]
 pub struct Pods {
-    all: BTreeMap<PodKey, Pod>,
+    all: BTreeMap<PodKey, Arc<Pod>>,
     on: BTreeMap<String, OnNode>,
     nowhere: BTreeSet<PodKey>,
     /// Those that do not run yet, on a node or not.
@@ -52,7 +52,8 @@ pub struct Pods {
 
 #[derive(Debug, Clone, Default)]
 struct OnNode {
-    pods: BTreeSet<PodKey>,
+    /// The same values as among all: whoever looks at a node need not look each of them up.
+    pods: BTreeMap<PodKey, Arc<Pod>>,
     changed: Mark,
 }
 
@@ -72,12 +73,12 @@ impl Eq for Mark {}
 impl Pods {
     /// In place of one of the same name, if there is one.
     pub fn insert(&mut self, pod: Pod) {
-        let key = pod.key();
+        let (key, pod) = (pod.key(), Arc::new(pod));
         self.remove(&key);
         match &pod.node {
             Some(node) => {
                 let there = self.on.entry(node.clone()).or_default();
-                there.pods.insert(key.clone());
+                there.pods.insert(key.clone(), Arc::clone(&pod));
                 there.changed = Mark::default();
                 self.changes_on.note(node.clone());
             }
@@ -96,7 +97,7 @@ impl Pods {
         self.all.insert(key, pod);
     }
 
-    pub fn remove(&mut self, key: &PodKey) -> Option<Pod> {
+    pub fn remove(&mut self, key: &PodKey) -> Option<Arc<Pod>> {
         let pod = self.all.remove(key)?;
         self.pending.remove(key);
         self.unready.remove(key);
@@ -121,7 +122,7 @@ impl Pods {
     }
 
     pub fn get(&self, key: &PodKey) -> Option<&Pod> {
-        self.all.get(key)
+        self.all.get(key).map(AsRef::as_ref)
     }
 
     pub fn len(&self) -> usize {
@@ -133,13 +134,12 @@ impl Pods {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Pod> {
-        self.all.values()
+        self.all.values().map(AsRef::as_ref)
     }
 
     /// By name.
     pub fn on(&self, node: &str) -> impl Iterator<Item = &Pod> {
-        let there = self.on.get(node).into_iter().flat_map(|it| &it.pods);
-        there.filter_map(|it| self.all.get(it))
+        self.on.get(node).into_iter().flat_map(|it| it.pods.values()).map(AsRef::as_ref)
     }
 
     /// Of a node's pods; `None` while it has none.
@@ -170,21 +170,21 @@ impl Pods {
     pub fn in_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Pod> {
         let first = PodKey { namespace: namespace.into(), name: "".into() };
         let there = self.all.range(first..);
-        there.take_while(move |(it, _)| *it.namespace == *namespace).map(|(_, it)| it)
+        there.take_while(move |(it, _)| *it.namespace == *namespace).map(|(_, it)| it.as_ref())
     }
 
     /// Those that do not run yet, on a node or not.
     pub fn pending(&self) -> impl Iterator<Item = &Pod> {
-        self.pending.iter().filter_map(|it| self.all.get(it))
+        self.pending.iter().filter_map(|it| self.get(it))
     }
 
     /// Those that do not serve, and have not finished.
     pub fn unready(&self) -> impl Iterator<Item = &Pod> {
-        self.unready.iter().filter_map(|it| self.all.get(it))
+        self.unready.iter().filter_map(|it| self.get(it))
     }
 
     /// Those that no node has.
     pub fn nowhere(&self) -> impl Iterator<Item = &Pod> {
-        self.nowhere.iter().filter_map(|it| self.all.get(it))
+        self.nowhere.iter().filter_map(|it| self.get(it))
     }
 }

@@ -99,6 +99,15 @@ impl From {
     }
 }
 
+impl From {
+    /// Whether the room is as it would be read by what others put into a node, which has no new revision by that.
+    fn room_still(&self, room: &fit::node::Node, node: &seen::Node) -> bool {
+        let of_node = self.claim.is_none();
+        room.volume_limits == node.fit.volume_limits
+            && (!of_node || room.startup_taints == node.fit.startup_taints)
+    }
+}
+
 fn same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
     match (one, other) {
         (None, None) => true,
@@ -280,8 +289,12 @@ impl Readings {
             while let Some((it, _)) = known.next_if(|(it, _)| it.name < *name) {
                 gone.push(it.name);
             }
-            let (room, from) = known.next_if(|(it, _)| it.name == *name).unzip();
-            let (from, read) = self.look_at(memory, sight, around, node, from.flatten());
+            let known = known.next_if(|(it, _)| it.name == *name);
+            let (room, from) = known.map_or((None, None), |(room, from)| {
+                let from = from.filter(|it| it.room_still(&room, node));
+                (Some(room), from)
+            });
+            let (from, read) = self.look_at(memory, sight, around, node, from);
             self.rooms.extend(read.or(room));
             self.from.push(Some(from));
         }
@@ -301,7 +314,8 @@ impl Readings {
         let node = sight.view.nodes.get(name);
         match (known, node) {
             (Ok(at), Some(node)) => {
-                let from = self.from[at].take();
+                let room = &self.rooms[at];
+                let from = self.from[at].take().filter(|it| it.room_still(room, node));
                 let (from, read) = self.look_at(memory, sight, around, node, from);
                 self.from[at] = Some(from);
                 if let Some(room) = read {
@@ -441,8 +455,7 @@ fn put_in(fleet: &mut Fleet, name: &str, node: Node) -> bool {
     let before = fleet.nodes.get(name).map_or(&[][..], |it| &it.pods);
     let same = before.len() == node.pods.len()
         && before.iter().zip(&node.pods).all(|(one, other)| Arc::ptr_eq(one, other));
-    if !same {
-        spread.leave(name, before);
+    if !same || !fleet.nodes.contains_key(name) {
         spread.join(name, &node.pods);
     }
     let another = fleet.nodes.get(name).is_none_or(|it| it.member != node.member);
@@ -451,10 +464,9 @@ fn put_in(fleet: &mut Fleet, name: &str, node: Node) -> bool {
 }
 
 fn take_out(fleet: &mut Fleet, name: &str) {
-    if let Some(node) = fleet.nodes.remove(name)
-        && let Some(spread) = &mut fleet.spread
-    {
-        spread.leave(name, &node.pods);
+    fleet.nodes.remove(name);
+    if let Some(spread) = &mut fleet.spread {
+        spread.leave(name);
     }
     if let Some(astir) = &mut fleet.astir {
         astir.remove(name);

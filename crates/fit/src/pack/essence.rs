@@ -24,8 +24,10 @@ impl<'a> Mentioned<'a> {
         let daemons = pools.iter().flat_map(|it| &it.daemons);
         let mut mentioned = Self::default();
         let mut seen: BTreeSet<*const Demand> = BTreeSet::new();
+        // Most often it is the one before once more.
+        let mut before: Option<*const Demand> = None;
         for demand in pods.iter().chain(running).chain(daemons).map(|it| &*it.demand) {
-            if seen.insert(demand) {
+            if before.replace(demand) != Some(demand) && seen.insert(demand) {
                 mentioned.hear(demand);
             }
         }

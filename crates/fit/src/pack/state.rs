@@ -226,8 +226,10 @@ impl<'w, 'a> State<'w, 'a> {
             late: false,
         };
         let attached = world.attached_already();
-        // Pods of one controller share their demand, and are counted by the same.
-        let mut known: BTreeMap<(*const Namespace, *const Demand), Vec<usize>> = BTreeMap::new();
+        // Pods of one controller share their demand: they need the same, and are counted by the same.
+        let mut known: BTreeMap<(*const Namespace, *const Demand), usize> = BTreeMap::new();
+        let mut demands: Vec<(Needs, Vec<usize>)> = Vec::new();
+        let mut before = None;
         for (site, node) in world.sites.iter().enumerate() {
             let mut free = world.scale.room(&node.allocatable, &node.volume_limits);
             take(&mut free, &world.scale.more_than_nothing(&node.set_aside));
@@ -238,10 +240,19 @@ impl<'w, 'a> State<'w, 'a> {
             }
             let mut ports = SmallVec::new();
             for pod in &node.pods {
-                take(&mut free, &world.scale.needs(&pod.demand));
-                ports.extend(pod.demand.host_ports.iter());
                 let pointers = (Arc::as_ptr(&pod.namespace), Arc::as_ptr(&pod.demand));
-                let counted = known.entry(pointers).or_insert_with(|| world.counting(pod));
+                // Most often it is the one before once more.
+                let at = match before {
+                    Some((it, at)) if it == pointers => at,
+                    Some(_) | None => *known.entry(pointers).or_insert_with(|| {
+                        demands.push((world.scale.needs(&pod.demand), world.counting(pod)));
+                        demands.len() - 1
+                    }),
+                };
+                before = Some((pointers, at));
+                let (needs, counted) = &demands[at];
+                take(&mut free, needs);
+                ports.extend(pod.demand.host_ports.iter());
                 state.count_running(site, pod, counted);
             }
             state.free.push(free);

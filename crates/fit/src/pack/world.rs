@@ -416,6 +416,9 @@ impl<'a> World<'a> {
     /// The volumes that running pods have attached, by site. Kept apart: only the state needs it.
     pub(super) fn attached_already(&self) -> Vec<Vec<(usize, Option<usize>)>> {
         let numbers = self.volume_numbers();
+        if numbers.is_empty() {
+            return vec![Vec::new(); self.sites.len()];
+        }
         let on = |node: &&Node| {
             let mut all: Vec<_> =
                 node.pods.iter().flat_map(|it| self.attached(&it.demand, &numbers)).collect();
