@@ -76,7 +76,7 @@ fn came_instead<'a>(
         }
     }
     // By the pod's UID: how late it came, since when its like are asked to leave, and where.
-    let mut came: BTreeMap<&str, (&Pod, Vec<(Came, Timestamp, &Recorded)>)> = BTreeMap::new();
+    let mut came: BTreeMap<&str, (&Pod, Vec<Whence<'a>>)> = BTreeMap::new();
     for record in sight.records.replacements.values().filter(|_| !of_owner.is_empty()) {
         let Some(drain) = record.drain.as_ref().filter(|_| record.pool.is_some()) else { continue };
         let Replacement { phase, since, .. } = &record.replacement;
@@ -89,7 +89,7 @@ fn came_instead<'a>(
             }
         }
     }
-    let likely = |(pod, mut records): (_, Vec<(Came, Timestamp, &'a Recorded)>)| {
+    let likely = |(pod, mut records): (_, Vec<Whence<'a>>)| {
         records.sort_by_key(|(came, from, it)| (*came, *from, &it.replacement.old.node));
         let first = records.first().map(|it| it.0);
         records.retain(|it| Some(it.0) == first);
@@ -97,6 +97,9 @@ fn came_instead<'a>(
     };
     came.into_values().map(likely).collect()
 }
+
+/// How late it came, since when its like are asked to leave, and the record of that.
+type Whence<'a> = (Came, Timestamp, &'a Recorded);
 
 /// When a pod came, of whoever is replaced: a workload makes a new pod as soon as one leaves, so that what came while
 /// one node was replaced did not come because of another that was done by then.
