@@ -154,17 +154,14 @@ impl Spread {
             return *at;
         }
         let new = Somewhere { key: key.clone(), on: BTreeMap::new() };
-        let at = match self.unused.pop() {
-            Some(at) => {
-                if let Some(it) = self.workloads.get_mut(at) {
-                    *it = new;
-                }
-                at
+        let at = if let Some(at) = self.unused.pop() {
+            if let Some(it) = self.workloads.get_mut(at) {
+                *it = new;
             }
-            None => {
-                self.workloads.push(new);
-                self.workloads.len() - 1
-            }
+            at
+        } else {
+            self.workloads.push(new);
+            self.workloads.len() - 1
         };
         self.numbers.insert(key, at);
         at

@@ -119,8 +119,8 @@ impl<'a> Together<'a> {
                 shared.any(|at| !it.spread.serves(at, burden.node(), &it.leaving))
             })
         };
-        let shares = !node.has_deadline && !self.spoken_for.is_empty() && may_share();
-        let shared = if shares { self.shares_budget(node, pdbs) } else { None };
+        let looks = !node.has_deadline && !self.spoken_for.is_empty() && may_share();
+        let shared = if looks { self.shares_budget(node, pdbs) } else { None };
         shared.or_else(|| if may_be_last() { self.last_replicas(name, node) } else { None })
     }
 
