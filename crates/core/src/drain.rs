@@ -113,11 +113,9 @@ pub struct Drain {
     pub machine_goes: bool,
     /// That its machine goes was decided: it comes to a budget before those of whom it was not.
     pub decided: bool,
-    /// Its claim is deleted, and that is for good: whoever is left ends with the machine sooner or later, and takes from its
-    /// budget before anybody else.
+    /// Nothing holds its machine any more: whoever is left ends with it, and takes from its budget before
+    /// anybody else.
     pub ending: bool,
-    /// EC2 has said that the machine ends: nothing holds it any more. Until then it waits for whoever may not end now.
-    pub machine_ends: bool,
     pub bare_pods: BarePods,
     /// Since when its pods cannot be asked to leave, and what was answered instead.
     pub hindered: Option<(Timestamp, String)>,
@@ -275,7 +273,7 @@ fn leave(
         Some(stays) => return Err((Hold::Stays(stays), None)),
         None => false,
     };
-    if with_machine && drain.ending && drain.machine_ends {
+    if with_machine && drain.ending {
         ledger.evict(pod);
         return Ok(How::WithMachine { forced: None });
     }

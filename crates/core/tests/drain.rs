@@ -650,11 +650,6 @@ fn who_ends_with_the_machine_takes_from_its_budget_when_all_others_have_left() {
     let ending = Drain { ending: true, ..at("m", 1, vec![bound("a")]) };
     let two = told(&[ending, at("n", 2, vec![web("b")])], &one);
     assert_eq!((&*two["a"], &*two["b"]), ("ends with the machine", refused));
-    // Until EC2 has said so it waits for who came late, or whose budget was changed.
-    let ending =
-        |machine_ends| Drain { ending: true, machine_ends, ..drain("m", vec![bound("a")]) };
-    assert_eq!(told(&[ending(false)], &none)["a"], refused);
-    assert_eq!(told(&[ending(true)], &none)["a"], "ends with the machine");
     // So has one of which that was decided, and whose deletion nobody has told of yet.
     let decided = Drain { decided: true, ..at("m", 1, vec![bound("a")]) };
     let two = told(&[decided, at("n", 2, vec![bound("b")])], &one);

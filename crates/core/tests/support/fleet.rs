@@ -103,7 +103,6 @@ pub(crate) fn drain(node: &str, pods: Vec<Pod>) -> Drain {
         machine_goes: false,
         decided: false,
         ending: false,
-        machine_ends: false,
         bare_pods: BarePods::Wait,
         hindered: None,
     }

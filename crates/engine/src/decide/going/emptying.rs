@@ -15,7 +15,7 @@ use nodemolt_core::drain::{
     moves, moving,
 };
 use nodemolt_core::replace::{Cause, OldSeen, Phase, Replacement, Seen, evicts};
-use nodemolt_core::seen::{self, Claim, Kind};
+use nodemolt_core::seen::{self, Kind};
 
 use super::{Going, Looked};
 use crate::act::{Errand, Intent};
@@ -88,17 +88,9 @@ pub(super) fn drain(
         machine_goes: interrupted || deleted_at.is_some(),
         decided: ends,
         ending: ends && deleted_at.is_some(),
-        machine_ends: claim.is_none_or(|it| machine_ends(memory, it)),
         bare_pods: rule.map_or(BarePods::Wait, |it| it.bare_pods),
         hindered: memory.hindered_by(&record.name),
     })
-}
-
-/// Whether EC2 has said that the machine of a claim ends. It may not have answered for long.
-fn machine_ends(memory: &Memory, claim: &Claim) -> bool {
-    let Some(machine) = &claim.machine else { return true };
-    let listed = memory.machines.last().and_then(|(all, _)| all.get(machine));
-    listed.is_some_and(|it| !it.state.live())
 }
 
 /// Since when pods are asked to leave without a break, and by which leader: what another one wrote down
