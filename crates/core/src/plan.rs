@@ -87,7 +87,10 @@ pub fn plan(
     limits: &Limits,
     now: Timestamp,
 ) -> Plan {
-    Planner::new(fleet, grants, limits, now).plan(placements, reach)
+    let planner = Planner::new(fleet, grants, limits, now);
+    let mut plan = planner.plan(placements, reach);
+    plan.expected = planner.expected(&plan);
+    plan
 }
 
 /// What every plan of one moment begins with: placements are found a few at a time, and with each of them
@@ -151,6 +154,13 @@ impl<'a> Planner<'a> {
         self.rooms
     }
 
+    /// How long all of a plan takes: once it is the last one of its moment, as others are made on the way to it.
+    pub fn expected(&self, plan: &Plan) -> Option<Expected> {
+        let openings = &self.wished.as_ref()?.openings;
+        expected::expected(self.fleet, plan, &self.rooms, self.limits, openings, self.now)
+    }
+
+    /// Without how long it takes.
     pub fn plan(&self, placements: &Placements, reach: &Reach) -> Plan {
         let Some(wished) = &self.wished else { return Plan::default() };
         let mut desk = Desk {
@@ -188,14 +198,6 @@ impl<'a> Planner<'a> {
                 }
             }
         }
-        plan.expected = expected::expected(
-            self.fleet,
-            &plan,
-            &self.rooms,
-            self.limits,
-            &wished.openings,
-            self.now,
-        );
         let wished = || self.fleet.nodes.values().filter(|it| it.wish.is_some()).count();
         let answered = plan.start.len() + plan.waiting.len() + plan.under_way.len();
         debug_assert_eq!(answered, wished(), "no node may be forgotten");

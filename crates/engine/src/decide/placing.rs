@@ -465,6 +465,7 @@ pub(crate) fn plan_all(
     let unseen = verdicts.look_back(&decided, &fleet, now);
     let look_on_at = unseen.then(|| after(now, look_on_at));
     memory.verdicts = verdicts;
+    decided.expected = planner.expected(&decided);
     Planned { plan: decided, rooms: planner.into_rooms(), placements, unfollowed, look_on_at }
 }
 
