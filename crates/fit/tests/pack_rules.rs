@@ -125,6 +125,16 @@ fn what_is_in_the_way_is_said_in_words() {
         ..demand("cpu=100m")
     };
     let no_driver = Node { volume_limits: BTreeMap::from([("ebs".to_owned(), 0)]), ..usual() };
+    let attached = |handle: &str| Node {
+        volume_limits: BTreeMap::from([("ebs".to_owned(), 1)]),
+        attached: vec![Volume {
+            handle: handle.to_owned(),
+            driver: Some("ebs".to_owned()),
+            reach: None,
+            own: false,
+        }],
+        ..usual()
+    };
     let tainted = Node { taints: vec![Taint::new("gpu", "yes", Effect::NoExecute)], ..usual() };
     let cases: Vec<(Demand, Node, &str)> = vec![
         (one(), usual(), "placed"),
@@ -151,6 +161,8 @@ fn what_is_in_the_way_is_said_in_words() {
         ),
         (volume(Some(elsewhere), None), usual(), "volume vol-1 is elsewhere"),
         (volume(None, Some("ebs")), no_driver, "ebs can attach 1 volumes too few"),
+        (volume(None, Some("ebs")), attached("vol-0"), "ebs can attach 1 volumes too few"),
+        (volume(None, Some("ebs")), attached("vol-1"), "placed"),
         (ports(), with(other(ports())), "host port 80 is taken"),
         (
             averse(label::HOSTNAME),
