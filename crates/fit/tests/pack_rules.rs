@@ -595,6 +595,15 @@ fn too_few_kinds_of_machines_are_said_to_be_that() {
     let Why::NoPlace { nearest: Some(miss) } = &packing.unplaced[0].why else { panic!() };
     let key = label::INSTANCE_TYPE.to_owned();
     assert_eq!(miss.obstacles, [Obstacle::MinValues { key, have: 1, need: 2 }]);
+
+    // Zones are counted as the pool admits them for these machines, whichever a pod selects.
+    for (zones, need, placed) in [(["a", "b"], 2, 1), (["a", "z"], 2, 0)] {
+        let mut zones = written(label::ZONE, Operator::In, &zones);
+        zones.min_values = Some(need);
+        let pool = Pool { requirements: vec![zones], ..three_zones() };
+        let in_a = Demand { node_selector: labels(&[(label::ZONE, "a")]), ..demand("cpu=1") };
+        assert_eq!(pack(&pods(in_a, 1), &[], &[pool]).placed.len(), placed);
+    }
 }
 
 /// What is said of the only pod that has no place, or where it went.
