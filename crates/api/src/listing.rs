@@ -27,7 +27,7 @@ pub(crate) mod volume;
 pub(crate) mod workload;
 pub(crate) mod world;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
@@ -38,7 +38,7 @@ use k8s_openapi::api::{
     },
     node::v1::RuntimeClass,
     scheduling::v1::PriorityClass,
-    storage::v1::{CSIDriver, CSINode, StorageClass},
+    storage::v1::{CSIDriver, CSINode, StorageClass, VolumeAttachment},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::de::DeserializeOwned;
@@ -68,6 +68,8 @@ pub struct Listing {
     storage_classes: BTreeMap<String, StorageClass>,
     csi_nodes: BTreeMap<String, CSINode>,
     csi_drivers: BTreeMap<String, CSIDriver>,
+    /// Which volumes are attached to a node, by the names of their objects.
+    attachments: BTreeMap<String, BTreeSet<String>>,
     /// Extended resources that are devices, with the class that gives them out.
     device_classes: BTreeMap<String, String>,
     priority_classes: BTreeMap<String, PriorityClass>,
@@ -218,7 +220,7 @@ const OF_PODS: [&str; 4] = [
 ];
 
 /// Kinds that are read, with the versions in which they are.
-const KINDS: [(&str, &str); 20] = [
+const KINDS: [(&str, &str); 21] = [
     ("Pod", "v1"),
     ("Node", "v1"),
     ("Namespace", "v1"),
@@ -236,6 +238,7 @@ const KINDS: [(&str, &str); 20] = [
     ("StorageClass", "storage.k8s.io/v1"),
     ("CSINode", "storage.k8s.io/v1"),
     ("CSIDriver", "storage.k8s.io/v1"),
+    ("VolumeAttachment", "storage.k8s.io/v1"),
     ("PriorityClass", "scheduling.k8s.io/v1"),
     ("RuntimeClass", "node.k8s.io/v1"),
     // Read by the door for our own kinds; here so that a list of them is known to be one.
@@ -493,6 +496,13 @@ impl Others for Listing {
             "CSIDriver" => {
                 let taken = self.take(known, &at, |it: &CSIDriver| &it.metadata);
                 taken.then(|it| drop(self.csi_drivers.insert(name(&it.metadata).to_owned(), it)))
+            }
+            "VolumeAttachment" => {
+                let taken = self.take(known, &at, |it: &VolumeAttachment| &it.metadata);
+                taken.then(|VolumeAttachment { spec, .. }| {
+                    let on_node = self.attachments.entry(spec.node_name).or_default();
+                    on_node.extend(spec.source.persistent_volume_name);
+                })
             }
             "PriorityClass" => {
                 let taken = self.take(known, &at, |it: &PriorityClass| &it.metadata);

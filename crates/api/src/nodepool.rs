@@ -316,19 +316,49 @@ pub struct NodePoolStatus {
 
 /// What has to hold before the pool's nodes and class can be understood.
 pub fn check(pool: &NodePool) -> Vec<Finding> {
-    let NodeClaimTemplateSpec { requirements, node_class_ref, .. } = &pool.spec.template.spec;
+    let template = &pool.spec.template;
+    let NodeClaimTemplateSpec { requirements, node_class_ref, .. } = &template.spec;
+    // An API server took it: a key that we do not know is one of a newer Karpenter.
+    let live = pool.metadata.uid.is_some();
     let mut found = Vec::new();
     for (index, it) in requirements.iter().enumerate() {
         let field = format!("spec.template.spec.requirements[{index}]");
         found.extend(requirement::check(&field, it));
+        if !live {
+            found.extend(restricted(&format!("{field}.key"), &it.key));
+        }
+    }
+    let labels = template.metadata.iter().flat_map(|it| it.labels.keys()).filter(|_| !live);
+    for key in labels {
+        found.extend(restricted(&format!("spec.template.metadata.labels.{key}"), key));
     }
     found.extend(node_class_ref.check("spec.template.spec.nodeClassRef"));
-    found.extend(useless(&pool.spec, requirements));
+    found.extend(useless(&pool.spec, requirements, live));
     found
 }
 
+/// A key that the CRD refuses, with its words: Karpenter gives such labels itself, or no node has them.
+fn restricted(field: &str, key: &str) -> Option<Finding> {
+    let domain = key.split('/').next().unwrap_or_default();
+    let refused = |what: &str| Finding::error(field, format!("label {what} is restricted"));
+    if [label::NODEPOOL, label::HOSTNAME].contains(&key) {
+        return Some(refused(&format!("\"{key}\"")));
+    }
+    if domain.ends_with("karpenter.sh") && key != label::CAPACITY_TYPE {
+        return Some(refused("domain \"karpenter.sh\""));
+    }
+    if domain.ends_with("karpenter.k8s.aws") && !schema::AWS_LABELS.contains(&key) {
+        let finding = refused("domain \"karpenter.k8s.aws\"");
+        return Some(match nearest(key, &schema::AWS_LABELS) {
+            Some(near) => finding.hint(format!("did you mean `{near}`?")),
+            None => finding,
+        });
+    }
+    None
+}
+
 /// What the API server takes and nobody can use: told, and no reason to refuse the pool.
-fn useless(spec: &NodePoolSpec, requirements: &[WireRequirement]) -> Vec<Finding> {
+fn useless(spec: &NodePoolSpec, requirements: &[WireRequirement], live: bool) -> Vec<Finding> {
     const CAPACITY_TYPES: [&str; 3] = ["on-demand", "spot", "reserved"];
     let mut found = Vec::new();
     for (name, amount) in spec.limits.iter().flatten() {
@@ -363,7 +393,9 @@ fn useless(spec: &NodePoolSpec, requirements: &[WireRequirement]) -> Vec<Finding
                 found.push(finding.hint(hint));
             }
         }
-        if it.key.starts_with("karpenter.k8s.aws/instance-")
+        // Of one that a person has written it is refused.
+        if live
+            && it.key.starts_with("karpenter.k8s.aws/instance-")
             && it.key != label::TENANCY
             && !label::BY_TYPE.contains(&it.key.as_str())
         {

@@ -161,7 +161,7 @@ fn a_pool_that_can_be_applied_and_not_used_is_told_so() {
         "
         apiVersion: karpenter.sh/v1
         kind: NodePool
-        metadata: {name: web}
+        metadata: {name: web, uid: u-1}
         spec:
           limits: {cpu: -1}
           disruption:
@@ -183,6 +183,44 @@ fn a_pool_that_can_be_applied_and_not_used_is_told_so() {
           did you mean `spot`?
         warning: f.yaml:13:12: spec.template.spec.requirements[1].key: no instance type has the label `karpenter.k8s.aws/instance-foo`
           did you mean `karpenter.k8s.aws/instance-cpu`?
+        ",
+    );
+}
+
+#[test]
+fn keys_that_karpenters_definition_refuses_are_refused() {
+    check(
+        "
+        apiVersion: karpenter.sh/v1
+        kind: NodePool
+        metadata: {name: web}
+        spec:
+          template:
+            metadata:
+              labels: {team: web, karpenter.k8s.aws/instance-sise: large, karpenter.sh/owner: me}
+            spec:
+              nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: general}
+              requirements:
+                - {key: karpenter.k8s.aws/instance-famly, operator: In, values: [m5]}
+                - {key: sub.karpenter.k8s.aws/a, operator: Exists}
+                - {key: karpenter.sh/nodepool, operator: In, values: [web]}
+                - {key: kubernetes.io/hostname, operator: Exists}
+                - {key: karpenter.sh/registered, operator: Exists}
+                - {key: karpenter.sh/capacity-type, operator: In, values: [spot]}
+                - {key: karpenter.k8s.aws/instance-tenancy, operator: Exists}
+                - {key: karpenter.k8s.aws/ec2nodeclass, operator: Exists}
+                - {key: example.com/karpenter.sh, operator: Exists}
+        ",
+        "
+        f.yaml:7:7: spec.template.metadata.labels.karpenter.k8s.aws/instance-sise: label domain \"karpenter.k8s.aws\" is restricted
+          did you mean `karpenter.k8s.aws/instance-size`?
+        f.yaml:7:7: spec.template.metadata.labels.karpenter.sh/owner: label domain \"karpenter.sh\" is restricted
+        f.yaml:11:12: spec.template.spec.requirements[0].key: label domain \"karpenter.k8s.aws\" is restricted
+          did you mean `karpenter.k8s.aws/instance-family`?
+        f.yaml:12:12: spec.template.spec.requirements[1].key: label domain \"karpenter.k8s.aws\" is restricted
+        f.yaml:13:12: spec.template.spec.requirements[2].key: label \"karpenter.sh/nodepool\" is restricted
+        f.yaml:14:12: spec.template.spec.requirements[3].key: label \"kubernetes.io/hostname\" is restricted
+        f.yaml:15:12: spec.template.spec.requirements[4].key: label domain \"karpenter.sh\" is restricted
         ",
     );
 }

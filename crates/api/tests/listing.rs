@@ -842,6 +842,50 @@ fn a_volume_that_is_made_for_each_copy_is_one_for_each() {
 }
 
 #[test]
+fn what_is_attached_to_a_node_counts_though_no_pod_has_it() {
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: one}\nstatus: {allocatable: {cpu: 4, pods: 100}}\n---\napiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: one}\nspec: {drivers: [{name: ebs.csi.aws.com, nodeID: i, allocatable: {count: 2}}]}\n";
+    let volume = |name: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {{name: {name}}}\nspec: {{csi: {{driver: ebs.csi.aws.com, volumeHandle: vol-{name}}}}}\n---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: {name}}}\nspec: {{volumeName: {name}}}\nstatus: {{phase: Bound}}\n"
+        )
+    };
+    let pod = |name: &str, node: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{{node}containers: [{{name: c}}], volumes: [{{name: v, persistentVolumeClaim: {{claimName: {name}}}}}]}}\n"
+        )
+    };
+    let attached = |source: &str, node: &str| {
+        format!(
+            "---\napiVersion: storage.k8s.io/v1\nkind: VolumeAttachment\nmetadata: {{name: csi-{}}}\nspec: {{attacher: ebs.csi.aws.com, nodeName: {node}, source: {{{source}}}}}\n",
+            source.len() + node.len()
+        )
+    };
+    let text = [
+        node.to_owned(),
+        volume("runs"),
+        volume("comes"),
+        volume("left"),
+        pod("runs", "nodeName: one, "),
+        pod("comes", ""),
+    ];
+    let text = text.concat();
+    for (attachments, placed) in [
+        (String::new(), 1),
+        (attached("persistentVolumeName: runs", "one"), 1),
+        (attached("persistentVolumeName: comes", "one"), 1),
+        (attached("persistentVolumeName: left", "one"), 0),
+        (attached("persistentVolumeName: left", "another"), 1),
+        // Neither says which volume it is.
+        (attached("persistentVolumeName: unknown", "one"), 1),
+        (attached("inlineVolumeSpec: {}", "one"), 1),
+    ] {
+        let world = world(&format!("{text}{attachments}"), &[]);
+        let packing = pack(&world.pods, &world.nodes, &[]);
+        assert_eq!(packing.placed.len(), placed, "{attachments}");
+    }
+}
+
+#[test]
 fn a_term_says_what_the_api_server_lets_it_say() {
     let required = |term: &str| {
         format!(

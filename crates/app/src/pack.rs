@@ -70,14 +70,15 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
         talk.settle();
         return explained(verb, look, &world, &pools, (named, &types), market, &talk);
     }
-    let Asked { of, packing, told: _ } = asked(&world, &pools, None, |pods, nodes, able| {
-        (pack(pods, nodes, &pools.with_unable(able)), ())
-    });
+    let Asked { of, unforeseen: strange, packing, told: _ } =
+        asked(&world, &pools, None, |pods, nodes, able| {
+            (pack(pods, nodes, &pools.with_unable(able)), ())
+        });
     talk.notes.extend(attach_limits(&packing, &world, &files, &pools));
     talk.notes.extend(unforeseen(&packing, &world));
     talk.notes.extend(preempting(&packing, &world));
     talk.settle();
-    let answered = Answered { packing, of };
+    let answered = Answered { packing, of, unforeseen: strange };
     let mut story = Story::new(&world, &pools, answered, &types, market);
     if matches!(verb.output, PackFormat::Table | PackFormat::Wide) {
         trial::try_out(&mut story, &world, &pools);
@@ -152,14 +153,15 @@ fn explained(
         Found::Running { pod, node } if !tied => Some((*pod, *node)),
         Found::Running { .. } | Found::Packed(_) | Found::LeftOut { .. } => None,
     };
-    let Asked { of, packing, mut told } = asked(world, pools, moved, |pods, nodes, able| {
-        explain(pods, nodes, &pools.with_unable(able), &found.id())
-    });
+    let Asked { of, unforeseen, packing, mut told } =
+        asked(world, pools, moved, |pods, nodes, able| {
+            explain(pods, nodes, &pools.with_unable(able), &found.id())
+        });
     // Of one that is bound before anybody leaves: what would be launched was not decided yet.
     let bound_now = |it: Account| Account { opened: Vec::new(), ..it };
     let account = told.pop().flatten().or_else(|| told.pop().flatten().map(bound_now));
     let account = account.map(|it| staying(it, world));
-    let story = Story::new(world, pools, Answered { packing, of }, types, market);
+    let story = Story::new(world, pools, Answered { packing, of, unforeseen }, types, market);
     let said = story.said(&found.id());
     let places = said.map(|it| account::places(account, it, (&found, world), pools, &story));
     let places = places.unwrap_or_default();

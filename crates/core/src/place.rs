@@ -144,7 +144,7 @@ pub fn place_leaving(
     pending: &[Pod],
 ) -> Placements {
     let ask = |pods: &[Pod], nodes: &[Node], pools: &[Pool]| (pack(pods, nodes, pools), ());
-    let Asked { of, packing, told: _ } = place_asking(nodes, launchable, pending, ask);
+    let Asked { of, packing, .. } = place_asking(nodes, launchable, pending, ask);
     let homes = packing.placed.into_iter().map(|it| (it.pod, it.home)).collect();
     let homeless = packing.unplaced.into_iter().map(|it| (it.pod, it.why)).collect();
     let new_nodes = packing.new_nodes;
@@ -155,6 +155,8 @@ pub fn place_leaving(
 #[derive(Debug)]
 pub struct Asked<T> {
     pub of: BTreeMap<String, Placement>,
+    /// Of each that leaves and has to be followed by one of its own kind for a pod's sake: the pod, and what nobody can foresee.
+    pub unforeseen: BTreeMap<String, (PodId, Vec<String>)>,
     /// Of all pods but those that nobody can foresee on nodes that leave, and those of nodes that would have to be followed
     /// by one of their own kind and cannot be.
     pub packing: Packing,
@@ -248,7 +250,9 @@ pub fn place_asking<T>(
         };
         of.entry(name.clone()).or_insert_with(decided);
     }
-    Asked { of, packing, told }
+    let unforeseen = leavers.into_iter();
+    let unforeseen = unforeseen.filter_map(|it| Some((nodes[it.at].name.clone(), it.unforeseen?)));
+    Asked { of, unforeseen: unforeseen.collect(), packing, told }
 }
 
 /// One that leaves.

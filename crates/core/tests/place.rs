@@ -557,20 +557,46 @@ fn a_group_that_may_not_be_apart_stays_in_its_zone() {
         labels.insert(label::ZONE.to_owned(), zone.to_owned());
         Node { labels, ..it }
     };
-    for (zone, spare) in [("a", true), ("b", false)] {
+    let alike = |cpus: i64| {
+        let mut pends = pods(&demand("close", cpus), 1);
+        pends[0].name = "pends".into();
+        pends
+    };
+    let of_group = || {
+        let mut pends = pods(&close, 1);
+        pends[0].name = "pends".into();
+        pends
+    };
+    for (count, zone, pending, on) in [
+        (2, "a", Vec::new(), Some("C")),
+        (2, "b", Vec::new(), None),
+        // Alone it has nobody to be near once it is gone.
+        (1, "b", Vec::new(), Some("B")),
+        (1, "b", of_group(), Some("B")),
+        // Who is pending and like them is in the other zone before they leave, if there is room for it now.
+        (1, "b", alike(1), Some("B")),
+        (2, "b", alike(1), Some("B")),
+        (2, "b", alike(9), None),
+        (2, "b", of_group(), None),
+    ] {
+        let told = format!("{count} {zone} {pending:?}");
         let fleet = Fleet {
             nodes: vec![
-                zoned(node("A", 8, pods(&close, 2)), "a"),
+                zoned(node("A", 8, pods(&close, count)), "a"),
                 zoned(node("B", 8, Vec::new()), "b"),
-                zoned(node("C", 8, Vec::new()), zone),
+                zoned(node("C", 7, Vec::new()), zone),
             ],
             pools: Vec::new(),
-            pending: Vec::new(),
+            pending,
         };
         let placements = leave(&["A"], &fleet);
-        let expected = Placement::Spare { on: BTreeSet::from(["C".to_owned()]) };
-        assert_eq!(placements.of["A"] == expected, spare, "{:?}", placements.of);
-        assert_eq!(matches!(placements.of["A"], Placement::Unplaced { .. }), !spare);
+        match on {
+            Some(on) => {
+                let expected = Placement::Spare { on: BTreeSet::from([on.to_owned()]) };
+                assert_eq!(placements.of["A"], expected, "{told}");
+            }
+            None => assert!(matches!(placements.of["A"], Placement::Unplaced { .. }), "{told}"),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     capacity::Amounts,
-    pod::Pod,
+    pod::{Pod, Volume},
     selector::Labels,
     taint::{Effect, Taint, UNSCHEDULABLE},
 };
@@ -44,6 +44,8 @@ pub struct Node {
     pub set_aside: Amounts,
     /// How many volumes a CSI driver can attach. A driver that is not listed has no limit.
     pub volume_limits: BTreeMap<String, u32>,
+    /// Volumes that are attached, whether or not a pod here has them: one that is gone may have left some.
+    pub attached: Vec<Volume>,
     pub pods: Vec<Pod>,
     /// What it says cannot be read, so nobody is sent there: why, in words.
     pub unread: Option<String>,

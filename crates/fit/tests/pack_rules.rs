@@ -125,6 +125,16 @@ fn what_is_in_the_way_is_said_in_words() {
         ..demand("cpu=100m")
     };
     let no_driver = Node { volume_limits: BTreeMap::from([("ebs".to_owned(), 0)]), ..usual() };
+    let attached = |handle: &str| Node {
+        volume_limits: BTreeMap::from([("ebs".to_owned(), 1)]),
+        attached: vec![Volume {
+            handle: handle.to_owned(),
+            driver: Some("ebs".to_owned()),
+            reach: None,
+            own: false,
+        }],
+        ..usual()
+    };
     let tainted = Node { taints: vec![Taint::new("gpu", "yes", Effect::NoExecute)], ..usual() };
     let cases: Vec<(Demand, Node, &str)> = vec![
         (one(), usual(), "placed"),
@@ -151,6 +161,8 @@ fn what_is_in_the_way_is_said_in_words() {
         ),
         (volume(Some(elsewhere), None), usual(), "volume vol-1 is elsewhere"),
         (volume(None, Some("ebs")), no_driver, "ebs can attach 1 volumes too few"),
+        (volume(None, Some("ebs")), attached("vol-0"), "ebs can attach 1 volumes too few"),
+        (volume(None, Some("ebs")), attached("vol-1"), "placed"),
         (ports(), with(other(ports())), "host port 80 is taken"),
         (
             averse(label::HOSTNAME),
@@ -583,6 +595,15 @@ fn too_few_kinds_of_machines_are_said_to_be_that() {
     let Why::NoPlace { nearest: Some(miss) } = &packing.unplaced[0].why else { panic!() };
     let key = label::INSTANCE_TYPE.to_owned();
     assert_eq!(miss.obstacles, [Obstacle::MinValues { key, have: 1, need: 2 }]);
+
+    // Zones are counted as the pool admits them for these machines, whichever a pod selects.
+    for (zones, need, placed) in [(["a", "b"], 2, 1), (["a", "z"], 2, 0)] {
+        let mut zones = written(label::ZONE, Operator::In, &zones);
+        zones.min_values = Some(need);
+        let pool = Pool { requirements: vec![zones], ..three_zones() };
+        let in_a = Demand { node_selector: labels(&[(label::ZONE, "a")]), ..demand("cpu=1") };
+        assert_eq!(pack(&pods(in_a, 1), &[], &[pool]).placed.len(), placed);
+    }
 }
 
 /// What is said of the only pod that has no place, or where it went.

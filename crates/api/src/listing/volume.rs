@@ -244,6 +244,13 @@ fn bound_volume(volume: &PersistentVolume) -> Result<Volume, Unforeseen> {
     Ok(Volume { handle: handle.to_owned(), driver: driver.map(str::to_owned), reach, own: false })
 }
 
+/// One that is attached to a node: what counts there is which it is. None, if no CSI driver attaches it.
+pub(super) fn left_attached(volume: &PersistentVolume) -> Option<Volume> {
+    let (handle, driver) = attached(volume);
+    let (handle, driver) = (handle.to_owned(), Some(driver?.to_owned()));
+    Some(Volume { handle, driver, reach: None, own: false })
+}
+
 /// What makes it one volume, and who attaches it.
 pub(super) fn attached(volume: &PersistentVolume) -> (&str, Option<&str>) {
     let spec = volume.spec.as_ref();

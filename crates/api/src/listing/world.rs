@@ -131,6 +131,7 @@ impl World {
         builder.daemons();
         builder.nodes(pools, &claims);
         builder.claims(&claims);
+        builder.attachments();
         builder.find_changes();
         builder.find_surplus();
         builder.pods();
@@ -265,6 +266,15 @@ impl<'l> Builder<'l> {
             self.world.nodes.push(node);
         }
         self.world.nodes.sort_by(|left, right| left.name.cmp(&right.name));
+    }
+
+    /// As the scheduler counts them: also those whose pods are gone. What a volume is that is not in the files is not known.
+    fn attachments(&mut self) {
+        for node in &mut self.world.nodes {
+            let names = self.listing.attachments.get(&node.name).into_iter().flatten();
+            let volumes = names.filter_map(|it| self.listing.volumes.get(it));
+            node.attached = volumes.filter_map(volume::left_attached).collect();
+        }
     }
 
     /// Machines that were asked for and whose nodes are not in the files.

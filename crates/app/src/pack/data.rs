@@ -89,6 +89,9 @@ struct Leaves<'s> {
     /// The pod that stands in the way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pod: Option<String>,
+    /// What nobody can foresee of it.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    what: &'s [String],
     message: String,
 }
 
@@ -311,6 +314,7 @@ fn leaves<'s>(story: &'s Story, said: &'s story::Leaves) -> Leaves<'s> {
         successors: said.successors(),
         nodes,
         pod,
+        what: &said.what,
         message: said.sentence(story),
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct Answered {
     pub packing: Packing,
     /// Of each node that leaves.
     pub of: BTreeMap<String, Placement>,
+    /// Of those that have to be followed by their own kind for a pod's sake: the pod, and what nobody can foresee.
+    pub unforeseen: BTreeMap<String, (PodId, Vec<String>)>,
 }
 
 #[derive(Debug)]
@@ -135,6 +137,10 @@ pub(super) struct Leaves {
     others: usize,
     /// The first of its pods that nobody can foresee.
     pub strange: Option<PodId>,
+    /// What nobody can foresee of it.
+    pub what: Vec<String>,
+    /// The pod itself is not told of as one that cannot be foreseen.
+    untold: bool,
     /// Its pool launches none, and has to: why it does not.
     idle: Option<String>,
     /// Nobody knows what its pool can launch.
@@ -171,12 +177,15 @@ impl Leaves {
                 | Placement::NoKin { .. } => 0,
             };
             let unforeseen = match &placement {
-                Placement::Unmodelled { pod, .. } => Some(pod.clone()),
+                Placement::Unmodelled { .. } | Placement::NoKin { .. } => {
+                    answered.unforeseen.remove(&node.name)
+                }
                 Placement::Spare { .. }
                 | Placement::Successors { .. }
-                | Placement::Unplaced { .. }
-                | Placement::NoKin { .. } => None,
+                | Placement::Unplaced { .. } => None,
             };
+            let (unforeseen, what) = unforeseen.unzip();
+            let strange = strange.remove(node.name.as_str());
             let needed = matches!(placement, Placement::NoKin { limit: None, .. });
             let idle = node.pool.as_ref().filter(|it| needed && !pools.keeps(it));
             let idle = idle.and_then(|pool| pools.idle.iter().find(|(name, _)| name == pool));
@@ -188,7 +197,9 @@ impl Leaves {
                 placement,
                 kept: node.pool.as_ref().is_some_and(|it| pools.keeps(it)),
                 others,
-                strange: strange.remove(node.name.as_str()).or(unforeseen),
+                untold: strange.is_none(),
+                strange: strange.or(unforeseen),
+                what: what.unwrap_or_default(),
                 idle,
                 pool_unknown: node.pool.as_ref().is_some_and(|it| !pools.knows(it)),
                 kind: node.labels.get(label::INSTANCE_TYPE).cloned(),
@@ -304,9 +315,17 @@ impl Leaves {
         }
     }
 
+    /// What it is about the pod, where that is not told of the pod itself.
+    fn that(&self) -> String {
+        if self.what.is_empty() || !self.untold {
+            return String::new();
+        }
+        format!(" ({})", self.what.join("; "))
+    }
+
     fn without_kin(&self) -> String {
         let cause = match &self.strange {
-            Some(pod) if !self.kept => format!("nobody can foresee {pod}, so "),
+            Some(pod) if !self.kept => format!("nobody can foresee {pod}{}, so ", self.that()),
             Some(_) | None => String::new(),
         };
         let lacking = self.no_kin().unwrap_or_default();
@@ -348,8 +367,9 @@ impl Leaves {
                     [] => String::new(),
                     new => format!("; other pods need {}", new.join(", ")),
                 };
+                let that = self.that();
                 format!(
-                    "nobody can foresee {pod}: it needs a node of pool {pool} like it{comes}{other}{others}"
+                    "nobody can foresee {pod}{that}: it needs a node of pool {pool} like it{comes}{other}{others}"
                 )
             }
         }

@@ -6,13 +6,18 @@
 //! they keep others away, draw them near and weigh in every spread, so what will be free once they have left is not what a
 //! pending pod takes today; and what it takes today is not there for them any more.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use nodemolt_fit::{
     capacity::Amounts,
     node::Node,
     pack::{Home, Packing, Placed},
-    pod::{Demand, Pod},
+    pod::{Demand, Namespace, Pod, PodTerm},
     pool::Pool,
 };
+
+use super::terms::all_mean;
 
 /// Those who are bound, in the order of binding, and whatever else was asked. `None`: who leaves makes no difference to
 /// who is pending.
@@ -54,5 +59,17 @@ fn concerned(pending: &[Pod], nodes: &[Node]) -> bool {
     !pending.is_empty()
         && somebody
         && (pending.iter().any(|it| looks(&it.demand))
-            || leave.any(|it| !it.demand.anti_affinity.is_empty()))
+            || leave.clone().any(|it| !it.demand.anti_affinity.is_empty())
+            || drawn(&mut leave, pending))
+}
+
+/// Whether anybody who leaves has to be near one who is pending: where that is bound now it will be there already.
+fn drawn<'p>(leave: &mut impl Iterator<Item = &'p Pod>, pending: &[Pod]) -> bool {
+    // Pods of one controller share their demand.
+    let mut known: BTreeSet<(*const Namespace, *const Demand)> = BTreeSet::new();
+    leave.filter(|it| !it.demand.affinity.is_empty()).any(|pod| {
+        let terms: Vec<&PodTerm> = pod.demand.affinity.iter().collect();
+        known.insert((Arc::as_ptr(&pod.namespace), Arc::as_ptr(&pod.demand)))
+            && pending.iter().any(|it| all_mean(&terms, pod, it))
+    })
 }

@@ -2,7 +2,8 @@
 //!
 //! Pods that must be near each other, in one zone say, and that all leave: by the letter the first of them
 //! may go anywhere. But it comes back while the others still run where they are, on a node that is cordoned,
-//! and so it has to be near those. A group whose zone has no room does not leave it one by one.
+//! and so it has to be near those. A group whose zone has no room does not leave it one by one. One that is alone has nobody
+//! to be near once it is gone, and may begin anywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,18 +38,20 @@ pub(super) fn together(pods: Vec<Pod>, nodes: &[Node]) -> Vec<Pod> {
     pods.into_iter().map(bound).collect()
 }
 
-/// The demand of one that all its own terms mean, bound to the one place where its like are, if all of them
-/// are on nodes that leave.
+/// The demand of one that all its own terms mean, bound to the one place where its like are, if there are others and all of
+/// them are on nodes that leave.
 fn held(pod: &Pod, nodes: &[Node]) -> Option<Arc<Demand>> {
     let demand = &pod.demand;
     let terms: Vec<&PodTerm> = demand.affinity.iter().collect();
     if !all_mean(&terms, pod, pod) {
         return None;
     }
-    let like = |node: &&Node| node.pods.iter().any(|it| all_mean(&terms, pod, it));
+    let like = |it: &&Pod| all_mean(&terms, pod, it);
     let (leave, stay): (Vec<&Node>, Vec<&Node>) =
-        nodes.iter().filter(like).partition(|it| it.leaving);
-    if !stay.is_empty() || leave.is_empty() {
+        nodes.iter().filter(|it| it.pods.iter().any(|it| like(&it))).partition(|it| it.leaving);
+    // Itself is one of them.
+    let others = leave.iter().flat_map(|it| &it.pods).filter(like).nth(1).is_some();
+    if !stay.is_empty() || !others {
         return None;
     }
     let mut bound = Demand::clone(demand);

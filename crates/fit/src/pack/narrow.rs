@@ -341,7 +341,7 @@ impl State<'_, '_> {
                 held = template.most_taken(&fit.machines);
             }
         }
-        let short = |it: &_| template.different(it, &fit.machines, &fit.slots) < it.need;
+        let short = |it: &_| template.different(it, &fit.machines) < it.need;
         if template.min_values.iter().any(short) {
             return None;
         }

@@ -431,8 +431,8 @@ impl Prospect<'_, '_, '_> {
         for machine in template.by_size.iter().copied().filter(|it| fit.machines.has(*it)) {
             smallest.insert(machine);
             let enough = |it: &_| {
-                let most = template.different(it, &fit.machines, &fit.slots);
-                template.different(it, &smallest, &fit.slots) >= it.need.min(most)
+                let most = template.different(it, &fit.machines);
+                template.different(it, &smallest) >= it.need.min(most)
             };
             if template.min_values.iter().all(enough) {
                 break;
@@ -444,7 +444,7 @@ impl Prospect<'_, '_, '_> {
     /// Fewer different machines than the pool demands.
     fn too_few(&self, fit: &Fit) -> Vec<Obstacle> {
         let short = self.template.min_values.iter().filter_map(|it| {
-            let have = self.template.different(it, &fit.machines, &fit.slots);
+            let have = self.template.different(it, &fit.machines);
             let (key, need) = (it.key.clone(), it.need);
             (have < need).then_some(Obstacle::MinValues { key, have, need })
         });

@@ -464,11 +464,14 @@ impl<'a> Template<'a> {
         prices.filter_map(|at| self.slots[at].prices.get(&machine).copied()).min()
     }
 
-    /// How many different values remain of a label whose number the pool demands.
-    pub(super) fn different(&self, demanded: &MinValues, machines: &Bits, slots: &Bits) -> u32 {
+    /// How many different values these machines have of a label whose number the pool demands. Of zones and the like all that
+    /// the pool admits, whichever of them a pod asks for.
+    pub(super) fn different(&self, demanded: &MinValues, machines: &Bits) -> u32 {
         let key = demanded.key.as_str();
         let different: BTreeSet<&str> = if demanded.by_slot {
-            slots.iter().filter_map(|at| self.slots[at].labels.get(key).map(|it| &**it)).collect()
+            let slots = self.base.slots.iter().map(|at| &self.slots[at]);
+            let slots = slots.filter(|it| machines.iter().any(|at| it.machines.has(at)));
+            slots.filter_map(|it| it.labels.get(key).map(|it| &**it)).collect()
         } else {
             let values = |at: usize| self.machine_labels[at].get(key).copied().unwrap_or_default();
             machines.iter().flat_map(values).map(|it| &**it).collect()

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     label,
     node::Node,
-    pod::{Demand, HostPort, Namespace, Pod, PodTerm, Spread},
+    pod::{Demand, HostPort, Namespace, Pod, PodTerm, Spread, Volume},
     pool::{Offering, Pool},
     selector::{Labels, NodeTerm},
     taint::{Taint, Toleration},
@@ -313,7 +313,7 @@ impl<'a> World<'a> {
                 .collect();
             let barred = self.barred(namespace, demand);
             let reached = self.reached(demand, required);
-            let volumes = self.attached(demand, &volumes);
+            let volumes = self.attached(&demand.volumes, &volumes);
             self.kinds.push(Kind {
                 order: first.order,
                 moves_once: first.moves_once,
@@ -372,11 +372,14 @@ impl<'a> World<'a> {
     /// A volume that pods can share is known by its driver and its handle.
     fn volume_numbers(&self) -> VolumeNumbers<'a> {
         let running = self.sites.iter().flat_map(|it| &it.pods);
+        let attached = self.sites.iter().flat_map(|it| &it.attached);
         let volumes: BTreeSet<(Option<&str>, &str)> = self
             .pods
             .iter()
             .chain(running)
-            .flat_map(|it| it.demand.volumes.iter().filter(|it| !it.own))
+            .flat_map(|it| &it.demand.volumes)
+            .chain(attached)
+            .filter(|it| !it.own)
             .map(|it| (it.driver.as_deref(), &*it.handle))
             .collect();
         volumes.into_iter().zip(0..).collect()
@@ -394,13 +397,12 @@ impl<'a> World<'a> {
     /// Each volume once, with the place where its driver's attachments are counted.
     fn attached(
         &self,
-        demand: &Demand,
+        volumes: &[Volume],
         numbers: &VolumeNumbers<'a>,
     ) -> Vec<(usize, Option<usize>)> {
         let place =
             |driver: &Option<String>| driver.as_deref().and_then(|it| self.scale.driver(it));
-        let mut all: Vec<(usize, Option<usize>)> = demand
-            .volumes
+        let mut all: Vec<(usize, Option<usize>)> = volumes
             .iter()
             .filter(|it| !it.own)
             .filter_map(|it| {
@@ -413,15 +415,16 @@ impl<'a> World<'a> {
         all
     }
 
-    /// The volumes that running pods have attached, by site. Kept apart: only the state needs it.
+    /// The volumes that running pods have attached or others have left attached, by site. Kept apart: only the state needs it.
     pub(super) fn attached_already(&self) -> Vec<Vec<(usize, Option<usize>)>> {
         let numbers = self.volume_numbers();
         if numbers.is_empty() {
             return vec![Vec::new(); self.sites.len()];
         }
         let on = |node: &&Node| {
-            let mut all: Vec<_> =
-                node.pods.iter().flat_map(|it| self.attached(&it.demand, &numbers)).collect();
+            let of_pods = node.pods.iter().map(|it| &it.demand.volumes);
+            let volumes = of_pods.chain([&node.attached]);
+            let mut all: Vec<_> = volumes.flat_map(|it| self.attached(it, &numbers)).collect();
             all.sort_unstable();
             all.dedup_by_key(|(number, _)| *number);
             all
