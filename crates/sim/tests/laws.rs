@@ -15,8 +15,8 @@ mod cases;
 mod tale;
 
 use cases::{
-    CASES, cordoned_late, evicted_late, granted_after_the_end_of, held_for_people,
-    paused_before_cordon, rebuilt, told_late,
+    CASES, bound_to_its_machine, cordoned_late, evicted_late, granted_after_the_end_of,
+    held_for_people, paused_before_cordon, rebuilt, told_late,
 };
 use tale::{NEW, OLD, Tale, US, begun, latest, sound};
 
@@ -317,6 +317,54 @@ fn who_hears_of_old_changes_decides_by_them() {
         let broken = judge(&tale).1;
         let to_and_fro = broken.iter().any(|it| it.law == Law::Quiet);
         assert_eq!(to_and_fro, !excused, "{fault}, {waited} s: {broken:#?}");
+    }
+}
+
+/// Seed 1776 of this draw: a pod that tolerates everything ran on the second machine that EC2 had made. Who belongs to a
+/// node keeps no machine.
+#[test]
+fn a_machine_of_nobody_stays_while_somebody_works_there() {
+    for (owner, stays) in [(Some("StatefulSet"), true), (None, true), (Some("DaemonSet"), false)] {
+        let mut tale = sound();
+        tale.machine_for("i-left", "nobody", NEW, "running");
+        tale.node(Actor::Kubelet, "left", true, &json!([]));
+        tale.change(Actor::Kubelet, "Node", "/left", |it| {
+            it["spec"]["providerID"] = json!("aws:///eu-central-1a/i-left");
+        });
+        tale.pod("on-left", Some("left"), true);
+        tale.change(Actor::Kubelet, "Pod", "shop/on-left", |it| {
+            let owners =
+                owner.map(|it| json!({"kind": it, "name": "o", "uid": "o", "controller": true}));
+            it["metadata"]["ownerReferences"] = json!(owners.into_iter().collect::<Vec<_>>());
+        });
+        let broken = judge(&tale).1;
+        let left = broken.iter().any(|it| it.law == Law::NoOrphansNoTwins);
+        assert_eq!(left, !stays, "{owner:?}: {broken:#?}");
+    }
+}
+
+/// Seed 3772: EC2 was throttled for nine minutes, and a pod that tolerates everything came to the node meanwhile. Who was
+/// there before the claim was deleted is not passed over.
+#[test]
+fn who_comes_to_a_node_that_goes_for_good_goes_along() {
+    for came_late in [false, true] {
+        let mut tale = bound_to_its_machine();
+        tale.pod("web-n2", Some("n2"), false);
+        tale.wait(120);
+        if came_late {
+            tale.remove(Actor::Kubelet, "Pod", "shop/web-n1");
+        }
+        tale.end_claim(US, "n1");
+        tale.wait(10);
+        if came_late {
+            tale.pod("web-n1", Some("n1"), true);
+        }
+        tale.wait(540);
+        tale.tell(US, Fact::TerminateAsked { machine: "i-n1".to_owned() });
+        tale.machine("n1", OLD, "shutting-down");
+        let broken = judge(&tale).1;
+        let ended = broken.iter().any(|it| it.law == Law::Eviction);
+        assert_eq!(ended, !came_late, "{came_late}: {broken:#?}");
     }
 }
 

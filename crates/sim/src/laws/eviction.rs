@@ -206,6 +206,10 @@ impl Eviction {
         if chosen || !known(pod.bound_at, sent_at) {
             return;
         }
+        // A claim is deleted for good. Whoever goes to its node all the same, past the taint, goes along.
+        if read::deleting(&claim.object).is_some_and(|it| it < pod.bound_at) {
+            return;
+        }
         let called = format!("{}/{}", read::namespace(&pod.object), read::name(&pod.object));
         let of = format!("pod {called} ends with node {name}");
         let mut said = Complaint { found, law: Law::Eviction, at: step.at, of };

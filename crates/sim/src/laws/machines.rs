@@ -138,6 +138,13 @@ fn machine(node: &Node) -> Option<&str> {
     text(&node.object, &["spec", "providerID"]).map(read::machine_of)
 }
 
+/// Whether a pod runs there that does not belong to its node: it tolerates that no claim stands for that.
+fn works(world: &World, id: &str) -> bool {
+    let nodes = world.nodes.iter().filter(|(_, it)| machine(it) == Some(id));
+    let mut pods = nodes.flat_map(|(name, _)| world.pods_on(name));
+    pods.any(|it| !matches!(read::controller(&it.object), Some(("DaemonSet" | "Node", _, _))))
+}
+
 fn left_over(world: &World, now: Timestamp, found: &mut Found) {
     let owned: BTreeSet<&str> = world
         .claims
@@ -148,7 +155,8 @@ fn left_over(world: &World, now: Timestamp, found: &mut Found) {
     for machine in world.machines.values().filter(|it| live(it) && ours(it)) {
         let belongs =
             owned.contains(machine.id.as_str()) || world.claim_of_machine(machine).is_some();
-        if !belongs {
+        // Docs say: one on which somebody's pod runs is kept and told of, as nobody has asked whether that may go.
+        if !belongs && !works(world, &machine.id) {
             let what = format!("machine {} belongs to nobody", machine.id);
             found.broken(Law::NoOrphansNoTwins, now, what);
         }

@@ -1106,7 +1106,7 @@ pub(crate) fn held_for_people() -> Tale {
 }
 
 /// The same with a pod that nobody evicts, since it would come right back.
-fn bound_to_its_machine() -> Tale {
+pub(crate) fn bound_to_its_machine() -> Tale {
     let mut tale = begun();
     tale.tolerant("web-n1");
     tale.granted("n1");
