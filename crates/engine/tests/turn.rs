@@ -577,7 +577,8 @@ fn room_is_made_for_pods_that_we_moved_and_for_no_others() {
 /// done before the pod came. After how many seconds each was done, where the pod comes after a hundred.
 #[test]
 fn a_pod_that_was_moved_is_told_of_the_nodes_that_it_can_be_from() {
-    let cases: [(&[(&str, i64)], &[&str]); 4] = [
+    type Said<'a> = &'a [(&'a str, i64)];
+    let cases: [(Said<'_>, &[&str]); 4] = [
         (&[("a", 50)], &["a"]),
         (&[("a", 50), ("b", 150)], &["b"]),
         (&[("a", 120), ("b", 150)], &["a", "b"]),

@@ -256,6 +256,7 @@ fn what_cannot_be_created_is_refused_as_the_server_refuses_it() {
 /// Found by an attack: what a pod cannot ask for, and what nobody can count or call so.
 #[test]
 fn values_that_the_server_cannot_take_are_named_with_their_field() {
+    type Refusal = Option<(u16, String)>;
     let asking = |cpu: Value| {
         let mut body = pod("p", None);
         body["spec"]["containers"][0]["resources"] = json!({ "requests": { "cpu": cpu } });
@@ -285,7 +286,7 @@ fn values_that_the_server_cannot_take_are_named_with_their_field() {
     };
     let (name, value) = ("name part must consist of alphanumeric", "a valid label must be");
     let nought = "must be greater than or equal to 0";
-    let cases: Vec<(Resource, Value, Option<(u16, String)>)> = vec![
+    let cases: Vec<(Resource, Value, Refusal)> = vec![
         (POD, asking(json!("500m")), None),
         (POD, asking(json!(1)), None),
         (
