@@ -170,7 +170,12 @@ fn what_was_heard_in_an_earlier_term_proves_nothing() {
 /// A node with pods that fit nowhere else, and a replacement of it whose successor was decided. With its claim, as it
 /// would be made.
 fn followed() -> World {
-    let mut world = World::new(1, 1, &[OLD_IMAGE]);
+    first_followed(1)
+}
+
+/// So many nodes with a pod on each, and a successor of the first is about to be made.
+fn first_followed(nodes: usize) -> World {
+    let mut world = World::new(nodes, nodes, &[OLD_IMAGE]);
     for _ in 0..8 {
         let turn = world.turn();
         world.pass(1);
@@ -264,15 +269,8 @@ fn without_a_grant_nothing_is_begun_and_that_is_told() {
 /// Nobody else gets the place of one whose grant is about to be written again.
 #[test]
 fn nobody_begins_in_the_place_of_a_grant_that_was_lost() {
-    let mut world = World::new(3, 3, &[OLD_IMAGE]);
-    let begun = (0..8).any(|_| {
-        world.turn();
-        world.pass(1);
-        let records = world.cluster.records.borrow();
-        let mut all = records.replacements.values().map(|it| it.replacement.phase);
-        all.any(|it| matches!(it, Phase::Joining | Phase::Settling))
-    });
-    assert!(begun, "{:?}", world.cluster.written.borrow());
+    let mut world = first_followed(3);
+    make(&mut world);
     world.cluster.records.borrow_mut().ledger.grants.clear();
     for _ in 0..5 {
         world.turn();
