@@ -15,7 +15,7 @@ use super::read::{self, at, items, text};
 use super::succession::forced;
 use super::world::{Pod, World, known, must_move};
 use super::{Complaint, Found, Law, Setting, protection};
-use crate::trace::{Actor, Fact, Step};
+use crate::trace::{Actor, Fact, Machine, Step};
 
 /// What a pod has that does not say.
 const GRACE_DEFAULT: i64 = 30;
@@ -208,6 +208,12 @@ impl Eviction {
         }
         // A claim is deleted for good. Whoever goes to its node all the same, past the taint, goes along.
         if read::deleting(&claim.object).is_some_and(|it| it < pod.bound_at) {
+            return;
+        }
+        // It has ended already: somebody else, or EC2, took the machine away.
+        let machine = text(&claim.object, &["status", "providerID"]).map(read::machine_of);
+        let dead = |it: &Rc<Machine>| matches!(it.state, "shutting-down" | "terminated");
+        if machine.and_then(|it| world.machines.get(it)).is_some_and(dead) {
             return;
         }
         let called = format!("{}/{}", read::namespace(&pod.object), read::name(&pod.object));
