@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-pub use expected::Expected;
+pub use expected::{Expected, expected};
 pub use fleet::{Fleet, Hand, NextTry, Node, Pending, PoolState, Recurs, UnderWay, Wish};
 pub use waiting::{WaitFor, Waiting, lacks};
 use waiting::{no_kin, no_place};
@@ -89,7 +89,7 @@ pub fn plan(
 ) -> Plan {
     let planner = Planner::new(fleet, grants, limits, now);
     let mut plan = planner.plan(placements, reach);
-    plan.expected = planner.expected(&plan);
+    plan.expected = expected(fleet, &plan, planner.rooms(), limits, now);
     plan
 }
 
@@ -154,13 +154,7 @@ impl<'a> Planner<'a> {
         self.rooms
     }
 
-    /// How long all of a plan takes: once it is the last one of its moment, as others are made on the way to it.
-    pub fn expected(&self, plan: &Plan) -> Option<Expected> {
-        let openings = &self.wished.as_ref()?.openings;
-        expected::expected(self.fleet, plan, &self.rooms, self.limits, openings, self.now)
-    }
-
-    /// Without how long it takes.
+    /// Without how long it takes: that is for whoever tells of it ([`expected`]).
     pub fn plan(&self, placements: &Placements, reach: &Reach) -> Plan {
         let Some(wished) = &self.wished else { return Plan::default() };
         let mut desk = Desk {

@@ -12,7 +12,7 @@ use nodemolt_core::drain::Drain;
 use nodemolt_core::drift::Drift;
 use nodemolt_core::explain::{ClassTold, Doubted, RecordTold, SuccessorTold, World};
 use nodemolt_core::node::Running;
-use nodemolt_core::plan::{Fleet, Plan};
+use nodemolt_core::plan::{Fleet, Plan, expected};
 use nodemolt_core::replace::{Replacement, Step};
 use nodemolt_core::seen::{Claim, Kind, ObjectName, Stage, View};
 
@@ -209,7 +209,10 @@ pub fn look(
     now: Timestamp,
 ) -> Picture {
     let sight = Sight::new(memory, config, view, records, now);
-    decide(memory, &sight).picture
+    let mut picture = decide(memory, &sight).picture;
+    let Picture { fleet, plan, rooms, limits, .. } = &picture;
+    picture.plan.expected = expected(fleet, plan, rooms, limits, now);
+    picture
 }
 
 /// What the picture lacks now. Whoever only looks asks these, tells the memory ([`Memory::done`]) and

@@ -40,6 +40,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use determinism::{TraceHash, hash_of, same_life};
 
+use crate::faults::Fault;
 use crate::trace::{Fact, Step};
 use world::World;
 
@@ -166,10 +167,7 @@ pub struct Setting {
 impl Setting {
     /// Of `skew leader -600`, that some clock is behind.
     fn learn(&mut self, fault: &str) {
-        let words: Vec<&str> = fault.split_whitespace().collect();
-        if let ["skew", _, seconds] = words[..]
-            && let Ok(seconds) = seconds.parse::<i64>()
-        {
+        if let Ok(Fault::Skew { seconds, .. }) = fault.parse() {
             let behind = SignedDuration::from_secs(seconds.saturating_neg());
             self.slowest_clock = self.slowest_clock.max(behind);
         }

@@ -229,26 +229,17 @@ impl<'a> Kin<'a> {
 /// Asks for as much as is known of a pod that nobody can foresee. What it wants of other pods is taken on trust; until
 /// it is gone it keeps them away where it is, too.
 fn stand_in(pod: &Pod, node: &Node, order: u8) -> Pod {
-    let Demand {
-        labels,
-        requests,
-        node_selector,
-        node_terms,
-        tolerations,
-        host_ports,
-        volumes,
-        ..
-    } = Demand::clone(&pod.demand);
+    let known = Demand::clone(&pod.demand);
     let demand = Demand {
-        labels,
+        labels: known.labels,
         // The node that comes for it is there before others look for room.
         priority: i32::MAX,
-        requests,
-        node_selector,
-        node_terms,
-        tolerations,
-        host_ports,
-        volumes,
+        requests: known.requests,
+        node_selector: known.node_selector,
+        node_terms: known.node_terms,
+        tolerations: known.tolerations,
+        host_ports: known.host_ports,
+        volumes: known.volumes,
         ..Demand::default()
     };
     // No pod is called so.

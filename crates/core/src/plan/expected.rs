@@ -38,16 +38,15 @@ impl Expected {
 const STEPS_MAX: usize = 200;
 
 /// `None` before anything was measured, and where nobody goes whom time or progress lets go.
-pub(super) fn expected(
+pub fn expected(
     fleet: &Fleet,
     plan: &Plan,
     rooms: &Measured,
     limits: &Limits,
-    openings: &BTreeMap<&str, Opening>,
     now: Timestamp,
 ) -> Option<Expected> {
     let round = round(fleet)?;
-    let mut course = Course::of(rooms, limits, openings, round, now);
+    let mut course = Course::of(rooms, limits, round, now);
     let going: BTreeSet<&str> =
         plan.under_way.iter().chain(plan.start.iter().map(|it| &it.node)).map(|it| &**it).collect();
     let member = |name: &str| fleet.nodes.get(name).map(|it| &it.member);
@@ -143,16 +142,9 @@ struct Group<'a> {
 }
 
 impl<'a> Course<'a> {
-    fn of(
-        rooms: &Measured,
-        limits: &'a Limits,
-        openings: &BTreeMap<&str, Opening>,
-        round: SignedDuration,
-        now: Timestamp,
-    ) -> Self {
-        let gates = limits.classes.iter().filter_map(|(class, rule)| {
-            Some((class.as_str(), (rule, openings.get(class.as_str())?.clone())))
-        });
+    fn of(rooms: &Measured, limits: &'a Limits, round: SignedDuration, now: Timestamp) -> Self {
+        let gates = limits.classes.iter();
+        let gates = gates.map(|(class, rule)| (class.as_str(), (rule, rule.opening(now))));
         let mut course = Self {
             round,
             slots: rooms.rooms().iter().map(|it| Slot::of(it, limits)).collect(),

@@ -11,11 +11,12 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::budget::paused;
+use super::machines::live;
 use super::read::{self, at, items, text};
 use super::succession::forced;
 use super::world::{Pod, World, known, must_move};
 use super::{Complaint, Found, Law, Setting, protection};
-use crate::trace::{Actor, Fact, Machine, Step};
+use crate::trace::{Actor, Fact, Step};
 
 /// What a pod has that does not say.
 const GRACE_DEFAULT: i64 = 30;
@@ -212,8 +213,7 @@ impl Eviction {
         }
         // It has ended already: somebody else, or EC2, took the machine away.
         let machine = text(&claim.object, &["status", "providerID"]).map(read::machine_of);
-        let dead = |it: &Rc<Machine>| matches!(it.state, "shutting-down" | "terminated");
-        if machine.and_then(|it| world.machines.get(it)).is_some_and(dead) {
+        if machine.and_then(|it| world.machines.get(it)).is_some_and(|it| !live(it)) {
             return;
         }
         let called = format!("{}/{}", read::namespace(&pod.object), read::name(&pod.object));

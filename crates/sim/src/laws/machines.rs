@@ -25,7 +25,7 @@ pub(super) struct Machines {
     launched: BTreeSet<String>,
 }
 
-fn live(machine: &Machine) -> bool {
+pub(super) fn live(machine: &Machine) -> bool {
     matches!(machine.state, "pending" | "running")
 }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::said::deed;
 use super::world::World;
 use super::{Found, KNOWN_AFTER, Law, read};
-use crate::length;
+use crate::faults::Fault;
 use crate::trace::{Actor, Fact, Step, Turned, WaitsFor};
 
 /// Everybody has heard of everything by then, questions that are asked now and then included.
@@ -225,16 +225,9 @@ impl Quiet {
 
 /// Of a fault that makes watches late: until when, and by how much.
 fn late(fault: &str, now: Timestamp) -> Option<(Timestamp, SignedDuration)> {
-    let words: Vec<&str> = fault.split_whitespace().collect();
-    let (by, lasts) = match words[..] {
-        ["watch-lag", by, "for", lasts] | ["watch-lag", by, _, "for", lasts] => {
-            (by, length::read(lasts).ok()?)
-        }
-        ["watch-lag", by, ..] => (by, SignedDuration::MAX),
-        _ => return None,
-    };
-    let until = now.saturating_add(lasts).unwrap_or(Timestamp::MAX);
-    Some((until, length::read(by).ok()?))
+    let Ok(Fault::WatchLag { by, lasts, .. }) = fault.parse() else { return None };
+    let until = now.saturating_add(lasts.unwrap_or(SignedDuration::MAX)).unwrap_or(Timestamp::MAX);
+    Some((until, by))
 }
 
 /// Whether some claim has not come as far as it goes, or some pod that we moved waits for a node.

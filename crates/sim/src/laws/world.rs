@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::KNOWN_AFTER;
 use super::read::{self, at, items, text};
 use super::said::{key, line_of, other_members, same_words, says_same};
-use crate::length;
+use crate::faults::Fault;
 use crate::trace::{Actor, Fact, Image, Machine, Step};
 
 pub(super) const DISRUPTED_TAINT: &str = "karpenter.sh/disrupted";
@@ -183,12 +183,8 @@ pub(super) const NOISE: [&str; 3] = ["Lease", "Event", "CSINode"];
 /// How long answers will be older than they seem: `stale ec2 2m for 5m` says that nobody can know what has
 /// changed until then.
 fn stale(fault: &str) -> Option<SignedDuration> {
-    let words: Vec<&str> = fault.split_whitespace().collect();
-    match words[..] {
-        ["stale", _, _, "for", lasts] => length::read(lasts).ok(),
-        ["stale", ..] => Some(SignedDuration::MAX),
-        _ => None,
-    }
+    let Ok(Fault::Stale { lasts, .. }) = fault.parse() else { return None };
+    Some(lasts.unwrap_or(SignedDuration::MAX))
 }
 
 impl World {

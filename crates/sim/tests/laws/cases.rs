@@ -79,13 +79,7 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("decisions go to and fro", Law::Quiet, || {
         let mut tale = begun();
-        for round in 0..3 {
-            tale.turn(&["n1"], |it| {
-                it.waits = vec![Tale::waits("n1")];
-                it.waits[0].1[0].name = (round == 1).then(|| "other".to_owned());
-            });
-            tale.wait(1);
-        }
+        tale.to_and_fro();
         tale.turn(&[], |_| ());
         tale
     }),

@@ -494,6 +494,17 @@ impl Tale {
         self.tell(US, Fact::Turned(turned));
     }
 
+    /// Three turns, of which the first and the last agree.
+    pub(crate) fn to_and_fro(&mut self) {
+        for round in 0..3 {
+            self.turn(&["n1"], |it| {
+                it.waits = vec![Tale::waits("n1")];
+                it.waits[0].1[0].name = (round == 1).then(|| "other".to_owned());
+            });
+            self.wait(1);
+        }
+    }
+
     /// Whoever waits for something with a name.
     pub(crate) fn waits_for(
         node: &str,
