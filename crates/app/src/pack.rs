@@ -25,7 +25,7 @@ use nodemolt_core::place::{Asked, Launchable, daemons, place_asking};
 use nodemolt_fit::Types;
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::node::Node;
-use nodemolt_fit::pack::{Account, Home, Miss, Packing, Place, Why, explain, pack};
+use nodemolt_fit::pack::{Account, Home, Miss, Packing, Place, Site, Why, explain, pack_onto};
 use nodemolt_fit::pod::{Pod, PodId};
 use nodemolt_fit::pool::Pool;
 
@@ -72,7 +72,7 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     }
     let Asked { of, unforeseen: strange, packing, told: _ } =
         asked(&world, &pools, None, |pods, nodes, able| {
-            (pack(pods, nodes, &pools.with_unable(able)), ())
+            (pack_onto(pods, nodes, &pools.with_unable(able)), ())
         });
     talk.notes.extend(attach_limits(&packing, &world, &files, &pools));
     talk.notes.extend(unforeseen(&packing, &world));
@@ -99,7 +99,7 @@ fn asked<T>(
     world: &World,
     pools: &Pools,
     moved: Option<(&Pod, &Node)>,
-    ask: impl FnMut(&[Pod], &[Node], &[Pool]) -> (Packing, T),
+    ask: impl FnMut(&[Pod], &[Site], &[Pool]) -> (Packing, T),
 ) -> Asked<T> {
     asked_of(world, (&world.pods, world.nodes.clone()), pools, moved, ask)
 }
@@ -110,7 +110,7 @@ fn asked_of<T>(
     (pods, mut nodes): (&[Pod], Vec<Node>),
     pools: &Pools,
     moved: Option<(&Pod, &Node)>,
-    ask: impl FnMut(&[Pod], &[Node], &[Pool]) -> (Packing, T),
+    ask: impl FnMut(&[Pod], &[Site], &[Pool]) -> (Packing, T),
 ) -> Asked<T> {
     let mut by_name: BTreeMap<String, &mut Node> =
         nodes.iter_mut().map(|it| (it.name.clone(), it)).collect();
@@ -134,6 +134,7 @@ fn asked_of<T>(
     let (followed, heirs) = (BTreeMap::new(), BTreeSet::new());
     let launchable =
         Launchable { pools: &pools.able, kept: &pools.kept, followed: &followed, heirs: &heirs };
+    let mut nodes: Vec<Site> = nodes.into_iter().map(Site::new).collect();
     place_asking(&mut nodes, launchable, &pending, ask)
 }
 

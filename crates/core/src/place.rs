@@ -23,7 +23,7 @@ use nodemolt_fit::{
     Quantity,
     capacity::Amounts,
     node::Node,
-    pack::{Home, NewNode, Packing, Placed, Unplaced, Why, pack},
+    pack::{Home, NewNode, Packing, Placed, Site, Unplaced, Why, pack_onto},
     pod::{Pod, PodId},
     pool::Pool,
 };
@@ -129,7 +129,7 @@ impl Turn {
 pub fn place(leaving: &BTreeSet<String>, fleet: &Fleet) -> Placements {
     let leaves =
         |it: &Node| Node { leaving: it.leaving || leaving.contains(&it.name), ..it.clone() };
-    let mut nodes: Vec<Node> = fleet.nodes.iter().map(leaves).collect();
+    let mut nodes: Vec<Site> = fleet.nodes.iter().map(leaves).map(Site::new).collect();
     let (followed, heirs) = (BTreeMap::new(), BTreeSet::new());
     let launchable =
         Launchable { pools: &fleet.pools, kept: &[], followed: &followed, heirs: &heirs };
@@ -139,11 +139,11 @@ pub fn place(leaving: &BTreeSet<String>, fleet: &Fleet) -> Placements {
 /// The same for those that are marked as leaving: for whoever has the nodes at hand, as they are many. They
 /// are given back as they were.
 pub fn place_leaving(
-    nodes: &mut [Node],
+    nodes: &mut [Site],
     launchable: Launchable<'_>,
     pending: &[Pod],
 ) -> Placements {
-    let ask = |pods: &[Pod], nodes: &[Node], pools: &[Pool]| (pack(pods, nodes, pools), ());
+    let ask = |pods: &[Pod], nodes: &[Site], pools: &[Pool]| (pack_onto(pods, nodes, pools), ());
     let Asked { of, packing, .. } = place_asking(nodes, launchable, pending, ask);
     let homes = packing.placed.into_iter().map(|it| (it.pod, it.home)).collect();
     let homeless = packing.unplaced.into_iter().map(|it| (it.pod, it.why)).collect();
@@ -168,10 +168,10 @@ pub struct Asked<T> {
 /// The same for whoever wants to know more than where pods go: how packing is asked is theirs to say, what it is asked
 /// is not.
 pub fn place_asking<T>(
-    nodes: &mut [Node],
+    nodes: &mut [Site],
     launchable: Launchable<'_>,
     pending: &[Pod],
-    mut ask: impl FnMut(&[Pod], &[Node], &[Pool]) -> (Packing, T),
+    mut ask: impl FnMut(&[Pod], &[Site], &[Pool]) -> (Packing, T),
 ) -> Asked<T> {
     let mut pods: Vec<Pod> = pending
         .iter()
@@ -190,7 +190,7 @@ pub fn place_asking<T>(
         let early = moving.iter().filter(|it| it.order < NEWCOMER);
         let early: Vec<Pod> = pods.iter().chain(early).cloned().collect();
         if !early.is_empty() {
-            kin.after(&pack(&early, nodes, &kin.pools).new_nodes);
+            kin.after(&pack_onto(&early, nodes, &kin.pools).new_nodes);
         }
     }
     let mut of = BTreeMap::new();
@@ -228,8 +228,7 @@ pub fn place_asking<T>(
         nodes[at] = node;
     }
     for (at, count) in guests {
-        let there = nodes[at].pods.len().saturating_sub(count);
-        nodes[at].pods.truncate(there);
+        nodes[at].edit(|it| it.pods.truncate(it.pods.len().saturating_sub(count)));
     }
     packing.placed.splice(0..0, bound);
     let (kins, lost) = trusting.reveal(&mut packing);
@@ -269,7 +268,7 @@ struct Leaver {
 }
 
 /// Those that leave, and all of their pods that move and are modelled.
-fn leavers(nodes: &[Node], launchable: Launchable<'_>) -> (Vec<Leaver>, Vec<Pod>) {
+fn leavers(nodes: &[Site], launchable: Launchable<'_>) -> (Vec<Leaver>, Vec<Pod>) {
     let (mut leavers, mut moving) = (Vec::new(), Vec::new());
     for (at, node) in nodes.iter().enumerate().filter(|(_, it)| it.leaving) {
         let mut leave: Vec<&Pod> = node.pods.iter().filter(|it| !it.tied).collect();
@@ -351,7 +350,7 @@ impl Trusting {
 
 /// Nobody knows when a pod goes that nobody can foresee, so it keeps away whom it keeps away; and its node is no place. So it is
 /// with all pods of a node that stays. The nodes as they were.
-fn close(leavers: &[Leaver], stay: &BTreeSet<usize>, nodes: &mut [Node]) -> Vec<(usize, Node)> {
+fn close(leavers: &[Leaver], stay: &BTreeSet<usize>, nodes: &mut [Site]) -> Vec<(usize, Site)> {
     let closed = leavers.iter().filter(|it| !it.strange.is_empty() || stay.contains(&it.at));
     let closed = closed.map(|it| {
         let node = &nodes[it.at];
@@ -361,15 +360,15 @@ fn close(leavers: &[Leaver], stay: &BTreeSet<usize>, nodes: &mut [Node]) -> Vec<
             unschedulable: true,
             allocatable: Amounts::new(),
             pods: node.pods.iter().filter(|it| it.tied || stays(it)).cloned().collect(),
-            ..node.clone()
+            ..Node::clone(node)
         };
-        (it.at, std::mem::replace(&mut nodes[it.at], closed))
+        (it.at, std::mem::replace(&mut nodes[it.at], closed.into()))
     });
     closed.collect()
 }
 
 /// Let those who are bound run where they are bound, instead of looking for a place for them. How many more each node has.
-fn welcome(bound: &[Placed], pods: &mut Vec<Pod>, nodes: &mut [Node]) -> BTreeMap<usize, usize> {
+fn welcome(bound: &[Placed], pods: &mut Vec<Pod>, nodes: &mut [Site]) -> BTreeMap<usize, usize> {
     let mut guests: BTreeMap<usize, usize> = BTreeMap::new();
     if bound.is_empty() {
         return guests;
@@ -380,7 +379,7 @@ fn welcome(bound: &[Placed], pods: &mut Vec<Pod>, nodes: &mut [Node]) -> BTreeMa
     pods.retain(|pod| {
         let Some(Home::Node(name)) = homes.get(&pod.id()) else { return true };
         let Some(at) = by_name.get(name) else { return true };
-        nodes[*at].pods.push(pod.clone());
+        nodes[*at].edit(|it| it.pods.push(pod.clone()));
         *guests.entry(*at).or_default() += 1;
         false
     });

@@ -8,7 +8,7 @@ use nodemolt_core::place::{
     Fleet, Followed, Launchable, Placement, Placements, Turn, place, place_leaving,
 };
 use nodemolt_fit::node::Node;
-use nodemolt_fit::pack::{Home, Why};
+use nodemolt_fit::pack::{Home, Site, Why};
 use nodemolt_fit::pod::{Demand, Namespace, Pod, PodTerm, Spread, Volume};
 use nodemolt_fit::pool::{Machine, NODES, Offering, Pool};
 use nodemolt_fit::selector::{Labels, NodeTerm, Selector};
@@ -469,7 +469,7 @@ fn a_successor_that_is_there_is_looked_at_like_any_other_node() {
         let others = pods(&demand("other", 2), 1);
         let mut old = with_a_strange_one(demand("strange", strange_has), others);
         old.leaving = true;
-        let mut nodes = vec![old, node("S", room, Vec::new())];
+        let mut nodes = [old, node("S", room, Vec::new())].map(Site::new);
         let by = Some(BTreeSet::from(["S".to_owned()]));
         let followed = [("A".to_owned(), Followed { turn: Turn::Succeeded, by })].into();
         let launchable =
@@ -612,9 +612,9 @@ fn a_pool_that_is_kept_at_a_number_launches_one_in_the_place_of_each() {
         full
     };
     let place = |nodes_max: i64, followed: &[&str]| {
-        let mut nodes = vec![full("a"), full("b")];
+        let mut nodes = [full("a"), full("b")].map(Site::new);
         for it in &mut nodes {
-            it.leaving = true;
+            it.set_leaving(true);
         }
         let followed = followed.iter().map(|it| ((*it).to_owned(), by(Turn::Succeeded))).collect();
         let kept = [pool(Some(nodes_max), 2)];
@@ -757,8 +757,8 @@ fn whoever_is_under_way_keeps_its_place_when_others_come() {
     };
     // By name the newcomer's pod comes first.
     for (turn, pods) in [(Turn::Emptied, ["b", "a"]), (Turn::Succeeded, ["a", "b"])] {
-        let mut nodes =
-            vec![full("first", pods[0]), full("newcomer", pods[1]), node("new", 4, Vec::new())];
+        let nodes = [full("first", pods[0]), full("newcomer", pods[1]), node("new", 4, Vec::new())];
+        let mut nodes = nodes.map(Site::new);
         let pools = [pool(None, 3)];
         let followed = BTreeMap::from([("first".to_owned(), by(turn))]);
         let launchable =
@@ -770,7 +770,7 @@ fn whoever_is_under_way_keeps_its_place_when_others_come() {
         assert!(matches!(newcomer, Placement::Successors { .. }), "{newcomer:?}");
     }
     // Whoever has successors comes before one that counts on what is left.
-    let mut nodes = vec![full("a", "a"), full("b", "b"), node("new", 4, Vec::new())];
+    let mut nodes = [full("a", "a"), full("b", "b"), node("new", 4, Vec::new())].map(Site::new);
     let followed =
         [("a".to_owned(), by(Turn::Spare)), ("b".to_owned(), by(Turn::Succeeded))].into();
     let launchable =

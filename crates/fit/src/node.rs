@@ -54,6 +54,11 @@ pub struct Node {
 impl Node {
     /// The taints that count: on a node that is not set up yet, all but those that will go away.
     pub fn standing_taints(&self) -> Vec<Taint> {
+        self.taints_if(self.unschedulable || self.closed)
+    }
+
+    /// The same with a cordon, or without.
+    pub(crate) fn taints_if(&self, cordoned: bool) -> Vec<Taint> {
         let goes = |it: &Taint| {
             let startup = self
                 .startup_taints
@@ -62,8 +67,7 @@ impl Node {
             !self.initialised && (startup || it.passing())
         };
         let mut standing: Vec<Taint> = self.taints.iter().filter(|it| !goes(it)).cloned().collect();
-        if (self.unschedulable || self.closed) && !standing.iter().any(|it| it.key == UNSCHEDULABLE)
-        {
+        if cordoned && !standing.iter().any(|it| it.key == UNSCHEDULABLE) {
             standing.push(Taint::new(UNSCHEDULABLE, "", Effect::NoSchedule));
         }
         standing

@@ -10,6 +10,7 @@
 mod answer;
 mod bits;
 mod measure;
+mod site;
 mod district;
 mod template;
 mod topology;
@@ -32,10 +33,12 @@ pub use self::answer::{
     Unplaced, Why,
 };
 pub use self::follow::follow;
+pub use self::site::Site;
 use self::{
     company::InVain,
     measure::{CPU_AT, MEMORY_AT},
     settle::Foreseen,
+    site::Tally,
     state::{Stage, State},
     world::{Kind, World},
 };
@@ -58,8 +61,17 @@ const VARIED_FROM: u64 = 4;
 const DARING_FROM: u64 = 2;
 
 pub fn pack(pods: &[Pod], nodes: &[Node], pools: &[Pool]) -> Packing {
-    let world = World::new(pods, nodes, pools);
-    let best = best(&State::new(&world));
+    let tallies: Vec<Tally> = nodes.iter().map(Tally::of).collect();
+    packed(&World::new(pods, nodes.iter().zip(&tallies).collect(), pools))
+}
+
+/// The same for whoever packs onto nodes again and again, and keeps what they come to.
+pub fn pack_onto(pods: &[Pod], nodes: &[Site], pools: &[Pool]) -> Packing {
+    packed(&World::new(pods, nodes.iter().map(Site::counted).collect(), pools))
+}
+
+fn packed(world: &World<'_>) -> Packing {
+    let best = best(&State::new(world));
     finish::packing(&best.state, &best.left)
 }
 
@@ -67,11 +79,11 @@ pub fn pack(pods: &[Pod], nodes: &[Node], pools: &[Pool]) -> Packing {
 /// if nothing could place it.
 pub fn explain(
     pods: &[Pod],
-    nodes: &[Node],
+    nodes: &[Site],
     pools: &[Pool],
     pod: &PodId,
 ) -> (Packing, Option<Account>) {
-    let world = World::new(pods, nodes, pools);
+    let world = World::new(pods, nodes.iter().map(Site::counted).collect(), pools);
     let start = State::new(&world);
     let best = best(&start);
     let packing = finish::packing(&best.state, &best.left);

@@ -12,7 +12,7 @@ mod worlds;
 
 use std::collections::BTreeMap;
 
-use nodemolt_fit::pack::{Home, Opened, Packing, Place, explain, pack};
+use nodemolt_fit::pack::{Home, Opened, Packing, Place, Site, explain, pack};
 use worlds::{CONSTRAINTS, Dice, TINY, USUAL, World, world};
 
 const WORLDS: u64 = 10_000;
@@ -256,7 +256,8 @@ fn the_account_of_a_pod_agrees_with_its_packing() {
         let world = world(seed, USUAL);
         let at = usize::try_from(seed).unwrap() % world.pods.len().max(1);
         let Some(pod) = world.pods.get(at) else { continue };
-        let (packing, account) = explain(&world.pods, &world.nodes, &world.pools, &pod.id());
+        let sites: Vec<Site> = world.nodes.iter().cloned().map(Site::new).collect();
+        let (packing, account) = explain(&world.pods, &sites, &world.pools, &pod.id());
         assert_eq!(packing, packed(&world), "world {seed}");
         let Some(account) = account else {
             assert!(!pod.demand.gates.is_empty() || !pod.demand.unmodelled.is_empty());

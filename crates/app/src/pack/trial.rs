@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use nodemolt_api::listing::World;
 use nodemolt_core::place::Asked;
-use nodemolt_fit::pack::{Miss, Packing, Place, Why, follow, pack};
+use nodemolt_fit::pack::{Miss, Packing, Place, Why, follow, pack_onto};
 use nodemolt_fit::pod::PodId;
 use nodemolt_fit::pool::Pool;
 
@@ -71,7 +71,7 @@ fn tried(miss: &Miss, who: &BTreeSet<PodId>, world: &World, pools: &Pools) -> Op
     (changed.able, changed.unable) = all.into_iter().partition(|it| it.idle.is_none());
     let Asked { packing, .. } =
         asked_of(world, (&pods, nodes), &changed, None, |pods, nodes, able| {
-            (pack(pods, nodes, &changed.with_unable(able)), ())
+            (pack_onto(pods, nodes, &changed.with_unable(able)), ())
         });
     Some(packing)
 }

@@ -10,9 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use nodemolt_fit::{
-    capacity::Amounts,
-    node::Node,
-    pack::{Home, Packing, Placed},
+    pack::{Home, Packing, Placed, Site},
     pod::{Demand, Namespace, Pod, PodTerm},
     pool::Pool,
 };
@@ -23,24 +21,26 @@ use super::terms::all_mean;
 /// who is pending.
 pub(super) fn bound<T>(
     pending: &[Pod],
-    nodes: &mut [Node],
+    nodes: &mut [Site],
     pools: &[Pool],
-    ask: &mut impl FnMut(&[Pod], &[Node], &[Pool]) -> (Packing, T),
+    ask: &mut impl FnMut(&[Pod], &[Site], &[Pool]) -> (Packing, T),
 ) -> Option<(Vec<Placed>, T)> {
     if !concerned(pending, nodes) {
         return None;
     }
     // They stand as they are, and are no place: whoever went there would have to leave as well.
-    let mut stood: Vec<(usize, Amounts)> = Vec::new();
+    let mut stood: Vec<(usize, Site)> = Vec::new();
     for (at, node) in nodes.iter_mut().enumerate().filter(|(_, it)| it.leaving) {
-        node.leaving = false;
-        stood.push((at, std::mem::take(&mut node.allocatable)));
+        stood.push((at, node.clone()));
+        node.edit(|it| {
+            it.leaving = false;
+            it.allocatable.clear();
+        });
     }
     // With what could be launched: a group that needs a new node does not begin on an old one.
     let (packing, told) = ask(pending, nodes, pools);
-    for (at, allocatable) in stood {
-        nodes[at].leaving = true;
-        nodes[at].allocatable = allocatable;
+    for (at, node) in stood {
+        nodes[at] = node;
     }
     let mut placed = packing.placed;
     placed.retain(|it| matches!(it.home, Home::Node(_)));
@@ -49,7 +49,7 @@ pub(super) fn bound<T>(
 
 /// Whether anybody who leaves can be in the way of one who is pending, or the other way round. Room alone is the same
 /// before and after: nobody goes to a node that leaves.
-fn concerned(pending: &[Pod], nodes: &[Node]) -> bool {
+fn concerned(pending: &[Pod], nodes: &[Site]) -> bool {
     let looks = |it: &Demand| {
         let near_or_away = !it.affinity.is_empty() || !it.anti_affinity.is_empty();
         near_or_away || it.spread.iter().any(|it| it.required)

@@ -13,7 +13,7 @@ use nodemolt_fit::{
     capacity::PODS,
     label,
     node::Node,
-    pack::pack,
+    pack::{Site, pack},
     pod::{Demand, Namespace, Pod, PodId, PodTerm},
 };
 
@@ -21,7 +21,7 @@ use super::terms::all_mean;
 
 /// Pods that leave, with where they have to stay for the sake of the others. Those that must be on one node
 /// with others of their own are left as they are: no place is one until all of them have left, and then any is.
-pub(super) fn together(pods: Vec<Pod>, nodes: &[Node]) -> Vec<Pod> {
+pub(super) fn together(pods: Vec<Pod>, nodes: &[Site]) -> Vec<Pod> {
     let mut known: BTreeMap<(*const Namespace, *const Demand), Option<Arc<Demand>>> =
         BTreeMap::new();
     let bound = |pod: Pod| {
@@ -40,14 +40,14 @@ pub(super) fn together(pods: Vec<Pod>, nodes: &[Node]) -> Vec<Pod> {
 
 /// The demand of one that all its own terms mean, bound to the one place where its like are, if there are others and all of
 /// them are on nodes that leave.
-fn held(pod: &Pod, nodes: &[Node]) -> Option<Arc<Demand>> {
+fn held(pod: &Pod, nodes: &[Site]) -> Option<Arc<Demand>> {
     let demand = &pod.demand;
     let terms: Vec<&PodTerm> = demand.affinity.iter().collect();
     if !all_mean(&terms, pod, pod) {
         return None;
     }
     let like = |it: &&Pod| all_mean(&terms, pod, it);
-    let (leave, stay): (Vec<&Node>, Vec<&Node>) =
+    let (leave, stay): (Vec<&Site>, Vec<&Site>) =
         nodes.iter().filter(|it| it.pods.iter().any(|it| like(&it))).partition(|it| it.leaving);
     // Itself is one of them.
     let others = leave.iter().flat_map(|it| &it.pods).filter(like).nth(1).is_some();
@@ -69,7 +69,7 @@ fn held(pod: &Pod, nodes: &[Node]) -> Option<Arc<Demand>> {
 /// Several pods of one node that must be on one node, and some node that stays has room for one of them and not for all:
 /// where the first goes is up to the scheduler, and if it goes there the others have no place.
 /// The first of the group by its id, if those that leave come in the order of theirs, and what nobody can foresee.
-pub(super) fn torn(leave: &[&Pod], nodes: &[Node]) -> Option<(PodId, Vec<String>)> {
+pub(super) fn torn(leave: &[&Pod], nodes: &[Site]) -> Option<(PodId, Vec<String>)> {
     let mut told: BTreeSet<*const Demand> = BTreeSet::new();
     for pod in leave.iter().filter(|it| !it.demand.affinity.is_empty()) {
         if !told.insert(Arc::as_ptr(&pod.demand)) {

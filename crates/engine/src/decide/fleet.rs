@@ -21,6 +21,7 @@ use nodemolt_core::seen::{
 };
 use nodemolt_core::wanted::{NoImage, Wanted};
 use nodemolt_fit::capacity::{Amounts, CPU};
+use nodemolt_fit::pack::Site;
 use nodemolt_fit::taint::Taint;
 use nodemolt_fit::{self as fit, Operator, Quantity, Written, label};
 
@@ -58,7 +59,7 @@ pub(crate) struct Readings {
     running: Arc<BTreeMap<String, Running>>,
     drifts: Arc<BTreeMap<String, Drift>>,
     /// Nodes with their pods, by name; then claims that are on their way.
-    pub(crate) rooms: Vec<fit::node::Node>,
+    pub(crate) rooms: Vec<Site>,
     /// So many of `rooms` are nodes.
     pub(crate) nodes: usize,
     /// One pod of every `DaemonSet`, and which reading of them this is.
@@ -97,9 +98,7 @@ impl From {
             && self.catalog == other.catalog
             && self.daemons == other.daemons
     }
-}
 
-impl From {
     /// Whether the room is as it would be read by what others put into a node, which has no new revision by that.
     fn room_still(&self, room: &fit::node::Node, node: &seen::Node) -> bool {
         let of_node = self.claim.is_none();
@@ -235,7 +234,7 @@ impl Readings {
             None => self.read_all(memory, sight, &around),
         }
         self.nodes = self.rooms.len();
-        let on_their_way: Vec<_> = on_their_way(sight, &self.daemons.0).collect();
+        let on_their_way: Vec<Site> = on_their_way(sight, &self.daemons.0).map(Site::new).collect();
         self.rooms.extend(on_their_way);
         self.around = Some(around);
         self.looked_at = [
@@ -252,13 +251,13 @@ impl Readings {
     pub(crate) fn tell_fading(&mut self) {
         let fleet = &self.fleet;
         let fades = |name: &String| fleet.nodes.get(name).is_some_and(Node::fades);
-        for room in &mut self.rooms[..self.nodes] {
-            room.fades = false;
+        for room in self.rooms[..self.nodes].iter_mut().filter(|it| it.fades) {
+            room.set_fades(false);
         }
         for name in fleet.astir.iter().flatten().filter(|it| fades(it)) {
             let at = self.rooms[..self.nodes].binary_search_by(|it| it.name.cmp(name));
             if let Ok(at) = at {
-                self.rooms[at].fades = true;
+                self.rooms[at].set_fades(true);
             }
         }
     }
@@ -279,7 +278,7 @@ impl Readings {
         let view = sight.view;
         self.again.clear();
         self.cordoned.clear();
-        let known: Vec<fit::node::Node> = std::mem::take(&mut self.rooms);
+        let known: Vec<Site> = std::mem::take(&mut self.rooms);
         let mut known = known.into_iter().zip(std::mem::take(&mut self.from)).peekable();
         self.rooms.reserve(view.nodes.len() + 16);
         self.from.reserve(view.nodes.len());
@@ -287,7 +286,7 @@ impl Readings {
         for (name, node) in &view.nodes {
             // Both are in the order of names: what comes before has gone.
             while let Some((it, _)) = known.next_if(|(it, _)| it.name < *name) {
-                gone.push(it.name);
+                gone.push(it.name.clone());
             }
             let known = known.next_if(|(it, _)| it.name == *name);
             let (room, from) = known.map_or((None, None), |(room, from)| {
@@ -298,7 +297,7 @@ impl Readings {
             self.rooms.extend(read.or(room));
             self.from.push(Some(from));
         }
-        gone.extend(known.map(|(it, _)| it.name));
+        gone.extend(known.map(|(it, _)| it.name.clone()));
         for name in gone {
             self.forget(&name);
         }
@@ -351,7 +350,7 @@ impl Readings {
         around: &Around,
         node: &seen::Node,
         from: Option<From>,
-    ) -> (From, Option<fit::node::Node>) {
+    ) -> (From, Option<Site>) {
         let name = &node.name;
         let claim = sight.claim_of(name);
         let machines = around.machines.as_ref();
@@ -400,7 +399,7 @@ impl Readings {
             catalog: parts.catalog,
             daemons: parts.daemons,
         };
-        (from, Some(room))
+        (from, Some(room.into()))
     }
 
     fn forget(&mut self, name: &str) {

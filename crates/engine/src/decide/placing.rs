@@ -16,7 +16,7 @@ use nodemolt_core::place::{
 use nodemolt_core::plan::{Fleet, Node, Plan, Planner, Reach, WaitFor};
 use nodemolt_core::replace::{Phase, PlacementSeen, Successor};
 use nodemolt_core::seen;
-use nodemolt_fit::pack::Home;
+use nodemolt_fit::pack::{Home, Site};
 use nodemolt_fit::pod::{Pod, PodId};
 use nodemolt_fit::pool::Machine;
 
@@ -83,6 +83,7 @@ impl<'r> Table<'r> {
             it.drain.phase == PodPhase::Pending && it.drain.ends_at.is_none() && !it.fit.tied
         });
         let pending = pending.chain(to_come_again(sight));
+        readings.tell_fading();
         let daemons = &readings.daemons.0;
         let pending = pending.map(|it| daemons::judged(&it.fit, daemons)).collect();
         Self { readings, pools: None, pending, heirs: BTreeSet::new() }
@@ -108,25 +109,26 @@ impl<'r> Table<'r> {
         anew: Anew<'_>,
     ) -> Placements {
         let known = self.readings.rooms.len();
-        self.readings.tell_fading();
         if places == Places::All {
             let coming = coming(memory, sight, anew);
             let launching = self.pools.get_or_insert_with(|| pools::launching(memory, sight));
             let counted: Vec<&NewClaim> = coming.iter().filter(|it| counts(sight, it)).collect();
             launching.count(&counted);
             let daemons = &self.readings.daemons.0;
-            let rooms: Vec<_> = coming.iter().map(|it| claimed(it.into(), daemons)).collect();
+            let rooms = coming.iter().map(|it| claimed(it.into(), daemons).into());
+            let rooms: Vec<Site> = rooms.collect();
             self.readings.rooms.extend(rooms);
         }
+        let nodes = self.readings.nodes;
         let rooms = &mut self.readings.rooms;
         let mut closed = Vec::new();
-        for (at, room) in rooms.iter_mut().enumerate() {
-            room.leaving = leaving.contains(&room.name);
-            if places == Places::Ready && !room.initialised && !room.closed {
-                room.closed = true;
-                closed.push(at);
-            }
+        if places == Places::Ready {
+            let set_up = |it: &Site| it.initialised || it.closed;
+            closed.extend((0..rooms.len()).filter(|at| !set_up(&rooms[*at])));
+            closed.iter().for_each(|at| rooms[*at].set_closed(true));
         }
+        let left: Vec<usize> = called(rooms, nodes, leaving.iter().map(String::as_str));
+        left.iter().for_each(|at| rooms[*at].set_leaving(true));
         let nothing = Launching::default();
         let launching = match places {
             Places::All => self.pools.as_ref().unwrap_or(&nothing),
@@ -140,12 +142,8 @@ impl<'r> Table<'r> {
             heirs: &self.heirs,
         };
         let placements = place_leaving(rooms, launchable, &self.pending);
-        for room in rooms.iter_mut() {
-            room.leaving = false;
-        }
-        for at in closed {
-            rooms[at].closed = false;
-        }
+        left.into_iter().for_each(|at| rooms[at].set_leaving(false));
+        closed.into_iter().for_each(|at| rooms[at].set_closed(false));
         rooms.truncate(known);
         placements
     }
@@ -219,17 +217,13 @@ impl<'r> Table<'r> {
         leaving.extend(given_up(sight));
         leaving.extend(follow.iter().cloned());
         let spoken_for = spoken_for(sight, &leaving);
-        let mut closed = Vec::new();
-        for (at, room) in self.readings.rooms.iter_mut().enumerate() {
-            if spoken_for.contains(room.name.as_str()) && !room.closed {
-                room.closed = true;
-                closed.push(at);
-            }
-        }
+        let nodes_known = self.readings.nodes;
+        let rooms = &mut self.readings.rooms;
+        let mut closed = called(rooms, nodes_known, spoken_for.into_iter());
+        closed.retain(|at| !rooms[*at].closed);
+        closed.iter().for_each(|at| rooms[*at].set_closed(true));
         let placements = self.place(memory, sight, &leaving, Places::Ready);
-        for at in closed {
-            self.readings.rooms[at].closed = false;
-        }
+        closed.into_iter().for_each(|at| self.readings.rooms[at].set_closed(false));
         let waiting = self.wait_for_better(memory, sight, nodes, &placements);
         let answer = |(node, it): (&String, &Cordonable)| {
             let seen = match placements.of.get(node) {
@@ -299,6 +293,17 @@ impl<'r> Table<'r> {
         };
         again.into_iter().filter_map(|node| Some((node.clone(), better(node)?))).collect()
     }
+}
+
+/// Where the rooms of these names are. So many of the first are nodes, in the order of their names.
+fn called<'a>(rooms: &[Site], nodes: usize, names: impl Iterator<Item = &'a str>) -> Vec<usize> {
+    let (known, coming) = rooms.split_at(nodes);
+    let at = |name: &'a str| {
+        let known = known.binary_search_by(|it| it.name.as_str().cmp(name)).ok();
+        let coming = (nodes..).zip(coming).filter(move |(_, it)| it.name == name);
+        known.into_iter().chain(coming.map(|(at, _)| at))
+    };
+    names.flat_map(at).collect()
 }
 
 /// Pods that ended with a node of ours and that nobody has cleared away yet: in a moment others come in their
@@ -465,7 +470,6 @@ pub(crate) fn plan_all(
     let unseen = verdicts.look_back(&decided, &fleet, now);
     let look_on_at = unseen.then(|| after(now, look_on_at));
     memory.verdicts = verdicts;
-    decided.expected = planner.expected(&decided);
     Planned { plan: decided, rooms: planner.into_rooms(), placements, unfollowed, look_on_at }
 }
 

@@ -8,8 +8,7 @@
 use std::{cmp::Ordering, collections::BTreeSet};
 
 use crate::{
-    node::Node,
-    pod::{Demand, Namespace, Pod},
+    pod::{Demand, Namespace, Pod, PodTerm},
     pool::Pool,
     selector::{NodeTerm, Selector},
 };
@@ -19,16 +18,29 @@ use crate::{
 pub(super) struct Mentioned<'a>(BTreeSet<&'a str>);
 
 impl<'a> Mentioned<'a> {
-    pub(super) fn new(pods: &'a [Pod], nodes: &'a [Node], pools: &[&'a Pool]) -> Self {
-        let running = nodes.iter().flat_map(|it| &it.pods);
+    /// Of those who run only whom they keep away matters.
+    pub(super) fn new(
+        pods: &'a [Pod],
+        averse: impl Iterator<Item = &'a Pod>,
+        pools: &[&'a Pool],
+    ) -> Self {
         let daemons = pools.iter().flat_map(|it| &it.daemons);
         let mut mentioned = Self::default();
         let mut seen: BTreeSet<*const Demand> = BTreeSet::new();
         // Most often it is the one before once more.
         let mut before: Option<*const Demand> = None;
-        for demand in pods.iter().chain(running).chain(daemons).map(|it| &*it.demand) {
-            if before.replace(demand) != Some(demand) && seen.insert(demand) {
+        let mut new = |it: &Demand| {
+            let it = std::ptr::from_ref(it);
+            before.replace(it) != Some(it) && seen.insert(it)
+        };
+        for demand in pods.iter().chain(daemons).map(|it| &*it.demand) {
+            if new(demand) {
                 mentioned.hear(demand);
+            }
+        }
+        for demand in averse.map(|it| &*it.demand) {
+            if new(demand) {
+                mentioned.terms(demand.anti_affinity.iter());
             }
         }
         mentioned
@@ -36,15 +48,19 @@ impl<'a> Mentioned<'a> {
 
     fn hear(&mut self, demand: &'a Demand) {
         let preferred = demand.preferred_affinity.iter().chain(&demand.preferred_anti_affinity);
-        let terms = demand.affinity.iter().chain(&demand.anti_affinity);
-        for it in terms.chain(preferred.map(|it| &it.term)) {
-            self.selector(&it.selector);
-            self.keys(&it.match_label_keys);
-            self.keys(&it.mismatch_label_keys);
-        }
+        self.terms(demand.affinity.iter().chain(&demand.anti_affinity));
+        self.terms(preferred.map(|it| &it.term));
         for it in &demand.spread {
             self.selector(&it.selector);
             self.keys(&it.match_label_keys);
+        }
+    }
+
+    fn terms(&mut self, terms: impl Iterator<Item = &'a PodTerm>) {
+        for it in terms {
+            self.selector(&it.selector);
+            self.keys(&it.match_label_keys);
+            self.keys(&it.mismatch_label_keys);
         }
     }
 

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
 
+use super::site::Tally;
 use crate::{
     capacity::{Amounts, CPU, MEMORY, PODS},
-    node::Node,
     pod::{Demand, Pod},
     pool::Pool,
     quantity::Quantity,
@@ -39,13 +39,13 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Of every resource and driver that somebody asks for. What nobody asks for nobody misses.
-    pub(super) fn new(pods: &[Pod], nodes: &[Node], pools: &[Pool]) -> Self {
+    /// Of every resource and driver that somebody asks for who is to be placed, or comes along with a new node. What
+    /// nobody of those asks for nobody misses.
+    pub(super) fn new(pods: &[Pod], pools: &[Pool]) -> Self {
         let (mut names, mut drivers) = (BTreeSet::new(), BTreeSet::new());
         let mut seen: Option<&Demand> = None;
-        let running = nodes.iter().flat_map(|it| &it.pods);
-        let daemons = pools.iter().flat_map(|it| &it.daemons).map(|it| &*it.demand);
-        for demand in pods.iter().chain(running).map(|it| &*it.demand).chain(daemons) {
+        let daemons = pools.iter().flat_map(|it| &it.daemons);
+        for demand in pods.iter().chain(daemons).map(|it| &*it.demand) {
             if seen.is_some_and(|it| std::ptr::eq(it, demand)) {
                 continue;
             }
@@ -108,6 +108,19 @@ impl Scale {
         for (driver, place) in &self.drivers {
             room[*place] = volume_limits.get(driver).map_or(i64::MAX, |it| i64::from(*it));
         }
+        room
+    }
+
+    /// What pods leave of a node that exists. Volumes that can be shared are not taken off yet.
+    pub(super) fn left(&self, tally: &Tally, volume_limits: &BTreeMap<String, u32>) -> Room {
+        let mut room: Room = SmallVec::from_slice(&tally.left);
+        let others = self.names.iter().take(self.places.len()).skip(room.len());
+        room.extend(others.map(|it| tally.left_of(it)));
+        // They follow in the order of their places.
+        room.extend(self.drivers.keys().map(|driver| {
+            let limit = volume_limits.get(driver).map_or(i64::MAX, |it| i64::from(*it));
+            limit.saturating_sub(tally.own_volumes_of(driver))
+        }));
         room
     }
 

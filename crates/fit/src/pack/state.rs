@@ -15,7 +15,7 @@ use super::{
     measure::{Needs, Room, take},
     template::{Fit, Left},
     topology::{Counter, PoolKey, What},
-    world::{Checks, SpreadCheck, World},
+    world::{Checks, SpreadCheck, World, pod_at},
 };
 use crate::{
     pod::{Demand, HostPort, Namespace, Pod},
@@ -226,39 +226,17 @@ impl<'w, 'a> State<'w, 'a> {
             late: false,
         };
         let attached = world.attached_already();
-        // Pods of one controller share their demand: they need the same, and are counted by the same.
-        let mut known: BTreeMap<(*const Namespace, *const Demand), usize> = BTreeMap::new();
-        let mut demands: Vec<(Needs, Vec<usize>)> = Vec::new();
-        let mut before = None;
-        for (site, node) in world.sites.iter().enumerate() {
-            let mut free = world.scale.room(&node.allocatable, &node.volume_limits);
-            take(&mut free, &world.scale.more_than_nothing(&node.set_aside));
-            for (_, place) in &attached[site] {
-                if let Some(place) = place {
-                    take(&mut free, &[(*place, 1)]);
-                }
+        for ((node, tally), attached) in world.sites.iter().zip(&world.tallies).zip(attached) {
+            let mut free = world.scale.left(tally, &node.volume_limits);
+            for place in attached.iter().filter_map(|it| it.1) {
+                take(&mut free, &[(place, 1)]);
             }
-            let mut ports = SmallVec::new();
-            for pod in &node.pods {
-                let pointers = (Arc::as_ptr(&pod.namespace), Arc::as_ptr(&pod.demand));
-                // Most often it is the one before once more.
-                let at = match before {
-                    Some((it, at)) if it == pointers => at,
-                    Some(_) | None => *known.entry(pointers).or_insert_with(|| {
-                        demands.push((world.scale.needs(&pod.demand), world.counting(pod)));
-                        demands.len() - 1
-                    }),
-                };
-                before = Some((pointers, at));
-                let (needs, counted) = &demands[at];
-                take(&mut free, needs);
-                ports.extend(pod.demand.host_ports.iter());
-                state.count_running(site, pod, counted);
-            }
+            let with_ports = tally.with_ports.iter().filter_map(|it| pod_at(node, *it));
             state.free.push(free);
-            state.ports.push(ports);
-            state.volumes.push(attached[site].iter().map(|(number, _)| *number).collect());
+            state.ports.push(with_ports.flat_map(|it| &it.demand.host_ports).collect());
+            state.volumes.push(attached.iter().map(|(number, _)| *number).collect());
         }
+        state.count_all_running();
         for (at, counter) in world.counters.all.iter().enumerate() {
             let count = &mut state.counts[at];
             count.real_domains = counter.domains.existing.clone();
@@ -266,6 +244,32 @@ impl<'w, 'a> State<'w, 'a> {
             count.hopeful = count.least(&counter.domains.possible);
         }
         state
+    }
+
+    /// Pods of one controller share their demand: they are counted by the same.
+    fn count_all_running(&mut self) {
+        let world = self.world;
+        if world.counters.all.is_empty() {
+            return;
+        }
+        let mut known: BTreeMap<(*const Namespace, *const Demand), usize> = BTreeMap::new();
+        let mut demands: Vec<Vec<usize>> = Vec::new();
+        let mut before = None;
+        for (site, node) in world.sites.iter().enumerate() {
+            for pod in &node.pods {
+                let pointers = (Arc::as_ptr(&pod.namespace), Arc::as_ptr(&pod.demand));
+                // Most often it is the one before once more.
+                let at = match before {
+                    Some((it, at)) if it == pointers => at,
+                    Some(_) | None => *known.entry(pointers).or_insert_with(|| {
+                        demands.push(world.counting(pod));
+                        demands.len() - 1
+                    }),
+                };
+                before = Some((pointers, at));
+                self.count_running(site, pod, &demands[at]);
+            }
+        }
     }
 
     /// A pod that runs already counts like one that was placed.

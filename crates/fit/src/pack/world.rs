@@ -13,6 +13,7 @@ use super::{
     bits::Bits,
     essence::{Essence, Mentioned},
     measure::{Needs, Scale},
+    site::{Counted, Tally},
     template::{Fit, Reservations, Template},
     topology::{Concerning, Counters, Filter, Reach, TopologyKey, What},
 };
@@ -36,6 +37,8 @@ pub(super) struct World<'a> {
     pub(super) pods: &'a [Pod],
     /// Nodes that stay: those that are not to be replaced first, then those that are set up, then by name.
     pub(super) sites: Vec<&'a Node>,
+    /// What each of them comes to.
+    pub(super) tallies: Vec<&'a Tally>,
     /// So many of them are not to be replaced.
     pub(super) lasting: usize,
     pub(super) site_taints: Vec<Vec<Taint>>,
@@ -188,16 +191,19 @@ type VolumeNumbers<'a> = BTreeMap<(Option<&'a str>, &'a str), usize>;
 type Asked<'a> = (&'a Labels, Option<&'a [NodeTerm]>);
 
 impl<'a> World<'a> {
-    pub(super) fn new(pods: &'a [Pod], nodes: &'a [Node], pools: &'a [Pool]) -> Self {
+    pub(super) fn new(pods: &'a [Pod], nodes: Vec<Counted<'a>>, pools: &'a [Pool]) -> Self {
         let vocabulary = Vocabulary::new();
-        let scale = Scale::new(pods, nodes, pools);
-        let mut sites: Vec<&Node> = nodes.iter().filter(|it| !it.leaving).collect();
-        sites.sort_by(|left, right| {
-            let key = |it: &&'a Node| (it.fades, !it.initialised, it.name.as_str());
-            key(left).cmp(&key(right))
-        });
-        let lasting = sites.partition_point(|it| !it.fades);
-        let leaving = nodes.iter().filter(|it| it.leaving).collect();
+        let scale = Scale::new(pods, pools);
+        let (leaving, mut stay): (Vec<Counted<'_>>, Vec<Counted<'_>>) =
+            nodes.into_iter().partition(|(it, _)| it.leaving);
+        // Most often they come by name.
+        if !stay.is_sorted_by_key(|(it, _)| &it.name) {
+            stay.sort_by_key(|(it, _)| &it.name);
+        }
+        stay.sort_by_key(|(it, _)| (it.fades, !it.initialised));
+        let lasting = stay.partition_point(|(it, _)| !it.fades);
+        let (sites, tallies): (Vec<&Node>, Vec<&Tally>) = stay.into_iter().unzip();
+        let leaving = leaving.into_iter().map(|it| it.0).collect();
         let mut ordered: Vec<&Pool> = pools.iter().collect();
         ordered.sort_by(|left, right| (right.weight, &left.name).cmp(&(left.weight, &right.name)));
         let mut reservations = Reservations::default();
@@ -222,6 +228,7 @@ impl<'a> World<'a> {
             scale,
             pods,
             sites,
+            tallies,
             lasting,
             site_taints,
             leaving,
@@ -240,7 +247,7 @@ impl<'a> World<'a> {
         };
         let mentioned = {
             let templates: Vec<&Pool> = world.pools.iter().map(|it| it.pool).collect();
-            Mentioned::new(pods, nodes, &templates)
+            Mentioned::new(pods, world.averse(), &templates)
         };
         world.gather_kinds(&mentioned);
         world.gather_counters();
@@ -369,9 +376,20 @@ impl<'a> World<'a> {
         barred
     }
 
+    /// Those of the pods on nodes that stay who are in one of the lists of a tally.
+    fn running(&self, list: impl Fn(&Tally) -> &[u32]) -> impl Iterator<Item = &'a Pod> {
+        let sites = self.sites.iter().zip(&self.tallies);
+        sites.flat_map(move |(node, tally)| list(tally).iter().filter_map(|it| pod_at(node, *it)))
+    }
+
+    /// Pods that run and keep others away.
+    fn averse(&self) -> impl Iterator<Item = &'a Pod> {
+        self.running(|it| &it.averse)
+    }
+
     /// A volume that pods can share is known by its driver and its handle.
     fn volume_numbers(&self) -> VolumeNumbers<'a> {
-        let running = self.sites.iter().flat_map(|it| &it.pods);
+        let running = self.running(|it| &it.with_volumes);
         let attached = self.sites.iter().flat_map(|it| &it.attached);
         let volumes: BTreeSet<(Option<&str>, &str)> = self
             .pods
@@ -421,15 +439,15 @@ impl<'a> World<'a> {
         if numbers.is_empty() {
             return vec![Vec::new(); self.sites.len()];
         }
-        let on = |node: &&Node| {
-            let of_pods = node.pods.iter().map(|it| &it.demand.volumes);
-            let volumes = of_pods.chain([&node.attached]);
+        let on = |(node, tally): (&&'a Node, &&Tally)| {
+            let with_volumes = tally.with_volumes.iter().filter_map(|it| pod_at(node, *it));
+            let volumes = with_volumes.map(|it| &it.demand.volumes).chain([&node.attached]);
             let mut all: Vec<_> = volumes.flat_map(|it| self.attached(it, &numbers)).collect();
             all.sort_unstable();
             all.dedup_by_key(|(number, _)| *number);
             all
         };
-        self.sites.iter().map(on).collect()
+        self.sites.iter().zip(&self.tallies).map(on).collect()
     }
 
     fn look_for(&self, (selector, terms): Asked<'a>) -> RequiredNodes {
@@ -471,8 +489,7 @@ impl<'a> World<'a> {
             sites: sites(false),
             leaving: self.leaving_where(|it| {
                 // Whoever drains it has cordoned it.
-                let cordoned = Node { unschedulable: true, ..it.clone() };
-                all(&cordoned.standing_taints(), false)
+                all(&it.taints_if(true), false)
             }),
             pools: pools(false),
             sites_gladly: sites(true),
@@ -558,13 +575,12 @@ impl<'a> World<'a> {
             self.kinds[at].wishes = self.wishes(at);
             self.kinds[at].musts = musts;
         }
-        for site in self.sites.clone() {
-            for pod in &site.pods {
-                for term in &pod.demand.anti_affinity {
-                    let key = self.key(&term.topology_key);
-                    let reach = Reach::of_term(term, &pod.namespace, &pod.demand.labels);
-                    self.counters.find(key, What::Averse(reach), true);
-                }
+        let averse: Vec<&Pod> = self.averse().collect();
+        for pod in averse {
+            for term in &pod.demand.anti_affinity {
+                let key = self.key(&term.topology_key);
+                let reach = Reach::of_term(term, &pod.namespace, &pod.demand.labels);
+                self.counters.find(key, What::Averse(reach), true);
             }
         }
         let mut looks: BTreeMap<(&Namespace, &Labels), Concerning> = BTreeMap::new();
@@ -779,6 +795,11 @@ impl<'a> World<'a> {
                 super::topology::Domains { sites, existing, possible, endless, pools };
         }
     }
+}
+
+/// The pod at this place on a node.
+pub(super) fn pod_at(node: &Node, at: u32) -> Option<&Pod> {
+    usize::try_from(at).ok().and_then(|it| node.pods.get(it))
 }
 
 /// Whether the daemon has a port of the pod.
