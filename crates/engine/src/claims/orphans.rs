@@ -9,6 +9,7 @@
 //! where nothing else is left. A second machine of a claim that has one is no such doubt: both are there,
 //! and the claim says which is its own.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -68,11 +69,12 @@ pub(super) fn find(
     let proved = current(last) && current(claims);
     let Strangers { live, nobodys } =
         &*loud.strangers.get_or_insert_with(|| strangers(view, eyes, machines));
+    let claims = By::uid(view);
     let mut found: Vec<(&Machine, Nobodys)> = Vec::new();
     for machine in nobodys.iter().filter_map(|it| machines.get(it)) {
         let young = now.duration_since(machine.launched_at) < ORPHAN_AGE;
         if !young
-            && let Some(why) = belongs_to_nobody(view, eyes, machine)
+            && let Some(why) = belongs_to_nobody(view, &claims, eyes, machine)
             && eyes.in_both(&machine.id)
         {
             found.push((machine.as_ref(), why));
@@ -119,10 +121,11 @@ fn strangers(
 ) -> Strangers {
     let ours =
         machines.values().filter(|it| it.state.live() && it.tags.contains_key(CLAIM_UID_TAG));
+    let claims = By::uid(view);
     let (mut live, mut nobodys) = (0, Vec::new());
     for machine in ours {
         live += 1;
-        if belongs_to_nobody(view, eyes, machine).is_some() {
+        if belongs_to_nobody(view, &claims, eyes, machine).is_some() {
             nobodys.push(machine.id.clone());
         }
     }
@@ -156,12 +159,34 @@ pub(super) fn serves(node: &Node) -> bool {
     node.ready == Readiness::Ready && !joining
 }
 
+/// Claims by their UID, once somebody has to look for one that its machine does not name.
+struct By<'a> {
+    view: &'a View,
+    uid: OnceCell<BTreeMap<&'a str, &'a Claim>>,
+}
+
+impl<'a> By<'a> {
+    fn uid(view: &'a View) -> Self {
+        Self { view, uid: OnceCell::new() }
+    }
+
+    fn get(&self, uid: &str) -> Option<&'a Claim> {
+        let claims = || self.view.claims.values().map(|it| (it.uid.as_str(), it)).collect();
+        self.uid.get_or_init(claims).get(uid).copied()
+    }
+}
+
 /// Why it does, if it does.
-fn belongs_to_nobody(view: &View, eyes: &Eyes<'_>, machine: &Machine) -> Option<Nobodys> {
+fn belongs_to_nobody(
+    view: &View,
+    claims: &By<'_>,
+    eyes: &Eyes<'_>,
+    machine: &Machine,
+) -> Option<Nobodys> {
     let name = machine.tags.get(CLAIM_TAG).map_or("", String::as_str);
     let uid = machine.tags.get(CLAIM_UID_TAG).map_or("", String::as_str);
     let named = view.claims.get(name).filter(|it| it.uid == uid);
-    let Some(claim) = named.or_else(|| view.claims.values().find(|it| it.uid == uid)) else {
+    let Some(claim) = named.or_else(|| claims.get(uid)) else {
         let name = name.to_owned();
         let hidden = ObjectName { kind: Kind::Claim, namespace: String::new(), name };
         let known = !view.unreadable.contains_key(&hidden);

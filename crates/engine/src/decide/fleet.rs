@@ -184,10 +184,13 @@ impl Readings {
         Arc::make_mut(&mut self.fleet)
     }
 
-    /// The machine of a node, as far as that was read.
-    pub(crate) fn machine(&self, name: &str) -> Option<&Arc<Machine>> {
-        let rooms = &self.rooms[..self.nodes];
-        let at = rooms.binary_search_by(|it| it.name.as_str().cmp(name)).ok()?;
+    /// Where a node is among the rooms.
+    pub(crate) fn place_of(&self, name: &str) -> Option<usize> {
+        self.rooms[..self.nodes].binary_search_by(|it| it.name.as_str().cmp(name)).ok()
+    }
+
+    /// The machine of the node that is there, as far as that was read.
+    pub(crate) fn machine(&self, at: usize) -> Option<&Arc<Machine>> {
         self.from.get(at)?.as_ref()?.machine.as_ref()
     }
 
@@ -246,20 +249,10 @@ impl Readings {
         self.tell_hidden(sight);
     }
 
-    /// Whoever is moved is not sent to a node that is to be replaced as well, if it can be helped: which those are is
-    /// known when it is wished, after nodes were read.
-    pub(crate) fn tell_fading(&mut self) {
-        let fleet = &self.fleet;
-        let fades = |name: &String| fleet.nodes.get(name).is_some_and(Node::fades);
-        for room in self.rooms[..self.nodes].iter_mut().filter(|it| it.fades) {
-            room.set_fades(false);
-        }
-        for name in fleet.astir.iter().flatten().filter(|it| fades(it)) {
-            let at = self.rooms[..self.nodes].binary_search_by(|it| it.name.cmp(name));
-            if let Ok(at) = at {
-                self.rooms[at].set_fades(true);
-            }
-        }
+    /// Whether each room says what the plan is told of its node.
+    pub(crate) fn tells_who_fades(&self) -> bool {
+        let fades = |it: &Site| self.fleet.nodes.get(&it.name).is_some_and(Node::fades);
+        self.rooms[..self.nodes].iter().all(|it| it.fades == fades(it))
     }
 
     /// Nodes that have changed, or whose pods or claims have. `None`: nobody knows.
@@ -433,13 +426,13 @@ impl Readings {
         if !sight.view.unreadable.keys().any(hiding) {
             return;
         }
-        let nodes = &self.rooms[..self.nodes];
+        let rooms = &self.rooms[..self.nodes];
         for (name, drift) in Arc::make_mut(&mut self.drifts) {
             let Drift::Unknown(Missing::ReplacementImage { because, .. }) = drift else { continue };
             if let Some(hidden) = sight.claim_of(name).and_then(|it| sight.hidden(it)) {
                 *because = hidden;
                 // Tomorrow it may be another reason.
-                if let Ok(at) = nodes.binary_search_by(|it| it.name.as_str().cmp(name)) {
+                if let Ok(at) = rooms.binary_search_by(|it| it.name.as_str().cmp(name)) {
                     self.from[at] = None;
                     self.again.insert(name.clone());
                 }

@@ -83,7 +83,7 @@ impl<'r> Table<'r> {
             it.drain.phase == PodPhase::Pending && it.drain.ends_at.is_none() && !it.fit.tied
         });
         let pending = pending.chain(to_come_again(sight));
-        readings.tell_fading();
+        debug_assert!(readings.tells_who_fades(), "whoever is to be replaced is marked as that");
         let daemons = &readings.daemons.0;
         let pending = pending.map(|it| daemons::judged(&it.fit, daemons)).collect();
         Self { readings, pools: None, pending, heirs: BTreeSet::new() }

@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::drift::{Divergence, Drift};
+use nodemolt_core::image::ImageId;
 use nodemolt_core::node::{Foreign, ImageRef};
 use nodemolt_core::plan::{NextTry, Recurs, UnderWay, Wish};
 use nodemolt_core::replace::{Cause, LIFE_MIN, next_try_at};
-use nodemolt_core::seen::{Claim, Kind, Node, Stage};
+use nodemolt_core::seen::{Claim, ClassKey, Kind, Node, Stage};
 use nodemolt_core::wanted::{NoImage, Replacing, Wanted};
 
 use super::Sight;
+use super::classes::Resolved;
 use super::fleet::{Readings, ours};
 use crate::memory::{Listed, Memory, after};
 use crate::port::{Machine, MachineState};
@@ -37,6 +39,10 @@ pub(crate) struct Known {
     /// By pool: since when its nodes are asked to be replaced.
     asked: BTreeMap<String, Option<Timestamp>>,
     machines: Option<Arc<Listed>>,
+    /// Which images may boot. `None`: something could not be read, which may be about anybody.
+    images: Option<Images>,
+    /// Somebody was held for what others say of every node.
+    recurred: bool,
     /// Nodes that records are about.
     recorded: BTreeSet<String>,
     /// By node: the claim's UID, where it has drifted, or nobody knows.
@@ -44,6 +50,43 @@ pub(crate) struct Known {
     /// When nodes expire, and by node.
     expiries: BTreeSet<(Timestamp, String)>,
     expires: BTreeMap<String, Timestamp>,
+}
+
+/// Whether a node that should go can be followed.
+#[derive(Debug)]
+struct Images {
+    /// By class: why it boots none, and by pool what it boots. The same value is the same pointer.
+    classes: BTreeMap<ClassKey, (Option<NoImage>, BTreeMap<String, Arc<Wanted>>)>,
+    remembered: BTreeSet<ImageId>,
+}
+
+impl Images {
+    fn of(memory: &Memory, sight: &Sight<'_>) -> Option<Self> {
+        let view = sight.view;
+        let all_read = view.unreadable.is_empty() && sight.records.unreadable.is_empty();
+        let class = |(key, it): (&ClassKey, &Resolved)| {
+            (key.clone(), (it.outcome.as_ref().err().cloned(), it.wanted.clone()))
+        };
+        all_read.then(|| Self {
+            classes: memory.classes.iter().map(class).collect(),
+            remembered: view.images.keys().cloned().collect(),
+        })
+    }
+
+    fn still(&self, other: &Self) -> bool {
+        let all = |it: &Self| -> Vec<Arc<Wanted>> {
+            it.classes.values().flat_map(|(_, it)| it.values()).cloned().collect()
+        };
+        let pools = |it: &Self| -> Vec<(ClassKey, Option<NoImage>, Vec<String>)> {
+            let pools = it.classes.iter().map(|(class, (why, pools))| {
+                (class.clone(), why.clone(), pools.keys().cloned().collect())
+            });
+            pools.collect()
+        };
+        self.remembered == other.remembered
+            && pools(self) == pools(other)
+            && all(self).iter().zip(&all(other)).all(|(one, other)| Arc::ptr_eq(one, other))
+    }
 }
 
 impl Known {
@@ -62,8 +105,7 @@ impl Known {
 }
 
 /// Only nodes are looked at of which something may have changed: the node, its claim or its pods; a record that is
-/// about it; the time, where it expires. Whoever has a wish is looked at in any case, as what is told of it follows
-/// from more than that.
+/// about it; the time, where it expires. Whoever has a wish is looked at, too, when other images may boot.
 pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readings) -> Wished {
     let mut records: BTreeMap<&str, &Recorded> = BTreeMap::new();
     for it in sight.records.replacements.values() {
@@ -79,7 +121,8 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
     let mut known = std::mem::take(&mut readings.wishes);
     let names = to_look_at(memory, sight, readings, &mut known, (&records, &surge));
     for name in &names {
-        let machine = readings.machine(name).cloned();
+        let at = readings.place_of(name);
+        let machine = at.and_then(|it| readings.machine(it)).cloned();
         let Some(node) = readings.fleet_mut().nodes.get_mut(name) else {
             known.doubted.remove(name);
             known.expires(name, None);
@@ -129,7 +172,12 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
             }
         }
         let stirs = node.wish.is_some() || node.under_way.is_some();
+        let fades = node.fades();
         readings.members += u64::from(another);
+        // Whoever is moved is not sent to a node that is to be replaced as well, if it can be helped.
+        if let Some(room) = at.and_then(|it| readings.rooms.get_mut(it)) {
+            room.set_fades(fades);
+        }
         let astir = readings.fleet_mut().astir.get_or_insert_default();
         if stirs {
             astir.insert(name.clone());
@@ -166,7 +214,9 @@ fn to_look_at(
         (Some(_), None) | (None, Some(_)) => false,
     };
     let same = known.asked == asked && same_machines;
-    (known.asked, known.machines) = (asked, machines.cloned());
+    let images = Images::of(memory, sight);
+    let same_images = matches!((&known.images, &images), (Some(one), Some(it)) if one.still(it));
+    (known.asked, known.machines, known.images) = (asked, machines.cloned(), images);
     let succeeding = sight.successors.keys().filter_map(|it| view.claims.get(*it)?.node.as_deref());
     let recorded = records.keys().chain(surge).copied().chain(succeeding).map(str::to_owned);
     let recorded: BTreeSet<String> = recorded.collect();
@@ -178,7 +228,8 @@ fn to_look_at(
         return fleet.nodes.keys().chain(gone).cloned().collect();
     };
     let expired = known.expiries.iter().take_while(|it| it.0 <= sight.now).map(|it| &it.1);
-    let all = dirty.iter().chain(astir).chain(&before).chain(&known.recorded).chain(expired);
+    let wishing = (!same_images || known.recurred).then_some(astir).into_iter().flatten();
+    let all = dirty.iter().chain(wishing).chain(&before).chain(&known.recorded).chain(expired);
     all.cloned().collect()
 }
 
@@ -206,6 +257,7 @@ fn hold_what_recurs(sight: &Sight<'_>, readings: &mut Readings, drifts: &BTreeMa
             }
         }
     }
+    readings.wishes.recurred = !recurring.is_empty();
     if recurring.is_empty() {
         return;
     }
