@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::{Amount, DisruptionBudget, Keep};
 use nodemolt_core::drain::{Pdb, PodPhase, UnhealthyPods};
 use nodemolt_core::policy::LabelSelector;
-use nodemolt_core::seen::{Claim, Node, Pod, Readiness, Revision, Stage, View};
+use nodemolt_core::seen::{Claim, Kind, Node, ObjectName, Pod, Readiness, Revision, Stage, View};
 use nodemolt_engine::port::MachineState;
 use nodemolt_engine::{Act, Errand, Turn};
 use nodemolt_fit::pod::{Demand, Volume};
@@ -144,48 +144,69 @@ type Away = Vec<Node>;
 fn write(world: &mut World, dice: &mut Dice, away: &mut Away) {
     let now = world.now;
     let name = format!("node-{:05}", dice.below(NODES));
-    let (what, more) = (dice.below(18), dice.below(3));
+    let (what, more) = (dice.below(21), dice.below(3));
     if what == 0 {
         let machine = world.machines.iter_mut().find(|it| it.id.0 == format!("i-{name}"));
         machine.unwrap().state =
             [MachineState::ShuttingDown, MachineState::Terminated, MachineState::Running][more];
         return;
     }
+    if what == 1 {
+        let mut records = world.cluster.records.borrow_mut();
+        records.unreadable.clear();
+        if more == 0 {
+            records.unreadable.insert(format!("uid-{name}"), "nobody can read it".to_owned());
+        }
+        return;
+    }
     let mut view = world.cluster.view.borrow_mut();
     let view = &mut *view;
     match what {
-        1 => node(view, &name, |it| it.ready = [Readiness::Ready, Readiness::NotReady][more % 2]),
-        2 => node(view, &name, |it| it.fit.unschedulable = more > 0),
-        3 => node(view, &name, |it| it.deleting_since = (more == 0).then_some(now)),
-        4 => node(view, &name, |it| it.cordoned_by = (more == 0).then(|| format!("uid-{name}"))),
-        5 => node(view, &name, |it| it.upgrade_asked_at = (more == 0).then_some(now)),
-        6 => away.extend(view.nodes.remove(&name)),
-        7 => {
+        2 => drop(view.images.remove(&id(NEW_IMAGE))),
+        3 => {
+            let (kind, named) = [
+                (Kind::Pool, POOL.to_owned()),
+                (Kind::Image, NEW_IMAGE.to_owned()),
+                (Kind::Class, view.classes.keys().next().unwrap().to_string()),
+            ][more]
+                .clone();
+            let object = ObjectName { kind, namespace: String::new(), name: named };
+            if view.unreadable.remove(&object).is_none() {
+                view.unreadable.insert(object, Vec::new());
+            }
+        }
+        4 => node(view, &name, |it| it.ready = [Readiness::Ready, Readiness::NotReady][more % 2]),
+        5 => node(view, &name, |it| it.fit.unschedulable = more > 0),
+        6 => node(view, &name, |it| it.deleting_since = (more == 0).then_some(now)),
+        7 => node(view, &name, |it| it.cordoned_by = (more == 0).then(|| format!("uid-{name}"))),
+        8 => node(view, &name, |it| it.upgrade_asked_at = (more == 0).then_some(now)),
+        9 => away.extend(view.nodes.remove(&name)),
+        10 => {
             if let Some(node) = away.pop() {
                 view.nodes.insert(node.name.clone(), node);
             }
         }
-        8 => claim(view, &name, |it| it.deleting_since = (more == 0).then_some(now)),
-        9 => claim(view, &name, |it| {
+        11 => claim(view, &name, |it| it.deleting_since = (more == 0).then_some(now)),
+        12 => claim(view, &name, |it| {
             it.expire_after = (more > 0).then(|| {
                 let age = now.duration_since(it.created_at);
                 age + SignedDuration::from_secs([0, 30, 500][more])
             });
         }),
-        10 => claim(view, &name, |it| it.image = Some(id([OLD_IMAGE, NEW_IMAGE][more % 2]))),
-        11 => claim(view, &name, |it| {
+        13 => claim(view, &name, |it| it.image = Some(id([OLD_IMAGE, NEW_IMAGE][more % 2]))),
+        14 => claim(view, &name, |it| {
             if more == 0 {
                 it.stages.remove(&Stage::Initialized);
             } else {
                 it.stages.insert(Stage::Initialized, now);
             }
         }),
-        12 => claim(view, &name, |it| it.node = (more > 0).then(|| name.clone())),
-        13 => {
+        15 => claim(view, &name, |it| it.node = (more > 0).then(|| name.clone())),
+        16 => {
             let asked = (more == 0).then_some(now);
             view.pools.get_mut(POOL).unwrap().upgrade_asked_at = asked;
         }
-        14 | 15 => pod(view, &name, dice, more),
+        17 | 18 => pod(view, &name, dice, more),
         _ => budget(view, dice, more),
     }
 }
