@@ -237,6 +237,9 @@ fn after_all(waiting: &Waiting, now: Timestamp) -> String {
                 others.insert(node.clone(), "is done");
             }
             (_, None) => rest += 1,
+            (WaitFor::SharedWorkload { workload, missing: true, .. }, None) => {
+                others.insert(format!("a pod of {workload}"), "is back and ready");
+            }
         }
     }
     let others: Vec<(String, &str)> = others.into_iter().collect();

@@ -468,6 +468,23 @@ fn a_node_may_wait_for_what_only_people_lift() {
     let mut tale = held_for_people();
     tale.turn(&["n2"], |it| it.waits = vec![Tale::waits_behind("n2", "n1")]);
     assert_eq!(judge(&tale).1, []);
+    // The only pod that is ready waits for one that was moved, and for nobody's replacement.
+    let waits = |ready: bool| {
+        let mut tale = sound();
+        tale.pod("web-n3", Some("n3"), false);
+        tale.pod("web-s1", Some("s1"), ready);
+        let made = tale.now.to_string();
+        tale.change(Actor::Kubelet, "Pod", "shop/web-s1", |it| {
+            it["metadata"]["creationTimestamp"] = json!(made);
+        });
+        let workload = "ReplicaSet shop/web";
+        tale.turn(&["n2"], |it| {
+            it.waits = vec![Tale::waits_for("n2", "SharedWorkload", "Workload", workload)];
+        });
+        judge(&tale).1
+    };
+    assert!(waits(true).iter().any(|it| it.law == Law::Settling), "it is not the only one");
+    assert_eq!(waits(false).iter().filter(|it| it.law == Law::Settling).count(), 0);
 }
 
 #[test]
