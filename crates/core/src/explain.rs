@@ -114,6 +114,9 @@ pub fn explain(world: &World<'_>, name: &str, now: Timestamp) -> Option<Story> {
 fn stays(story: &mut Story, world: &World<'_>, name: &str, node: &Node, now: Timestamp) {
     story.fact("plan", "stays as it is");
     story.next = match world.drifts.get(name) {
+    if gone::tell_left_over(story, world, name, now) {
+        return;
+    }
         Some(Drift::Unknown(missing)) => {
             let class = node.member.class.as_deref();
             let told = class.and_then(|it| world.classes.get(it));

@@ -532,6 +532,7 @@ fn a_node_that_is_gone_says_when_and_by_whom_it_was_replaced() {
 }
 
 #[test]
+        node_finalizers: Vec::new(),
 fn a_node_that_somebody_deleted_says_so() {
     let mut it = node("web", "a", vec![]);
     let wish = it.wish.as_mut().unwrap();

@@ -339,6 +339,21 @@ fn the_only_pod_that_is_ready_stays_where_the_others_do_not_come_back() {
     no_law_is_broken(&world, Law::Budget);
 }
 
+/// A finalizer of others kept the object of a node whose machine had ended, and that kept the slot.
+#[test]
+fn a_node_that_others_keep_uses_no_slot() {
+    let mut world = PLAIN.begin(1);
+    world.run(mins(1));
+    act(&mut world, "hold node node-0");
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(40));
+    assert_eq!(phases(&world), ["Done", "Done"], "{}", last_lines(&world, 60));
+    let picture = world.picture().unwrap();
+    let told = nodemolt_core::explain::explain(&picture.world(), "node-0", picture.at).unwrap();
+    assert_eq!((told.causes[0].reason, told.causes[0].named.kind), ("Finalizer", "Node"), "{told}");
+    no_law_is_broken(&world, Law::Budget);
+}
+
 /// A fleet larger than its pods need, a budget that keeps some of it available, and pools beside.
 fn kept_available(nodes: usize, keeps: &str, selects: &str, cpu: &str, pools: &str) -> World {
     kept_within(nodes, keeps, selects, cpu, pools, "")
