@@ -59,7 +59,7 @@ fn users(reason: &WaitFor) -> Vec<User> {
             UsedBy::Grant { since } => ("Replaced", Some(*since)),
             UsedBy::Unavailable(why) => (unavailable(*why), None),
         };
-        User { node: node.clone(), reason, since }
+        User { node: node.clone(), reason, since, waits_for: Vec::new() }
     };
     shortage.used_by.iter().map(user).collect()
 }
