@@ -222,7 +222,7 @@ fn picture(world: &World, told: &[String], look: Look) -> Result<String, Failure
     let picture = world.picture().map_err(Failure::new)?;
     let rows = rows::rows(&picture);
     let names = Names::new(world, &picture);
-    let pools = rows::pools(&rows, &names.pools);
+    let pools = rows::pools(&rows, &rows::homeless(&picture), &names.pools);
     let all: Vec<_> = rows.iter().collect();
     let mut text = format!("{}   (simulated)\n\n", world.now());
     text.push_str(&pool_table(&pools, look).print(true));

@@ -13,6 +13,7 @@ use std::fmt::Write as _;
 
 use nodemolt_core::drift::Drift;
 use nodemolt_core::explain::{self, Story};
+use nodemolt_core::plan::Pending;
 use nodemolt_engine::Picture;
 use nodemolt_sim::act::{Act, Target};
 use nodemolt_sim::kinds;
@@ -27,7 +28,8 @@ pub(crate) fn status(verb: &cli::Status, look: Look) -> Result<Answer, Failure> 
     let (opened, picture) = look_at(&verb.world)?;
     let rows = rows::rows(&picture);
     let names = Names::new(&opened.world, &picture);
-    let pools = rows::pools(&rows, &names.pools);
+    let homeless = rows::homeless(&picture);
+    let pools = rows::pools(&rows, &homeless, &names.pools);
     let halt = Halt::of(&opened);
     let data = match verb.output {
         FleetFormat::Table | FleetFormat::Wide => {
@@ -43,6 +45,7 @@ pub(crate) fn status(verb: &cli::Status, look: Look) -> Result<Answer, Failure> 
                 text.push('\n');
                 text.push_str(&node_table(&shown, look).print(!verb.no_headers));
             }
+            text.push_str(&pending_lines(&picture, &homeless, look));
             for line in explain::unanswered(&picture.world(), picture.at) {
                 let _ = writeln!(text, "{line}");
             }
@@ -54,12 +57,14 @@ pub(crate) fn status(verb: &cli::Status, look: Look) -> Result<Answer, Failure> 
             }
             look.plain(&text)
         }
-        FleetFormat::Json => {
-            serialize(Format::Json, &data::status(&opened, &picture, &rows, &pools, halt.as_ref()))?
-        }
-        FleetFormat::Yaml => {
-            serialize(Format::Yaml, &data::status(&opened, &picture, &rows, &pools, halt.as_ref()))?
-        }
+        FleetFormat::Json => serialize(
+            Format::Json,
+            &data::status(&opened, &picture, &rows, &pools, &homeless, halt.as_ref()),
+        )?,
+        FleetFormat::Yaml => serialize(
+            Format::Yaml,
+            &data::status(&opened, &picture, &rows, &pools, &homeless, halt.as_ref()),
+        )?,
     };
     Ok(Answer { data, talk: String::new(), exit: Exit::Done })
 }
@@ -67,6 +72,7 @@ pub(crate) fn status(verb: &cli::Status, look: Look) -> Result<Answer, Failure> 
 pub(crate) fn drift(verb: &cli::Drift, look: Look) -> Result<Answer, Failure> {
     let (opened, picture) = look_at(&verb.world)?;
     let mut rows = rows::rows(&picture);
+    rows.retain(|it| !it.gone);
     if let Some(about) = &verb.about {
         match Names::new(&opened.world, &picture).find(about)? {
             Named::Node(node) => rows.retain(|it| it.node == node),
@@ -103,6 +109,7 @@ pub(crate) fn drift(verb: &cli::Drift, look: Look) -> Result<Answer, Failure> {
 pub(crate) fn plan(verb: &cli::Plan, look: Look) -> Result<Answer, Failure> {
     let (_, picture) = look_at(&verb.world)?;
     let rows = rows::in_order(&picture);
+    let homeless = rows::homeless(&picture);
     let data = match verb.output {
         FleetFormat::Table | FleetFormat::Wide => {
             let mut text = if rows.is_empty() {
@@ -111,16 +118,17 @@ pub(crate) fn plan(verb: &cli::Plan, look: Look) -> Result<Answer, Failure> {
                 let wide = verb.output == FleetFormat::Wide;
                 plan_table(&rows, wide, look).print(!verb.no_headers)
             };
+            text.push_str(&pending_lines(&picture, &homeless, look));
             if let Some(it) = picture.plan.expected {
                 let length = explain::relative(it.duration);
                 let _ = writeln!(text, "expected: {}, about {length}", it.whom());
             }
             look.plain(&text)
         }
-        FleetFormat::Json => serialize(Format::Json, &data::plan(&picture, &rows))?,
-        FleetFormat::Yaml => serialize(Format::Yaml, &data::plan(&picture, &rows))?,
+        FleetFormat::Json => serialize(Format::Json, &data::plan(&picture, &rows, &homeless))?,
+        FleetFormat::Yaml => serialize(Format::Yaml, &data::plan(&picture, &rows, &homeless))?,
     };
-    let some = !rows.is_empty();
+    let some = !rows.is_empty() || !homeless.is_empty();
     let exit = if some && verb.detailed_exitcode { Exit::Differs } else { Exit::Done };
     Ok(Answer { data, talk: String::new(), exit })
 }
@@ -257,15 +265,34 @@ fn head(opened: &Opened) -> String {
     )
 }
 
+/// One line for each pod that was moved and has no node: it is not over for those.
+fn pending_lines(picture: &Picture, homeless: &[&Pending], look: Look) -> String {
+    let mut text = String::new();
+    for it in homeless {
+        let story =
+            explain::explain_pod(&picture.world(), &it.pod.namespace, &it.pod.name, picture.at);
+        let since = explain::relative(picture.at.duration_since(it.since));
+        let from = it.from_nodes.join(", ");
+        let mut line = format!("pod {} was moved from {from} and is pending for {since}", it.pod);
+        if let Some(cause) = story.as_ref().and_then(|it| it.causes.first()) {
+            let _ = write!(line, ": waits for {}", cause.text);
+        }
+        let _ = writeln!(text, "{}", look.mark(Mark::Careful, &line));
+    }
+    text
+}
+
 pub(crate) fn pool_table(pools: &[Pool<'_>], look: Look) -> Table {
     let mut table = Table::new(&[
         "POOL", "CLASS", "NODES", "IN SYNC", "DRIFTED", "UNKNOWN", "GOING", "WAITING", "STATE",
     ]);
     for it in pools {
-        let state = if it.nodes == 0 {
-            look.mark(Mark::Passed, "no nodes")
-        } else if it.going > 0 {
+        let state = if it.going > 0 {
             look.mark(Mark::Waiting, "replacing")
+        } else if it.pending > 0 {
+            look.mark(Mark::Careful, "moved pods pending")
+        } else if it.nodes == 0 {
+            look.mark(Mark::Passed, "no nodes")
         } else if it.waiting > 0 {
             look.mark(Mark::Careful, "waiting")
         } else if it.unknown > 0 {
@@ -310,6 +337,10 @@ fn state(row: &Row<'_>, look: Look) -> String {
     match &row.state {
         State::Fine => look.mark(Mark::Good, "current"),
         State::NotOurs => look.mark(Mark::Passed, "no NodeClaim of ours"),
+        State::LeftOver(finalizers) => look.mark(
+            Mark::Passed,
+            &format!("its machine has ended; the Node is held by finalizer `{finalizers}`"),
+        ),
         State::Unknown(missing) => look.mark(Mark::Careful, &format!("unknown: we miss {missing}")),
         State::Drifted => look.mark(Mark::Waiting, "drifted"),
         State::Starts(cause) => look.mark(Mark::Waiting, &format!("starts now: {cause}")),

@@ -94,6 +94,9 @@ pub enum Owner {
     },
 }
 
+/// Kinds that start another pod for one that left, for as long as they are told to have so many. A `Job`'s may just have finished.
+pub const KEEP_A_NUMBER: [&str; 3] = ["ReplicaSet", "ReplicationController", "StatefulSet"];
+
 /// One node that is being emptied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drain {

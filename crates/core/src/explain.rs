@@ -7,6 +7,7 @@
 //! people, absolute for tickets.
 
 mod asked;
+mod behind;
 mod cause;
 mod doubted;
 mod gone;
@@ -19,6 +20,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 pub use asked::{ClassTold, Newer, Unanswered};
+pub use behind::Behind;
 pub use cause::causes;
 pub use doubted::{Doubted, Kept, Orphan, doubted};
 pub use gone::{RecordTold, explain_claim, explain_gone};
@@ -112,6 +114,9 @@ pub fn explain(world: &World<'_>, name: &str, now: Timestamp) -> Option<Story> {
 
 /// Nothing is done about it.
 fn stays(story: &mut Story, world: &World<'_>, name: &str, node: &Node, now: Timestamp) {
+    if gone::tell_left_over(story, world, name, now) {
+        return;
+    }
     story.fact("plan", "stays as it is");
     story.next = match world.drifts.get(name) {
         Some(Drift::Unknown(missing)) => {
@@ -198,8 +203,9 @@ fn tell_waiting(
     waiting: &Waiting,
     now: Timestamp,
 ) {
+    let behind = Behind::of(world, now);
     for (place, reason) in waiting.all().enumerate() {
-        let causes = causes(reason, node.member.class.as_deref(), now);
+        let causes = behind.causes(reason, node.member.class.as_deref(), now);
         let text = causes.first().map_or("", |it| it.text.as_str());
         story.fact(if place == 0 { "plan" } else { "" }, format!("waiting for {text}"));
         story.causes.extend(causes);
@@ -208,6 +214,9 @@ fn tell_waiting(
         }
     }
     story.next = after_all(waiting, now);
+    if let Some(remedy) = behind.remedy(waiting, node.member.class.as_deref()) {
+        let _ = write!(story.next, "; {remedy}");
+    }
 }
 
 /// All of it has to end: what others use, what ends last by itself, and the rest.
@@ -227,6 +236,9 @@ fn after_all(waiting: &Waiting, now: Timestamp) -> String {
             }
             (WaitFor::SharedWorkload { pod: Some(pod), .. }, None) => {
                 others.insert(format!("pod {pod}"), "is ready");
+            }
+            (WaitFor::SharedWorkload { workload, missing: true, .. }, None) => {
+                others.insert(format!("a pod of {workload}"), "is back and ready");
             }
             (
                 WaitFor::Succession { node }
@@ -557,11 +569,12 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
     // One line for each thing that holds, not for each kind: whoever reads it goes there.
     // What names several, as two budgets of one pod, is one thing.
     let mut held = BTreeMap::new();
+    let behind = Behind::of(world, now);
     for (name, it) in &waiting {
         let class = nodes.get(name).and_then(|it| it.member.class.as_deref());
         // A node counts once for each.
         let mut counted = BTreeSet::new();
-        for causes in it.all().map(|it| causes(it, class, now)) {
+        for causes in it.all().map(|it| behind.causes(it, class, now)) {
             let Some(first) = causes.first() else { continue };
             let named: Vec<Named> = causes.iter().map(|it| it.named.clone()).collect();
             let key = (first.reason, named);

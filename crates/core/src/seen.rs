@@ -341,6 +341,8 @@ pub struct Node {
     pub deleting_since: Option<Timestamp>,
     /// Ours is on it.
     pub held: bool,
+    /// Of others: it does not go before they are taken off, and that is not for us to do.
+    pub finalizers: Vec<String>,
     pub machine: Option<MachineId>,
     /// What its condition `Ready` says.
     pub ready: Readiness,

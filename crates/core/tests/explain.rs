@@ -164,6 +164,29 @@ fn a_node_that_waits_says_for_whom() {
     assert_eq!(told.node("n1").causes[0].named.kind, "DisruptionLedger");
 }
 
+/// Decision 0040: the slot stays taken, and whoever waits for it is told what is behind it.
+#[test]
+fn who_waits_behind_a_drain_that_is_held_is_told_what_holds_it() {
+    let mut told = Told::default()
+        .with("n1", node("other", "eu-west-1a", vec![]))
+        .draining("n0", vec![web("p")]);
+    told.fleet.pdbs = vec![pdb("shop", "web", "web", 0)].into();
+    let story = told.node("n1");
+    let told = story.to_string();
+    assert!(
+        told.contains(
+            "in use by n0 since 2026-08-03T11:51:00Z (9m ago); n0 itself waits for pod shop/p: PodDisruptionBudget `web` allows no disruption now"
+        ),
+        "{told}"
+    );
+    assert!(story.next.starts_with("starts when n0 is done; a NodeDisruptionBudget that selects it, or `rollout.concurrency`"), "{told}");
+    let behind = &story.causes[0].used_by[0].waits_for[0].named;
+    assert_eq!(
+        (behind.kind, behind.namespace.as_str(), behind.name.as_str()),
+        ("PodDisruptionBudget", "shop", "web")
+    );
+}
+
 #[test]
 fn a_drain_that_is_held_names_the_budget() {
     let mut told = Told::default()
@@ -509,6 +532,7 @@ fn a_node_that_is_gone_says_when_and_by_whom_it_was_replaced() {
         running_image: image("a1"),
         wanted_image: image("b2"),
         finalizers: Vec::new(),
+        node_finalizers: Vec::new(),
     };
     told.records.insert("n0".to_owned(), record);
     let coming = SuccessorTold { node: Some("n9".to_owned()), ..SuccessorTold::default() };

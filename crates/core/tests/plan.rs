@@ -575,6 +575,25 @@ fn two_replacements_of_one_workload_wait_for_each_other() {
     let came = "pod shop/a2 to be ready: it came in the place of one on node n1, and ReplicaSet shop/web has no \
                 other that is ready elsewhere";
     assert_eq!((waits.to_string().as_str(), waits.pod()), (came, Some(&web("a2").id)));
+    // Whoever has no pod of it that is ready has none to lose.
+    let mut broken = after.clone();
+    broken.node("n2").pods = vec![Arc::new(Pod { ready: false, ..web("b") })];
+    assert_eq!(broken.starts(), ["n2"]);
+    // Nor has one that has none of it at all.
+    after.fleet.nodes.insert("n3".to_owned(), on(&[]));
+    after.placements.of.insert("n3".to_owned(), spare());
+    assert_eq!(after.starts(), ["n3"]);
+    after.fleet.nodes.remove("n3");
+    // One that did not come back at all counts like one that is not ready; of both, that which is there is named.
+    after.fleet.missing = vec![(Arc::new(web("b")), "n0".to_owned())];
+    assert_eq!(after.plan().waiting["n2"].first.pod(), Some(&web("a2").id));
+    let mut lost = after.clone();
+    lost.fleet.unsettled.clear();
+    assert_eq!(
+        lost.plan().waiting["n2"].first.to_string(),
+        "a pod of ReplicaSet shop/web to come back: none came in the place of what left node n0, and it has no \
+         other that is ready elsewhere"
+    );
     // While the node is still being emptied it is that.
     after.fleet.nodes.insert("n1".to_owned(), on(&["a"]));
     after.node("n1").under_way = Some(UnderWay { phase: Phase::Draining, since: ago(minutes(3)) });

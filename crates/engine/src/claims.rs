@@ -38,7 +38,7 @@ use nodemolt_fit::label;
 
 pub use act::{ClaimAct, ClaimDone, Deed, Launch, OfType, Rules, token};
 pub use choose::{CHOICES_MAX, TYPES_MAX};
-pub(crate) use look::{gate, nodes_of, own_name, parted};
+pub(crate) use look::{gate, left_over, nodes_of, own_name, parted};
 pub use look::{old_seen, pods_of, successor_seen};
 pub(crate) use loud::Loud;
 pub use memory::{MARKED_FOR, Mark, Memory};

@@ -191,6 +191,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     fleet.homeless = homeless(&moved, now);
     fleet.pending = homes::pending(sight, &moved);
     fleet.unsettled = homes::unsettled(sight);
+    fleet.missing = homes::missing(sight);
     fleet.pace.clone_from(memory.pace.phases());
 
     // The next step of those that are going; then who starts beside them. Placements of all who leave are

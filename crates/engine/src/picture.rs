@@ -157,7 +157,10 @@ fn record(sight: &Sight<'_>, it: &Recorded) -> RecordTold {
     let old = &it.replacement.old;
     let claim = sight.claim(&old.claim, &old.claim_uid);
     let parted = claim.filter(|it| claims::parted(sight.view, it));
+    let node = sight.view.nodes.get(&old.node);
+    let left_over = node.filter(|it| claims::left_over(it, sight.claim_of(&old.node)));
     RecordTold {
+        node_finalizers: left_over.map(|it| it.finalizers.clone()).unwrap_or_default(),
         finalizers: parted.map(|it| it.finalizers.clone()).unwrap_or_default(),
         pool: it.pool.clone(),
         running_image: it.told.running_image.clone(),

@@ -67,6 +67,47 @@ fn a_slot_is_free_when_the_old_machine_is_gone() {
     assert_eq!(broken, []);
 }
 
+/// Where the old node goes first its grant outlives it and its claim: in the budget that it was taken from.
+#[test]
+fn a_grant_counts_in_its_own_class_after_its_node_has_gone() {
+    let granted_beside = |other: &str| {
+        let mut tale = begun();
+        tale.change(Actor::Person, "EC2NodeClass", "/general", |it| {
+            it["metadata"]["labels"] = json!({"goes": "first"});
+        });
+        let selector = json!({"matchLabels": {"goes": "first"}});
+        let rollout = json!({"concurrency": 1, "replacement": "DeleteFirst"});
+        tale.store(Actor::Person, "EC2NodeClass", "", json!({"metadata": {"name": "plain"}}));
+        tale.store(
+            Actor::Person,
+            "ImagePolicy",
+            "",
+            json!({"metadata": {"name": "first"}, "spec": {"classSelector": selector, "rollout": rollout}}),
+        );
+        tale.change(Actor::Fate, "NodeClaim", "/n3", |it| {
+            it["spec"]["nodeClassRef"]["name"] = json!("plain");
+        });
+        tale.change(Actor::Person, "NodePool", "/web", |it| {
+            it["spec"]["disruption"]["budgets"] = json!([{"nodes": "100%"}]);
+        });
+        tale.wait(120);
+        tale.granted("n1");
+        tale.change(US, "Replacement", "/claim-n1", |it| {
+            it["status"]["order"] = json!("DeleteFirst")
+        });
+        tale.machine("n1", OLD, "terminated");
+        tale.remove(US, "NodeClaim", "/n1");
+        tale.remove(US, "Node", "/n1");
+        tale.wait(120);
+        tale.ledger(&["n1", other], 1);
+        let mut broken = judge(&tale).1;
+        broken.retain(|it| it.law == Law::Budget);
+        broken
+    };
+    assert_eq!(granted_beside("n3"), []);
+    assert_eq!(granted_beside("n2").len(), 1);
+}
+
 /// Whom a budget holds back it says itself: one that is for people only holds them, and not us.
 #[test]
 fn a_budget_holds_back_whom_it_says() {
@@ -427,6 +468,23 @@ fn a_node_may_wait_for_what_only_people_lift() {
     let mut tale = held_for_people();
     tale.turn(&["n2"], |it| it.waits = vec![Tale::waits_behind("n2", "n1")]);
     assert_eq!(judge(&tale).1, []);
+    // The only pod that is ready waits for one that was moved, and for nobody's replacement.
+    let waits = |ready: bool| {
+        let mut tale = sound();
+        tale.pod("web-n3", Some("n3"), false);
+        tale.pod("web-s1", Some("s1"), ready);
+        let made = tale.now.to_string();
+        tale.change(Actor::Kubelet, "Pod", "shop/web-s1", |it| {
+            it["metadata"]["creationTimestamp"] = json!(made);
+        });
+        let workload = "ReplicaSet shop/web";
+        tale.turn(&["n2"], |it| {
+            it.waits = vec![Tale::waits_for("n2", "SharedWorkload", "Workload", workload)];
+        });
+        judge(&tale).1
+    };
+    assert!(waits(true).iter().any(|it| it.law == Law::Settling), "it is not the only one");
+    assert_eq!(waits(false).iter().filter(|it| it.law == Law::Settling).count(), 0);
 }
 
 #[test]

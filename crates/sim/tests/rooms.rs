@@ -24,6 +24,8 @@ struct Rooms {
     pods: &'static str,
     cpu: &'static str,
     kind: &'static str,
+    /// Annotations of the pods.
+    says: &'static str,
     pdb: Option<&'static str>,
 }
 
@@ -34,6 +36,7 @@ const PLAIN: Rooms = Rooms {
     pods: "",
     cpu: "1500m",
     kind: "Deployment",
+    says: "{}",
     pdb: None,
 };
 
@@ -49,7 +52,7 @@ impl Rooms {
             .replace("[node-0, node-1]", &format!("[{}]", names.join(", ")))
             .replace("  disruption:\n", &format!("  {}\n  disruption:\n", self.pool))
             .replace("- nodes: \"1\"", "- nodes: \"100%\"");
-        let Self { nodes, rollout, pods, cpu, kind, .. } = self;
+        let Self { nodes, rollout, pods, cpu, kind, says, .. } = self;
         let mut all = format!(
             "{begin}---\napiVersion: nodemolt.dev/v1alpha1\nkind: ImagePolicy\nmetadata: {{name: general}}\n\
              spec: {{rollout: {rollout}}}\n---\napiVersion: apps/v1\nkind: {kind}\n\
@@ -60,7 +63,7 @@ impl Rooms {
         }
         let _ = write!(
             all,
-            "  template:\n    metadata: {{labels: {{app: shop}}}}\n    spec:\n      {pods}\n      containers:\n\
+            "  template:\n    metadata: {{labels: {{app: shop}}, annotations: {says}}}\n    spec:\n      {pods}\n      containers:\n\
              \x20     - name: c\n        image: x:1\n        resources: {{requests: {{cpu: {cpu}, memory: 512Mi}}}}\n"
         );
         if let Some(allows) = self.pdb {
@@ -277,6 +280,78 @@ fn the_last_pod_that_serves_stays_until_the_others_are_back() {
         assert!(pods_with_a_home(&world) > 0, "{}", last_lines(&world, 40));
     }
     assert_eq!(images(&world), [NEW, NEW, NEW], "{}", last_lines(&world, 60));
+}
+
+/// It went a quarter of an hour after another had been moved, whether that was ready by then or not.
+#[test]
+fn the_only_pod_that_is_ready_stays_however_long_the_other_takes() {
+    let says = "{sim.nodemolt.dev/ready-after: 25m}";
+    let mut world = Rooms { says, ..PLAIN }.begin(1);
+    world.run(mins(26));
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(24));
+    let mut some = images(&world);
+    some.sort_unstable();
+    assert_eq!(some, [OLD, NEW], "{}", last_lines(&world, 60));
+    world.run(mins(25));
+    assert_eq!(images(&world), [NEW, NEW], "{}", last_lines(&world, 60));
+    no_law_is_broken(&world, Law::Budget);
+}
+
+/// Where nobody is ready nobody is the only one.
+#[test]
+fn who_has_no_pod_that_is_ready_waits_for_none() {
+    let says = "{sim.nodemolt.dev/ready-after: never}";
+    let world = Rooms { says, ..PLAIN }.replaced(1, 15);
+    assert_eq!(images(&world), [NEW, NEW], "{}", last_lines(&world, 60));
+}
+
+/// A `StatefulSet` makes no pod before those of lower numbers are ready: nothing is pending then, and nothing unready was
+/// moved.
+#[test]
+fn the_only_pod_that_is_ready_stays_where_the_others_do_not_come_back() {
+    let rooms = Rooms { nodes: 3, kind: "StatefulSet", ..PLAIN };
+    let mut world = rooms.begin(1);
+    world.run(mins(1));
+    let never = "{\"apiVersion\":\"apps/v1\",\"kind\":\"StatefulSet\",\"metadata\":{\"name\":\"shop\",\"namespace\":\"default\"},\
+        \"spec\":{\"replicas\":3,\"serviceName\":\"shop\",\"updateStrategy\":{\"type\":\"OnDelete\"},\"selector\":{\"matchLabels\":{\"app\":\"shop\"}},\
+        \"template\":{\"metadata\":{\"labels\":{\"app\":\"shop\"},\"annotations\":{\"sim.nodemolt.dev/ready-after\":\"never\"}},\
+        \"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"x:1\",\"resources\":{\"requests\":{\"cpu\":\"1500m\",\"memory\":\"512Mi\"}}}]}}}}";
+    act(&mut world, &format!("apply {}", serde_json::to_string(never).unwrap()));
+    let on = |world: &World, pod: &str| {
+        let all = world.objects(kinds::POD);
+        let pod = all.iter().find(|it| it["metadata"]["name"] == pod);
+        pod.and_then(|it| it["spec"]["nodeName"].as_str()).map(str::to_owned)
+    };
+    let first = on(&world, "shop-0").unwrap();
+    act(&mut world, "delete pod default/shop-0");
+    world.run(mins(2));
+    act(&mut world, &format!("annotate node {first} karpenter.sh/do-not-disrupt=true"));
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(60));
+    assert_eq!((on(&world, "shop-0"), phases(&world).len()), (Some(first), 1));
+    let left: Vec<Option<String>> = ["shop-1", "shop-2"].map(|it| on(&world, it)).into();
+    assert_eq!(left.iter().flatten().count(), 1, "{}", last_lines(&world, 60));
+    let picture = world.picture().unwrap();
+    let last = left.into_iter().flatten().next().unwrap();
+    let waits = &picture.plan.waiting[&last].first;
+    assert!(matches!(waits, WaitFor::SharedWorkload { missing: true, .. }), "{waits:?}");
+    no_law_is_broken(&world, Law::Budget);
+}
+
+/// A finalizer of others kept the object of a node whose machine had ended, and that kept the slot.
+#[test]
+fn a_node_that_others_keep_uses_no_slot() {
+    let mut world = PLAIN.begin(1);
+    world.run(mins(1));
+    act(&mut world, "hold node node-0");
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(40));
+    assert_eq!(phases(&world), ["Done", "Done"], "{}", last_lines(&world, 60));
+    let picture = world.picture().unwrap();
+    let told = nodemolt_core::explain::explain(&picture.world(), "node-0", picture.at).unwrap();
+    assert_eq!((told.causes[0].reason, told.causes[0].named.kind), ("Finalizer", "Node"), "{told}");
+    no_law_is_broken(&world, Law::Budget);
 }
 
 /// A fleet larger than its pods need, a budget that keeps some of it available, and pools beside.

@@ -29,7 +29,8 @@ pub(super) fn node(wire: &WireNode) -> Result<Node, Broken> {
     let conditions = status.into_iter().flat_map(|it| it.conditions.iter().flatten());
     let ready = conditions.into_iter().find(|it| it.type_ == "Ready");
     let kubelet = status.and_then(|it| it.node_info.as_ref()).map(|it| &it.kubelet_version);
-    let finalizers = meta.finalizers.iter().flatten();
+    let (ours, finalizers): (Vec<String>, Vec<String>) =
+        meta.finalizers.iter().flatten().cloned().partition(|it| it == FINALIZER);
     Ok(Node {
         name: fit.name.clone(),
         uid: meta.uid.clone().unwrap_or_default(),
@@ -37,7 +38,8 @@ pub(super) fn node(wire: &WireNode) -> Result<Node, Broken> {
         fit,
         created_at,
         deleting_since: meta.deletion_timestamp.as_ref().map(|it| it.0),
-        held: finalizers.into_iter().any(|it| it == FINALIZER),
+        held: !ours.is_empty(),
+        finalizers,
         machine: machine(wire.spec.as_ref().and_then(|it| it.provider_id.as_deref())),
         ready: readiness(ready),
         ready_since: ready.and_then(|it| it.last_transition_time.as_ref()).map(|it| it.0),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use nodemolt_core::drift::{Divergence, Drift, Sides};
 use nodemolt_core::explain::{self, Cause, Fact, Story};
+use nodemolt_core::plan::Pending;
 use nodemolt_engine::Picture;
 use serde::Serialize;
 
@@ -30,6 +31,41 @@ pub(super) struct Status<'p> {
     doubted: Vec<Story>,
     pools: Vec<PoolStatus<'p>>,
     nodes: Vec<Node<'p>>,
+    /// Pods that were moved and have no node.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pending_pods: Vec<PendingPod<'p>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PendingPod<'p> {
+    namespace: &'p str,
+    name: &'p str,
+    since: Timestamp,
+    /// The pool and the node that its like were moved from; several where that is not known.
+    pool: Option<&'p str>,
+    moved_from: &'p [String],
+    /// What it lacks, or what is on its way for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waits_for: Vec<Cause>,
+}
+
+fn pending<'p>(picture: &Picture, pods: &[&'p Pending]) -> Vec<PendingPod<'p>> {
+    let told = pods.iter().map(|it| PendingPod {
+        namespace: &it.pod.namespace,
+        name: &it.pod.name,
+        since: it.since,
+        pool: it.moved_from.as_deref(),
+        moved_from: &it.from_nodes,
+        waits_for: explain::explain_pod(
+            &picture.world(),
+            &it.pod.namespace,
+            &it.pod.name,
+            picture.at,
+        )
+        .map_or_else(Vec::new, |it| it.causes),
+    });
+    told.collect()
 }
 
 #[derive(Debug, Serialize)]
@@ -43,6 +79,19 @@ struct PoolStatus<'p> {
     unknown: usize,
     going: usize,
     waiting: usize,
+    /// Pods that were moved from it and have no node.
+    #[serde(skip_serializing_if = "none")]
+    pending: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn none(count: &usize) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn not(so: &bool) -> bool {
+    !*so
 }
 
 #[derive(Debug, Serialize)]
@@ -52,6 +101,9 @@ struct Node<'p> {
     #[serde(skip_serializing_if = "Option::is_none")]
     rank: Option<usize>,
     name: &'p str,
+    /// It is there no more, and its replacement is not over; or nothing of it but the object is there.
+    #[serde(skip_serializing_if = "not")]
+    gone: bool,
     pool: Option<&'p str>,
     class: Option<&'p str>,
     instance_type: Option<&'p str>,
@@ -64,7 +116,7 @@ struct Node<'p> {
     /// What would have to be known.
     missing: Vec<String>,
     cause: Option<&'static str>,
-    /// `Current`, `Unknown`, `Drifted`, `Starts`, `Going` or `Waits`.
+    /// `Current`, `NotOurs`, `LeftOver`, `Unknown`, `Drifted`, `Starts`, `Going` or `Waits`.
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<&'static str>,
@@ -157,6 +209,9 @@ pub(super) struct NodeList<'p> {
     kind: &'static str,
     at: Timestamp,
     nodes: Vec<Node<'p>>,
+    /// Pods that were moved and have no node.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pending_pods: Vec<PendingPod<'p>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expected: Option<Expected>,
 }
@@ -174,6 +229,7 @@ pub(super) fn status<'p>(
     picture: &Picture,
     rows: &'p [Row<'_>],
     pools: &'p [Pool<'_>],
+    homeless: &[&'p Pending],
     halt: Option<&'p Halt>,
 ) -> Status<'p> {
     Status {
@@ -188,15 +244,21 @@ pub(super) fn status<'p>(
         doubted: explain::doubted(&picture.doubted),
         pools: pools.iter().map(pool).collect(),
         nodes: rows.iter().map(node).collect(),
+        pending_pods: pending(picture, homeless),
     }
 }
 
 pub(super) fn drift<'p>(picture: &Picture, rows: &'p [Row<'_>]) -> NodeList<'p> {
     let nodes = rows.iter().map(node).collect();
-    NodeList { api_version: VERSION, kind: "DriftList", at: picture.at, nodes, expected: None }
+    let (api_version, kind, pending_pods) = (VERSION, "DriftList", Vec::new());
+    NodeList { api_version, kind, at: picture.at, nodes, pending_pods, expected: None }
 }
 
-pub(super) fn plan<'p>(picture: &Picture, rows: &'p [Row<'_>]) -> NodeList<'p> {
+pub(super) fn plan<'p>(
+    picture: &Picture,
+    rows: &'p [Row<'_>],
+    homeless: &[&'p Pending],
+) -> NodeList<'p> {
     let order = &picture.plan.order;
     let ranks: BTreeMap<&str, usize> = order.iter().map(String::as_str).zip(1..).collect();
     let nodes = rows.iter().map(node).map(|it| Node { rank: ranks.get(it.name).copied(), ..it });
@@ -206,12 +268,14 @@ pub(super) fn plan<'p>(picture: &Picture, rows: &'p [Row<'_>]) -> NodeList<'p> {
         at_once: it.at_once,
         seconds: it.duration.as_secs(),
     });
-    NodeList { api_version: VERSION, kind: "Plan", at: picture.at, nodes, expected }
+    let pending_pods = pending(picture, homeless);
+    NodeList { api_version: VERSION, kind: "Plan", at: picture.at, nodes, pending_pods, expected }
 }
 
 fn pool<'p>(it: &'p Pool<'_>) -> PoolStatus<'p> {
-    let Pool { name, class, nodes, in_sync, drifted, unknown, going, waiting } = it.clone();
-    PoolStatus { name, class, nodes, in_sync, drifted, unknown, going, waiting }
+    let Pool { name, class, nodes, in_sync, drifted, unknown, going, waiting, pending } =
+        it.clone();
+    PoolStatus { name, class, nodes, in_sync, drifted, unknown, going, waiting, pending }
 }
 
 fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
@@ -225,6 +289,7 @@ fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
     };
     let (state, phase, because, successors) = match &row.state {
         State::Fine => ("Current", None, None, Vec::new()),
+        State::LeftOver(_) => ("LeftOver", None, None, Vec::new()),
         State::NotOurs => ("NotOurs", None, None, Vec::new()),
         State::Unknown(_) => ("Unknown", None, None, Vec::new()),
         State::Drifted => ("Drifted", None, None, Vec::new()),
@@ -237,13 +302,17 @@ fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
     let waits_for = match &row.state {
         State::Waits(reasons) => reasons.iter().flatten().cloned().collect(),
         State::Going { causes, .. } => causes.clone(),
-        State::Fine | State::NotOurs | State::Unknown(_) | State::Drifted | State::Starts(_) => {
-            Vec::new()
-        }
+        State::Fine
+        | State::NotOurs
+        | State::LeftOver(_)
+        | State::Unknown(_)
+        | State::Drifted
+        | State::Starts(_) => Vec::new(),
     };
     Node {
         rank: None,
         name: row.node,
+        gone: row.gone,
         pool: row.pool,
         class: row.class,
         instance_type: row.instance_type,

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
 use nodemolt_core::drift::{Divergence, Drift};
-use nodemolt_core::explain::{Cause, causes, going, relative};
+use nodemolt_core::explain::{Behind, Cause, going, relative};
 use nodemolt_core::node::ImageRef;
+use nodemolt_core::plan::Pending;
+use nodemolt_core::replace::Replacement;
 use nodemolt_engine::Picture;
 
 /// One node.
@@ -21,6 +24,8 @@ pub(crate) struct Row<'p> {
     /// Why it should be replaced.
     pub cause: Option<&'static str>,
     pub state: State<'p>,
+    /// The old node is there no more, and its replacement is not over; or nothing of it but the object is there.
+    pub gone: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +44,8 @@ pub(crate) enum State<'p> {
         successors: Vec<&'p str>,
         causes: Vec<Cause>,
     },
+    /// Its machine has ended, and others keep the object.
+    LeftOver(String),
     /// For all of these: one reason may name several objects.
     Waits(Vec<Vec<Cause>>),
 }
@@ -61,6 +68,8 @@ pub(crate) struct Pool<'p> {
     pub unknown: usize,
     pub going: usize,
     pub waiting: usize,
+    /// Pods that were moved from it and have no node.
+    pub pending: usize,
 }
 
 impl Row<'_> {
@@ -94,35 +103,68 @@ pub(crate) fn divergence(it: &Divergence) -> String {
     it.to_string()
 }
 
+/// Of nodes; then of those that have gone and are not followed yet.
 pub(crate) fn rows(picture: &Picture) -> Vec<Row<'_>> {
-    picture.fleet.nodes.keys().filter_map(|it| row(picture, it)).collect()
+    let behind = Behind::of(&picture.world(), picture.at);
+    let there = picture.fleet.nodes.keys().filter_map(|it| row(picture, &behind, it));
+    there.chain(gone(picture)).collect()
 }
 
 /// Those that are replaced, then all others in the order in which the plan asks them.
 pub(crate) fn in_order(picture: &Picture) -> Vec<Row<'_>> {
     let plan = &picture.plan;
-    plan.under_way.iter().chain(&plan.order).filter_map(|it| row(picture, it)).collect()
+    let behind = Behind::of(&picture.world(), picture.at);
+    let under_way = plan.under_way.iter().filter_map(|it| row(picture, &behind, it));
+    let asked = plan.order.iter().filter_map(|it| row(picture, &behind, it));
+    under_way.chain(gone(picture)).chain(asked).collect()
 }
 
-fn row<'p>(picture: &'p Picture, name: &str) -> Option<Row<'p>> {
+/// Where the old node goes first its replacement is open when it has gone.
+fn gone(picture: &Picture) -> impl Iterator<Item = Row<'_>> {
+    let there = |it: &str| picture.fleet.nodes.contains_key(it);
+    let open =
+        picture.replacements.iter().filter(move |(name, it)| !it.phase.ended() && !there(name));
+    open.map(|(name, it)| Row {
+        node: name,
+        pool: picture.records.get(name).and_then(|it| it.pool.as_deref()),
+        class: picture.fleet.gone.get(name).and_then(|it| it.class.as_deref()),
+        instance_type: None,
+        zone: None,
+        image: None,
+        up: "gone".to_owned(),
+        drift: None,
+        cause: Some(it.cause.as_str()),
+        state: under_way(picture, name, it),
+        gone: true,
+    })
+}
+
+fn under_way<'p>(picture: &'p Picture, name: &str, it: &'p Replacement) -> State<'p> {
+    let (because, causes) = match going(&picture.world(), name, picture.at) {
+        Some(it) => (it.because, it.causes),
+        None => (it.because.to_string(), Vec::new()),
+    };
+    let successors = it.successors.iter().map(|it| it.claim.as_str()).collect();
+    State::Going { phase: it.phase.as_str(), because, successors, causes }
+}
+
+fn row<'p>(picture: &'p Picture, behind: &Behind, name: &str) -> Option<Row<'p>> {
     let (name, node) = picture.fleet.nodes.get_key_value(name)?;
     let running = picture.running.get(name);
     let drift = picture.drifts.get(name);
     let replacement = picture.replacements.get(name).filter(|it| !it.phase.ended());
     let start = picture.plan.start.iter().find(|it| it.node == *name);
-    let state = if let Some(it) = replacement {
-        let now = going(&picture.world(), name, picture.at);
-        let (because, causes) = match now {
-            Some(it) => (it.because, it.causes),
-            None => (it.because.to_string(), Vec::new()),
-        };
-        let successors = it.successors.iter().map(|it| it.claim.as_str()).collect();
-        State::Going { phase: it.phase.as_str(), because, successors, causes }
+    let keeps = picture.records.get(name).map_or(&[][..], |it| it.node_finalizers.as_slice());
+    let left_over = replacement.is_none() && !keeps.is_empty();
+    let state = if left_over {
+        State::LeftOver(keeps.join("`, `"))
+    } else if let Some(it) = replacement {
+        under_way(picture, name, it)
     } else if let Some(it) = start {
         State::Starts(it.cause.as_str())
     } else if let Some(waiting) = picture.plan.waiting.get(name) {
         let class = node.member.class.as_deref();
-        State::Waits(waiting.all().map(|it| causes(it, class, picture.at)).collect())
+        State::Waits(waiting.all().map(|it| behind.causes(it, class, picture.at)).collect())
     } else {
         match drift {
             Some(Drift::Unknown(missing)) => State::Unknown(missing.to_string()),
@@ -145,12 +187,23 @@ fn row<'p>(picture: &'p Picture, name: &str) -> Option<Row<'p>> {
         drift,
         cause,
         state,
+        gone: left_over,
     })
 }
+
+/// Pods that were moved and for which the scheduler has found no node for a while.
+pub(crate) fn homeless(picture: &Picture) -> Vec<&Pending> {
+    let moved = picture.fleet.pending.iter().filter(|it| it.moved_from.is_some());
+    moved.filter(|it| picture.at.duration_since(it.since) >= FINDS_A_NODE_WITHIN).collect()
+}
+
+/// As long as the engine leaves it to the scheduler.
+const FINDS_A_NODE_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 
 /// Those of the nodes, and those that are written, with their classes: one without nodes is there, too.
 pub(crate) fn pools<'p>(
     rows: &[Row<'p>],
+    homeless: &[&'p Pending],
     written: &'p BTreeMap<String, Option<String>>,
 ) -> Vec<Pool<'p>> {
     let mut pools: BTreeMap<Option<&str>, Pool<'p>> = BTreeMap::new();
@@ -163,8 +216,9 @@ pub(crate) fn pools<'p>(
         let pool = pools.entry(row.pool).or_default();
         pool.name = row.pool;
         pool.class = row.class.or(pool.class);
-        pool.nodes += 1;
+        pool.nodes += usize::from(!row.gone);
         match row.drift {
+            _ if row.gone => {}
             Some(Drift::InSync) => pool.in_sync += 1,
             Some(Drift::Drifted { .. }) => pool.drifted += 1,
             Some(Drift::Unknown(_)) | None => pool.unknown += 1,
@@ -172,8 +226,18 @@ pub(crate) fn pools<'p>(
         match row.state {
             State::Going { .. } | State::Starts(_) => pool.going += 1,
             State::Waits(_) => pool.waiting += 1,
-            State::Fine | State::NotOurs | State::Unknown(_) | State::Drifted => {}
+            State::Fine
+            | State::NotOurs
+            | State::LeftOver(_)
+            | State::Unknown(_)
+            | State::Drifted => {}
         }
+    }
+    for pod in homeless {
+        let from = pod.moved_from.as_deref();
+        let pool = pools.entry(from).or_default();
+        pool.name = from;
+        pool.pending += 1;
     }
     pools.into_values().collect()
 }

@@ -240,6 +240,46 @@ fn what_another_version_let_in_counts_as_nought_and_says_so() {
 }
 
 /// One rule for all verbs.
+/// Its pool was current then, and there was nothing to replace.
+#[test]
+fn an_old_node_that_has_gone_first_is_told_until_it_is_followed() {
+    let home = home("goes-first");
+    let policy = "apiVersion: nodemolt.dev/v1alpha1\nkind: ImagePolicy\nmetadata: {name: first}\n\
+                  spec: {rollout: {replacement: DeleteFirst}}\n";
+    std::fs::write(home.join("policy.yaml"), policy).unwrap();
+    for typed in [
+        "sim load two-nodes-budget-one",
+        "sim apply -f policy.yaml",
+        "sim run 2m",
+        "sim publish amazon-eks-node-al2023-arm64-standard-1.33-v20260730",
+        "sim fault no-capacity",
+        "sim run 12m",
+    ] {
+        done(typed, &home);
+    }
+    let status = done("status", &home);
+    assert!(
+        status
+            .contains("node-0   web    -           -               -           gone   ◷ launching"),
+        "{status}"
+    );
+    assert!(status.contains("was moved from node-0 and is pending for"), "{status}");
+    assert!(status.contains("◷ replacing"), "{status}");
+    let plan = nodemolt("plan --detailed-exitcode", &home);
+    assert_eq!(plan.status.code(), Some(2));
+    assert!(text(&plan.stdout).contains("node-0   web    drift   ◷ launching"));
+    let json: Value = serde_json::from_str(&done("plan -o json", &home)).unwrap();
+    assert_eq!(
+        (&json["nodes"][0]["name"], &json["nodes"][0]["gone"]),
+        (&"node-0".into(), &true.into())
+    );
+    let pod = &json["pendingPods"][0];
+    assert_eq!((&pod["pool"], &pod["movedFrom"][0]), (&"web".into(), &"node-0".into()));
+    assert_eq!(pod["waitsFor"][0]["named"]["kind"], "NodeClaim");
+    // Nor has it drifted: it is not there.
+    assert!(!done("drift -o wide", &home).contains("node-0"));
+}
+
 #[test]
 fn names_that_are_not_there_are_mistyped() {
     let home = home("names");

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::story::{Cause, Named, User, both};
 use crate::budget::{BudgetId, Unavailable, UsedBy};
-use crate::drain::{AllPdbs, Held, Hold, Pdb, PodId, Refused, Stays};
+use crate::drain::{AllPdbs, Held, Hold, KEEP_A_NUMBER, Pdb, PodId, Refused, Stays};
 use crate::plan::WaitFor;
 use crate::replace::{Because, Wait};
 use crate::wanted::NoImage;
@@ -59,7 +59,7 @@ fn users(reason: &WaitFor) -> Vec<User> {
             UsedBy::Grant { since } => ("Replaced", Some(*since)),
             UsedBy::Unavailable(why) => (unavailable(*why), None),
         };
-        User { node: node.clone(), reason, since }
+        User { node: node.clone(), reason, since, waits_for: Vec::new() }
     };
     shortage.used_by.iter().map(user).collect()
 }
@@ -85,7 +85,10 @@ fn named(reason: &WaitFor, class: Option<&str>) -> Named {
         WaitFor::ProtectedNode { claim: Some(claim), .. } => Named::cluster("NodeClaim", claim),
         WaitFor::ProtectedNode { node, claim: None, .. }
         | WaitFor::Succession { node }
-        | WaitFor::SharedWorkload { node, pod: None, .. } => Named::cluster("Node", node),
+        | WaitFor::SharedWorkload { node, pod: None, missing: false, .. } => {
+            Named::cluster("Node", node)
+        }
+        WaitFor::SharedWorkload { workload, pod: None, missing: true, .. } => of_workload(workload),
         WaitFor::ProtectedPod { pod, .. }
         | WaitFor::BarePod { pod }
         | WaitFor::HomelessPod { pod, .. }
@@ -108,6 +111,14 @@ fn named(reason: &WaitFor, class: Option<&str>) -> Named {
         WaitFor::Reach { .. } => class.map_or_else(Named::nothing, of_class),
         WaitFor::News { .. } | WaitFor::Clock(_) | WaitFor::Consideration => Named::nothing(),
     }
+}
+
+/// By its kind, namespace and name, as it is written.
+fn of_workload(workload: &str) -> Named {
+    let (kind, name) = workload.split_once(' ').unwrap_or(("", workload));
+    let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+    let kind = KEEP_A_NUMBER.iter().find(|it| **it == kind).copied().unwrap_or("Workload");
+    Named::in_namespace(kind, namespace, name)
 }
 
 fn of_class(class: &str) -> Named {

@@ -20,6 +20,8 @@ pub struct RecordTold {
     pub wanted_image: Option<ImageId>,
     /// Of others, that hold the claim of a node that has gone.
     pub finalizers: Vec<String>,
+    /// Of others, that hold the node itself, though its machine has ended.
+    pub node_finalizers: Vec<String>,
 }
 
 /// Of a node that is gone, by its name or its claim's. `None` if no record tells of it.
@@ -57,7 +59,7 @@ pub fn explain_gone(world: &World<'_>, name: &str, now: Timestamp) -> Option<Sto
     if finalizers.is_empty() {
         story.then("nothing to do");
     } else {
-        tell_finalizers(&mut story, &old.claim, finalizers);
+        tell_finalizers(&mut story, "NodeClaim", &old.claim, finalizers);
     }
     pod::tell_left_behind(&mut story, world, &old.node, now);
     Some(story)
@@ -106,12 +108,28 @@ fn how_it_went(replacement: &Replacement) -> &'static str {
     }
 }
 
-/// The claim of a node that has gone, and whose finalizers keep it. It holds nobody.
-fn tell_finalizers(story: &mut Story, claim: &str, finalizers: &[String]) {
+/// Of a node that is there only because finalizers of others keep it: its machine has ended. Whether it is one.
+pub(super) fn tell_left_over(
+    story: &mut Story,
+    world: &World<'_>,
+    name: &str,
+    now: Timestamp,
+) -> bool {
+    let finalizers = world.records.get(name).map_or(&[][..], |it| it.node_finalizers.as_slice());
+    let replacement = world.replacements.get(name).filter(|it| it.phase == Phase::Done);
+    let Some(replacement) = replacement.filter(|_| !finalizers.is_empty()) else { return false };
+    let (at, by) = (story::when(replacement.since, now), successors(world, replacement));
+    story.fact("replaced", format!("{at} {by}, because {}", why(replacement.cause)));
+    tell_finalizers(story, "Node", name, finalizers);
+    true
+}
+
+/// What is left of a node whose machine has ended, and whose finalizers keep it. It holds nobody.
+fn tell_finalizers(story: &mut Story, kind: &'static str, name: &str, finalizers: &[String]) {
     let what = if finalizers.len() == 1 { "finalizer" } else { "finalizers" };
     let text = format!("still there, held by {what} `{}`", finalizers.join("`, `"));
-    story.fact("NodeClaim", text.clone());
-    let (reason, named) = ("Finalizer", Named::cluster("NodeClaim", claim));
+    story.fact(kind, text.clone());
+    let (reason, named) = ("Finalizer", Named::cluster(kind, name));
     story.causes.push(Holds { reason, named, text, ends_at: None, used_by: Vec::new() });
     story.then("whoever put them there takes them off; nobody waits for it here");
 }

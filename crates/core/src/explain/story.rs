@@ -54,6 +54,9 @@ pub struct User {
     pub reason: &'static str,
     /// When its place was granted; of others nobody knows.
     pub since: Option<Timestamp>,
+    /// What holds its drain, if something does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<Cause>,
 }
 
 /// Kind, namespace and name of an object; empty where there is none.

@@ -24,6 +24,9 @@ pub struct Fleet {
     pub homeless: BTreeMap<String, Homeless>,
     /// Pods that came in the place of those that we moved and are not ready yet, and from which node.
     pub unsettled: Vec<(Arc<Pod>, String)>,
+    /// Of each workload of which pods were moved and nobody came in their place: one that it still has, and from which
+    /// node they were moved.
+    pub missing: Vec<(Arc<Pod>, String)>,
     /// All pods that no node has.
     pub pending: Vec<Pending>,
     /// How long each phase takes here, as measured.

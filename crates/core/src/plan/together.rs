@@ -2,7 +2,8 @@
 //!
 //! Two nodes whose pods share a budget that allows one disruption would both be cordoned, and one of them
 //! for nothing. And a workload without a budget may have all of its pods on the two of them. The second
-//! node waits for the first: until its pods are gone, and until those that came in their place are ready.
+//! node waits for the first: until its pods are gone, and until those that came in their place are ready, however
+//! long that takes. Whoever has no pod of the workload that is ready has none to lose, and does not wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,6 +46,8 @@ struct Moved<'a> {
     /// The one that came in the place of another and is not ready, where nothing else is left to wait for:
     /// the node may be gone long since.
     pod: Option<&'a PodId>,
+    /// Nobody came in the place of those that left.
+    missing: bool,
 }
 
 impl<'a> Together<'a> {
@@ -54,11 +57,14 @@ impl<'a> Together<'a> {
         pdbs: &Pdbs<'a>,
         now: Timestamp,
     ) -> Self {
-        let shared = fleet
-            .unsettled
-            .iter()
-            .filter_map(|(pod, node)| Some((workload(pod)?, Moved { node, pod: Some(&pod.id) })));
-        let shared: BTreeMap<Workload<'_>, Moved<'_>> = shared.collect();
+        let missing = fleet.missing.iter().filter_map(|(pod, node)| {
+            Some((workload(pod)?, Moved { node, pod: None, missing: true }))
+        });
+        // A pod that is there and not ready says more, and takes the place of one that is not.
+        let unready = fleet.unsettled.iter().filter_map(|(pod, node)| {
+            Some((workload(pod)?, Moved { node, pod: Some(&pod.id), missing: false }))
+        });
+        let shared: BTreeMap<Workload<'_>, Moved<'_>> = missing.chain(unready).collect();
         let marks = fleet.spread.as_ref().map(|spread| {
             let mut marks = Marks { spread, shared: Marked::default(), leaving: Marked::default() };
             for number in shared.keys().filter_map(|it| spread.number(*it)) {
@@ -89,7 +95,7 @@ impl<'a> Together<'a> {
             budgets.extend(pdbs.places_of(pod));
             if let Some(workload) = workload(pod) {
                 // Whoever is under way holds more than who was, and is tried again.
-                let moved = Moved { node: name, pod: None };
+                let moved = Moved { node: name, pod: None, missing: false };
                 let known = self.shared.entry(workload).or_insert(moved);
                 if known.node == name || !self.leaving.contains(known.node) {
                     *known = moved;
@@ -147,17 +153,18 @@ impl<'a> Together<'a> {
         })
     }
 
-    /// A workload that would have no pod that is ready on a node that stays.
+    /// A workload that would have no pod that is ready on a node that stays, and has one here.
     fn last_replicas(&self, name: &str, node: &Node) -> Option<WaitFor> {
-        let here = moving(&node.pods, self.now).filter_map(workload);
+        let here = moving(&node.pods, self.now).filter(|it| serves(it)).filter_map(workload);
         let here: BTreeSet<Workload<'_>> = here.collect();
         here.into_iter().find_map(|of| {
-            let Moved { node, pod } = self.shared.get(&of).copied()?;
+            let Moved { node, pod, missing } = self.shared.get(&of).copied()?;
             let (namespace, kind, called) = of;
             (node != name && !self.serves_elsewhere(name, of)).then(|| WaitFor::SharedWorkload {
                 workload: format!("{kind} {namespace}/{called}"),
                 node: node.to_owned(),
                 pod: pod.cloned(),
+                missing,
             })
         })
     }
@@ -165,17 +172,23 @@ impl<'a> Together<'a> {
     /// Whether a workload has a pod that is ready, on another node that stays.
     fn serves_elsewhere(&self, name: &str, of: Workload<'_>) -> bool {
         let stays = |it: &str| it != name && !self.leaving.contains(it);
-        let serves = |node: &Node| {
-            let ready = |it: &&Pod| it.ready && it.ends_at.is_none();
-            moving(&node.pods, self.now).filter(ready).any(|it| workload(it) == Some(of))
+        let has_one = |node: &Node| {
+            let mut ready = moving(&node.pods, self.now).filter(|it| serves(it));
+            ready.any(|it| workload(it) == Some(of))
         };
         let known = self.marks.as_ref().and_then(|it| {
             let node = it.spread.burden(name)?.node();
             let workload = it.spread.number(of)?;
             Some(it.spread.serves(workload, node, &it.leaving))
         });
-        known.unwrap_or_else(|| self.fleet.nodes.iter().any(|(it, node)| stays(it) && serves(node)))
+        known
+            .unwrap_or_else(|| self.fleet.nodes.iter().any(|(it, node)| stays(it) && has_one(node)))
     }
+}
+
+/// It is ready, and stays so.
+fn serves(pod: &Pod) -> bool {
+    pod.ready && pod.ends_at.is_none()
 }
 
 pub(super) fn workload(pod: &Pod) -> Option<Workload<'_>> {

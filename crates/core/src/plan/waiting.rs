@@ -130,8 +130,10 @@ pub enum WaitFor {
         workload: String,
         node: String,
         /// The one that came in the place of another of that node and is not ready yet. `None`: the node is
-        /// still being replaced.
+        /// still being replaced, or `missing`.
         pod: Option<PodId>,
+        /// Its pods have left that node, and nobody came in their place.
+        missing: bool,
     },
     Budget(Box<Shortage>),
     // Room lifts these.
@@ -378,10 +380,14 @@ impl WaitFor {
             Self::SharedBudget { pdb, pod, node } => {
                 format!("node {node}: PodDisruptionBudget `{pdb}` of pod {pod} is spoken for there")
             }
-            Self::SharedWorkload { workload, node, pod: None } => {
+            Self::SharedWorkload { workload, node, pod: None, missing: false } => {
                 format!("node {node}: the other pods of {workload} are moved from there")
             }
-            Self::SharedWorkload { workload, node, pod: Some(pod) } => format!(
+            Self::SharedWorkload { workload, node, pod: None, missing: true } => format!(
+                "a pod of {workload} to come back: none came in the place of what left node {node}, and it \
+                 has no other that is ready elsewhere"
+            ),
+            Self::SharedWorkload { workload, node, pod: Some(pod), .. } => format!(
                 "pod {pod} to be ready: it came in the place of one on node {node}, and {workload} has no \
                  other that is ready elsewhere"
             ),

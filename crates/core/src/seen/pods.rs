@@ -1,6 +1,6 @@
 //! Which pods are there, and where?
 //!
-//! Found by name, by node, and by not having a node, without looking at all of them.
+//! Found by name, by node, by whose they are, and by not having a node, without looking at all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -44,6 +44,8 @@ pub struct Pods {
     pending: BTreeSet<PodKey>,
     /// Those that do not serve, and have not finished.
     unready: BTreeSet<PodKey>,
+    /// By the UID of whoever would start them again.
+    of_owner: BTreeMap<String, BTreeSet<PodKey>>,
     changed: Mark,
     changes: Changes<PodKey>,
     /// Nodes that pods have come to or gone from.
@@ -92,6 +94,12 @@ impl Pods {
         if !pod.drain.ready && pod.drain.phase != drain::PodPhase::Finished {
             self.unready.insert(key.clone());
         }
+        if let Some(owner) = &pod.owner_uid {
+            match self.of_owner.get_mut(owner) {
+                Some(own) => own.insert(key.clone()),
+                None => self.of_owner.entry(owner.clone()).or_default().insert(key.clone()),
+            };
+        }
         self.changed = Mark::default();
         self.changes.note(key.clone());
         self.all.insert(key, pod);
@@ -101,6 +109,14 @@ impl Pods {
         let pod = self.all.remove(key)?;
         self.pending.remove(key);
         self.unready.remove(key);
+        if let Some(owner) = &pod.owner_uid
+            && let Some(own) = self.of_owner.get_mut(owner)
+        {
+            own.remove(key);
+            if own.is_empty() {
+                self.of_owner.remove(owner);
+            }
+        }
         self.changed = Mark::default();
         self.changes.note(key.clone());
         match &pod.node {
@@ -181,6 +197,12 @@ impl Pods {
     /// Those that do not serve, and have not finished.
     pub fn unready(&self) -> impl Iterator<Item = &Pod> {
         self.unready.iter().filter_map(|it| self.get(it))
+    }
+
+    /// Those that one controller would start again, by its UID.
+    pub fn of_owner(&self, uid: &str) -> impl ExactSizeIterator<Item = &PodKey> {
+        const NONE: &BTreeSet<PodKey> = &BTreeSet::new();
+        self.of_owner.get(uid).unwrap_or(NONE).iter()
     }
 
     /// Those that no node has.

@@ -16,6 +16,7 @@ use nodemolt_core::claim::{
 use nodemolt_core::drain;
 use nodemolt_core::replace::{JOIN_DEADLINE, Old, OldSeen, SuccessorSeen};
 use nodemolt_core::seen::{Claim, Kind, MachineId, Node, ObjectName, Readiness, Stage, View};
+use nodemolt_fit::label;
 
 use super::act::token;
 use super::memory::unreadable;
@@ -322,6 +323,14 @@ pub(crate) fn nodes_of(view: &View, claim: &Claim) -> BTreeSet<String> {
 pub(crate) fn parted(view: &View, claim: &Claim) -> bool {
     let left = |it: &Node| it.held || it.deleting_since.is_none();
     claim.deleting_since.is_some() && !claim.held && !settled(view, claim).is_some_and(left)
+}
+
+/// Whether a node is there only by finalizers of others: it is deleted, ours is off, and so its machine has ended. Of one
+/// that is of no pool nobody knows that.
+pub(crate) fn left_over(node: &Node, claim: Option<&Claim>) -> bool {
+    let parted = |it: &Claim| it.deleting_since.is_some() && !it.held;
+    let own = claim.map_or_else(|| node.fit.labels.contains_key(label::NODEPOOL), parted);
+    node.deleting_since.is_some() && !node.held && !node.finalizers.is_empty() && own
 }
 
 /// What a Replacement sees of its old node. Its claim goes last, so a claim that is not there any more, or only by

@@ -27,6 +27,7 @@ use nodemolt_fit::{self as fit, Operator, Quantity, Written, label};
 
 use super::along::Along;
 use super::{Sight, pools, wishes};
+use crate::claims;
 use crate::memory::{Listed, Memory};
 use crate::port::{Machine, NewClaim};
 
@@ -506,10 +507,10 @@ fn millis(cpu: Quantity) -> u64 {
     u64::try_from(cpu.ceil_millis()).unwrap_or(0)
 }
 
-/// A node that is not set up yet is missing to nobody.
+/// A node that is not set up yet is missing to nobody, and neither is one whose machine has ended and that others keep.
 fn standing(node: &seen::Node, claim: Option<&Claim>) -> Standing {
     let set_up = claim.is_none_or(|it| it.stages.contains_key(&Stage::Initialized));
-    if !set_up {
+    if !set_up || claims::left_over(node, claim) {
         return Standing::Outside;
     }
     let deleting =

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use nodemolt_core::drain::{self, Moved, PodPhase};
+use nodemolt_core::drain::{self, KEEP_A_NUMBER, Moved, Owner, PodPhase};
 use nodemolt_core::plan::{Pending, WaitFor, lacks};
-use nodemolt_core::replace::Replacement;
+use nodemolt_core::replace::{Phase, Replacement};
 use nodemolt_core::seen::{Pod, PodKey};
 use nodemolt_fit::pack::Home;
 
@@ -28,8 +28,8 @@ use crate::record::Recorded;
 /// Pods that come so long after a replacement has ended did not come because of it.
 const COMES_WITHIN: SignedDuration = SignedDuration::from_hours(6);
 
-/// As long as a node may take to become ready. What takes longer is not our doing.
-const SETTLES_WITHIN: SignedDuration = SignedDuration::from_mins(15);
+/// Of a workload that has more pods than this nobody asks whether one is missing: it has others.
+const MISSED_AMONG_MAX: usize = 50;
 
 /// The scheduler has its chance first, also while a pod that leaves still holds its room.
 const ROOM_AFTER: SignedDuration = SignedDuration::from_mins(1);
@@ -50,15 +50,47 @@ pub(crate) fn moved(sight: &Sight<'_>) -> Vec<Moved> {
 }
 
 /// Those of them that are not ready, and from which node their like were moved: until they are, their
-/// workload has not got over it. One that runs and does not get ready has another trouble by then.
+/// workload has not got over it, however long that takes and whatever the trouble is.
 pub(crate) fn unsettled(sight: &Sight<'_>) -> Vec<(Arc<drain::Pod>, String)> {
-    let waits = sight.view.pods.unready().filter(|it| {
-        let settles = sight.now < after(it.created_at, SETTLES_WITHIN);
-        it.drain.ends_at.is_none() && (it.drain.phase == PodPhase::Pending || settles)
-    });
+    let waits = sight.view.pods.unready().filter(|it| it.drain.ends_at.is_none());
     let told = came_instead(sight, waits).into_iter();
     let told = told.filter_map(|(pod, records)| {
         Some((Arc::clone(&pod.drain), records.first()?.replacement.old.node.clone()))
+    });
+    told.collect()
+}
+
+/// Of each workload that keeps a number of pods, and of which none came since we moved some: one that it still has, and
+/// from which node they were moved. How many it is to have we do not see, and it may have been told to have fewer:
+/// so nobody is missed for longer than a pod that comes would be taken for one of those.
+pub(crate) fn missing(sight: &Sight<'_>) -> Vec<(Arc<drain::Pod>, String)> {
+    // By owner: since when those of the last node were asked to leave. Of one that has not been emptied somebody stays.
+    let mut left: BTreeMap<&str, (Timestamp, &str)> = BTreeMap::new();
+    for record in sight.records.replacements.values() {
+        let Replacement { phase, since, old, .. } = &record.replacement;
+        let Some(drain) = &record.drain else { continue };
+        if *phase == Phase::Done && sight.now < after(*since, COMES_WITHIN) {
+            for (owner, from) in &drain.moved {
+                let last = left.entry(owner).or_insert((*from, &old.node));
+                *last = (*last).max((*from, &old.node));
+            }
+        }
+    }
+    let pods = &sight.view.pods;
+    let told = left.into_iter().filter_map(|(owner, (from, node))| {
+        let there = pods.of_owner(owner);
+        if there.len() > MISSED_AMONG_MAX {
+            return None;
+        }
+        let there: Vec<&Pod> = there.filter_map(|it| pods.get(it)).collect();
+        // API servers write whole seconds.
+        let came = |it: &&Pod| after(it.created_at, SignedDuration::from_secs(1)) > from;
+        let keeps = |it: &&Pod| match &it.drain.owner {
+            Owner::Workload { kind, .. } => KEEP_A_NUMBER.contains(&kind.as_str()),
+            Owner::Nobody | Owner::DaemonSet | Owner::Mirror => false,
+        };
+        let one = there.iter().copied().find(keeps).filter(|_| !there.iter().any(came))?;
+        Some((Arc::clone(&one.drain), node.to_owned()))
     });
     told.collect()
 }

@@ -14,6 +14,7 @@ use nodemolt_core::replace::{Cause, Old, Order, Phase, Replacement};
 
 use super::Sight;
 use super::going::Draft;
+use super::homes;
 use super::placing::{Planned, Table, heir};
 use super::pools;
 use super::successors::{self, named, of_placement};
@@ -170,7 +171,8 @@ fn told(table: &Table<'_>, node: &str, now: Timestamp) -> Told {
 }
 
 /// Ended ones that nobody needs: old ones, and the oldest where there are too many. One that failed is
-/// kept while its claim is there: it says when to try again.
+/// kept while its claim is there: it says when to try again. So is one whose pods are not ready elsewhere yet: it says from
+/// where they came.
 pub(crate) fn to_forget(sight: &Sight<'_>) -> Vec<Recorded> {
     let mut ended: Vec<&Recorded> = sight
         .records
@@ -185,6 +187,12 @@ pub(crate) fn to_forget(sight: &Sight<'_>) -> Vec<Recorded> {
     ended.sort_by_key(|it| (it.replacement.since, &it.name));
     let too_many = ended.len().saturating_sub(ENDED_KEPT_MAX);
     let old = |it: &Recorded| after(it.replacement.since, ENDED_KEPT_FOR) <= sight.now;
-    let forgotten = ended.iter().enumerate().filter(|(at, it)| *at < too_many || old(it));
-    forgotten.map(|(_, it)| (*it).clone()).collect()
+    let mut forgotten =
+        ended.iter().enumerate().filter(|(at, it)| *at < too_many || old(it)).peekable();
+    if forgotten.peek().is_none() {
+        return Vec::new();
+    }
+    let unsettled = homes::unsettled(sight);
+    let needed = |it: &Recorded| unsettled.iter().any(|(_, node)| *node == it.replacement.old.node);
+    forgotten.filter(|(_, it)| !needed(it)).map(|(_, it)| (*it).clone()).collect()
 }

@@ -516,6 +516,7 @@ impl World {
             created_at: since,
             deleting_since: None,
             held: true,
+            finalizers: Vec::new(),
             machine: Some(machine.clone()),
             ready: Readiness::Ready,
             ready_since: Some(since),

@@ -359,7 +359,10 @@ fn rooms<'a>(world: &'a World, setting: &Setting, grant: &Grant, now: Timestamp)
             rooms.push(Room {
                 name: format!("concurrency of class {class}"),
                 unit,
-                member: Box::new(move |it| world.class_of(it).as_deref() == Some(class.as_str())),
+                member: Box::new(move |it| {
+                    world.last_class_of(it).as_deref() == Some(class.as_str())
+                        && (world.claim_of(it).is_some() || has_pool(world, it))
+                }),
                 allows: Box::new(move |total| {
                     let allowed = old.map_or(0, |it| class_allows(it, total));
                     allowed.max(class_allows(rollout, total))
@@ -499,8 +502,14 @@ fn without_slot(world: &World, node: &str) -> bool {
         .all("NodeDisruptionBudget")
         .filter(|(_, it)| gates(&it.object, Whom::Us))
         .any(|(_, it)| labels.is_some_and(|of| selected(&it.object, of)));
-    let own = world.class_of(node).and_then(|it| world.rollout_of(&it).cloned());
+    let own = world.last_class_of(node).and_then(|it| world.rollout_of(&it).cloned());
     !budgeted && own.is_none_or(|it| at(&it, &["concurrency"]).is_none())
+}
+
+/// Of a node whose claim is gone nobody else knows the class without its pool.
+fn has_pool(world: &World, node: &str) -> bool {
+    let pool = labels_of(world, node).and_then(|it| it.get(POOL_LABEL)).and_then(Value::as_str);
+    pool.is_some_and(|it| world.others.get("NodePool").is_some_and(|all| all.contains_key(it)))
 }
 
 type Labels = serde_json::Map<String, Value>;

@@ -62,9 +62,33 @@ pub(super) fn lasts(
             let mut records = world.replacements.values();
             let first = |it: &Value| text(it, &["spec", "nodeName"]) == wait.behind.as_deref();
             records.any(|it| first(it) && open(it) && held(world, it, now))
+                || wait.name.as_deref().is_some_and(|it| last_ready(world, node, it))
         }
         _ => false,
     }
+}
+
+/// Whether all pods of a workload that are ready are on this node, and one that we moved is not: only whoever looks after
+/// the workload can mend that.
+fn last_ready(world: &World, node: &str, workload: &str) -> bool {
+    let Some((kind, (namespace, name))) =
+        workload.split_once(' ').and_then(|(kind, it)| Some((kind, it.split_once('/')?)))
+    else {
+        return false;
+    };
+    let own = |it: &&Pod| {
+        read::controller(&it.object).is_some_and(|it| (it.0, it.1) == (kind, name))
+            && read::deleting(&it.object).is_none()
+    };
+    let pods = world.pods.get(namespace).into_iter().flat_map(BTreeMap::values).filter(own);
+    let (ready, not): (Vec<&Pod>, Vec<&Pod>) = pods.partition(|it| it.healthy);
+    let here = |it: &&Pod| text(&it.object, &["spec", "nodeName"]) == Some(node);
+    let moved = |it: &&Pod| {
+        let owner = read::controller(&it.object).map_or("", |it| it.2);
+        let made = read::time(&it.object, &["metadata", "creationTimestamp"]);
+        world.moved.get(owner).zip(made).is_some_and(|(from, made)| made >= *from)
+    };
+    !ready.is_empty() && ready.iter().all(here) && not.iter().any(moved)
 }
 
 /// Whether only people could let this pod leave its node: it is protected, nobody would start it again, or its

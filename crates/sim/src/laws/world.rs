@@ -43,6 +43,8 @@ pub(super) struct World {
     pub(super) claims: BTreeMap<String, Claim>,
     /// By the name of the node, the UID of the claim.
     claim_of: BTreeMap<String, String>,
+    /// By the name of the node, the class of a claim that is gone.
+    class_was: BTreeMap<String, String>,
     /// Every UID that a claim ever had.
     pub(super) claims_ever: BTreeSet<String>,
     pub(super) machines: BTreeMap<String, Rc<Machine>>,
@@ -200,6 +202,7 @@ impl World {
             lost: VecDeque::new(),
             claims: BTreeMap::new(),
             claim_of: BTreeMap::new(),
+            class_was: BTreeMap::new(),
             claims_ever: BTreeSet::new(),
             machines: BTreeMap::new(),
             ledger: Ledger::default(),
@@ -571,6 +574,10 @@ impl World {
                 }
             }
             "NodeClaim" => {
+                if let Some(node) = text(last, &["status", "nodeName"]) {
+                    let class = class_key(last, &["spec", "nodeClassRef"]);
+                    self.class_was.insert(node.to_owned(), class);
+                }
                 if let Some(claim) = self.claims.remove(read::uid(last))
                     && let Some(image) = text(&claim.object, &["status", "imageID"])
                 {
@@ -671,6 +678,11 @@ impl World {
     /// `group/name` of a node's class.
     pub(super) fn class_of(&self, node: &str) -> Option<String> {
         Some(class_key(&self.claim_of(node)?.object, &["spec", "nodeClassRef"]))
+    }
+
+    /// And of one whose claim is gone: the class that it had. A grant may outlive both.
+    pub(super) fn last_class_of(&self, node: &str) -> Option<String> {
+        self.class_of(node).or_else(|| self.class_was.get(node).cloned())
     }
 
     /// The policies that select a class, by name.

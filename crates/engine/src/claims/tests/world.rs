@@ -443,6 +443,7 @@ fn node(name: &str, machine: &str) -> Node {
         created_at: at(0),
         deleting_since: None,
         held: false,
+        finalizers: Vec::new(),
         machine: Some(MachineId(machine.to_owned())),
         ready: Readiness::NotReady,
         ready_since: None,
