@@ -208,6 +208,12 @@ pub(crate) fn pause(verb: &cli::Pause) -> Result<Answer, Failure> {
 }
 
 pub(crate) fn resume(verb: &cli::Resume) -> Result<Answer, Failure> {
+    // The world is asked whether it is paused, as a script may ask twice.
+    let paused = Halt::of(&Opened::open(&verb.world)?).and_then(|it| it.paused);
+    if paused.is_none() {
+        let data = "it is not paused: there is nothing to resume\n".to_owned();
+        return Ok(Answer { data, talk: String::new(), exit: Exit::Done });
+    }
     do_act(&verb.world, &Act::Resume)
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn run(verb: &cli::Sim, look: Look) -> Result<Answer, Failure> {
         SimVerb::Load(verb) => load(verb),
         SimVerb::List(verb) => list(verb),
         SimVerb::Run(verb) => let_pass(verb, look),
-        SimVerb::Publish(verb) => do_act(&verb.world, &publication(verb)?),
+        SimVerb::Publish(verb) => publish(verb),
         SimVerb::Fault(verb) => do_act(&verb.world, &Act::Fault(fault(&verb.words)?)),
         SimVerb::Apply(verb) => {
             let manifest = read_text(&verb.file)?;
@@ -322,6 +322,18 @@ fn tell<'s>(
         }
     }
     Ok(data)
+}
+
+fn publish(verb: &cli::SimPublish) -> Result<Answer, Failure> {
+    let act = publication(verb)?;
+    if let Some(created) = verb.created {
+        let now = Opened::open(&verb.world)?.world.now();
+        if created > now {
+            return Err(Failure::usage(format!("--created {created} is later than now, {now}"))
+                .hint("an image is there before it is published; let time pass with `nodemolt sim run`"));
+        }
+    }
+    do_act(&verb.world, &act)
 }
 
 fn publication(verb: &cli::SimPublish) -> Result<Act, Failure> {
