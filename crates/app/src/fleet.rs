@@ -18,10 +18,14 @@ use nodemolt_sim::act::{Act, Target};
 use nodemolt_sim::kinds;
 
 use crate::cli::{self, FleetFormat, Format, StoryFormat};
-use crate::output::{Answer, Exit, Failure, Look, Mark, Table, serialize};
+use crate::output::{Answer, Exit, Failure, Look, Mark, Table, Within, serialize};
 use crate::sim::{Opened, do_act};
+use crate::terminal::{self, hanging};
 use named::{Named, Names};
 use rows::{Pool, Row, State};
+
+/// Where the facts of a story begin, right of their labels.
+const STORY_INDENT: usize = 9;
 
 pub(crate) fn status(verb: &cli::Status, look: Look) -> Result<Answer, Failure> {
     let (opened, picture) = look_at(&verb.world)?;
@@ -32,25 +36,29 @@ pub(crate) fn status(verb: &cli::Status, look: Look) -> Result<Answer, Failure> 
     let data = match verb.output {
         FleetFormat::Table | FleetFormat::Wide => {
             let wide = verb.output == FleetFormat::Wide;
-            let mut text = head(&opened);
+            let within = Within::terminal();
+            // Under the sentence, not under its mark.
+            let line = |it: &str| hanging(it, 2, within.columns);
+            let mut text = line(&head(&opened));
             if let Some(halt) = &halt {
-                let _ = writeln!(text, "{}", look.mark(Mark::Careful, &halt.text()));
+                text.push_str(&line(&look.mark(Mark::Careful, &halt.text())));
             }
             text.push('\n');
-            text.push_str(&pool_table(&pools, look).print(!verb.no_headers));
+            text.push_str(&pool_table(&pools, look).print_within(!verb.no_headers, within));
             let shown: Vec<&Row<'_>> = rows.iter().filter(|it| wide || !it.state.quiet()).collect();
             if !shown.is_empty() {
                 text.push('\n');
-                text.push_str(&node_table(&shown, look).print(!verb.no_headers));
+                text.push_str(&node_table(&shown, look).print_within(!verb.no_headers, within));
             }
-            for line in explain::unanswered(&picture.world(), picture.at) {
-                let _ = writeln!(text, "{line}");
+            for it in explain::unanswered(&picture.world(), picture.at) {
+                text.push_str(&line(&it));
             }
             for warning in picture.warnings() {
-                let _ = writeln!(text, "{}", look.mark(Mark::Careful, &warning));
+                text.push_str(&line(&look.mark(Mark::Careful, &warning)));
             }
             for story in explain::doubted(&picture.doubted) {
-                let _ = write!(text, "\n{story}");
+                text.push('\n');
+                text.push_str(&hanging(&story.to_string(), STORY_INDENT, within.columns));
             }
             look.plain(&text)
         }
@@ -89,7 +97,8 @@ pub(crate) fn drift(verb: &cli::Drift, look: Look) -> Result<Answer, Failure> {
                     all => format!("{all} nodes, all in sync\n"),
                 }
             } else {
-                look.plain(&drift_table(&shown, look).print(!verb.no_headers))
+                let table = drift_table(&shown, look);
+                look.plain(&table.print_within(!verb.no_headers, Within::terminal()))
             }
         }
         FleetFormat::Json => serialize(Format::Json, &data::drift(&picture, &rows))?,
@@ -109,7 +118,8 @@ pub(crate) fn plan(verb: &cli::Plan, look: Look) -> Result<Answer, Failure> {
                 "nothing to replace\n".to_owned()
             } else {
                 let wide = verb.output == FleetFormat::Wide;
-                plan_table(&rows, wide, look).print(!verb.no_headers)
+                let table = plan_table(&rows, wide, look);
+                table.print_within(!verb.no_headers, Within::terminal())
             };
             if let Some(it) = picture.plan.expected {
                 let length = explain::relative(it.duration);
@@ -137,7 +147,9 @@ pub(crate) fn explain(verb: &cli::Explain, look: Look) -> Result<Answer, Failure
         }
     };
     let data = match verb.output {
-        StoryFormat::Text => look.plain(&story.to_string()),
+        StoryFormat::Text => {
+            look.plain(&hanging(&story.to_string(), STORY_INDENT, terminal::columns()))
+        }
         StoryFormat::Json => serialize(Format::Json, &data::story(&picture, &story))?,
         StoryFormat::Yaml => serialize(Format::Yaml, &data::story(&picture, &story))?,
     };
@@ -308,6 +320,16 @@ pub(crate) fn node_table(rows: &[&Row<'_>], look: Look) -> Table {
             it.up.clone(),
             state(it, look),
         ]);
+    }
+    table
+}
+
+/// Without what kind of machine it is, and where: what it waits for is what one looks at.
+pub(crate) fn short_node_table(rows: &[&Row<'_>], look: Look) -> Table {
+    let mut table = Table::new(&["NODE", "POOL", "IMAGE", "UP", "STATE"]);
+    for it in rows {
+        let (node, pool) = (it.node.to_owned(), it.pool.unwrap_or("-").to_owned());
+        table.row(vec![node, pool, it.image(), it.up.clone(), state(it, look)]);
     }
     table
 }

@@ -6,6 +6,7 @@
 mod cli;
 mod input;
 mod output;
+mod terminal;
 mod resolve;
 mod images;
 mod types;
