@@ -183,7 +183,7 @@ fn picture(world: &World, told: &[String], size: Size, look: Look) -> Result<Str
     let picture = world.picture().map_err(Failure::new)?;
     let rows = rows::rows(&picture);
     let names = Names::new(world, &picture);
-    let pools = rows::pools(&rows, &names.pools);
+    let pools = rows::pools(&rows, &names.pools, &picture);
     let all: Vec<_> = rows.iter().collect();
     let (pools, nodes) = (pool_table(&pools, look), short_node_table(&all, look));
     // Nothing stands in the last column, nor in the last line, where the cursor is.

@@ -9,8 +9,7 @@ pub(crate) mod data;
 pub(crate) mod named;
 pub(crate) mod rows;
 
-use std::fmt::Write as _;
-
+use nodemolt_core::budget::Unavailable;
 use nodemolt_core::drift::Drift;
 use nodemolt_core::explain::{self, Story};
 use nodemolt_engine::Picture;
@@ -31,7 +30,7 @@ pub(crate) fn status(verb: &cli::Status, look: Look) -> Result<Answer, Failure> 
     let (opened, picture) = look_at(&verb.world)?;
     let rows = rows::rows(&picture);
     let names = Names::new(&opened.world, &picture);
-    let pools = rows::pools(&rows, &names.pools);
+    let pools = rows::pools(&rows, &names.pools, &picture);
     let halt = Halt::of(&opened);
     let data = match verb.output {
         FleetFormat::Table | FleetFormat::Wide => {
@@ -121,10 +120,7 @@ pub(crate) fn plan(verb: &cli::Plan, look: Look) -> Result<Answer, Failure> {
                 let table = plan_table(&rows, wide, look);
                 table.print_within(!verb.no_headers, Within::terminal())
             };
-            if let Some(it) = picture.plan.expected {
-                let length = explain::relative(it.duration);
-                let _ = writeln!(text, "expected: {}, about {length}", it.whom());
-            }
+            text.push_str(&expected(&picture));
             look.plain(&text)
         }
         FleetFormat::Json => serialize(Format::Json, &data::plan(&picture, &rows))?,
@@ -133,6 +129,27 @@ pub(crate) fn plan(verb: &cli::Plan, look: Look) -> Result<Answer, Failure> {
     let some = !rows.is_empty();
     let exit = if some && verb.detailed_exitcode { Exit::Differs } else { Exit::Done };
     Ok(Answer { data, talk: String::new(), exit })
+}
+
+/// How long it takes, and of how many nobody knows: what people hold has no length.
+fn expected(picture: &Picture) -> String {
+    let plan = &picture.plan;
+    let there = plan.under_way.iter().filter(|it| picture.fleet.nodes.contains_key(*it));
+    let all = there.count() + plan.start.len() + plan.waiting.len();
+    match plan.expected {
+        Some(it) => {
+            let left = match all.saturating_sub(it.nodes) {
+                0 => String::new(),
+                left => format!("; of {left} more nobody knows how long they wait"),
+            };
+            format!("expected: {}, about {}{left}\n", it.whom(), explain::relative(it.duration))
+        }
+        // Before anything was measured nobody knows of anybody.
+        None if all == 0 || nodemolt_core::plan::round(&picture.fleet).is_none() => String::new(),
+        None => {
+            "expected: no duration: nobody knows how long what they wait for lasts\n".to_owned()
+        }
+    }
 }
 
 pub(crate) fn explain(verb: &cli::Explain, look: Look) -> Result<Answer, Failure> {
@@ -282,6 +299,8 @@ pub(crate) fn pool_table(pools: &[Pool<'_>], look: Look) -> Table {
     for it in pools {
         let state = if it.nodes == 0 {
             look.mark(Mark::Passed, "no nodes")
+        } else if it.gone {
+            look.mark(Mark::Careful, "its NodePool does not exist")
         } else if it.going > 0 {
             look.mark(Mark::Waiting, "replacing")
         } else if it.waiting > 0 {
@@ -337,6 +356,12 @@ pub(crate) fn short_node_table(rows: &[&Row<'_>], look: Look) -> Table {
 fn state(row: &Row<'_>, look: Look) -> String {
     match &row.state {
         State::Fine => look.mark(Mark::Good, "current"),
+        State::Away(Unavailable::Cordoned) => look
+            .mark(Mark::Careful, "current, but cordoned, and not by us: it counts in its budgets"),
+        State::Away(why) => {
+            let why = format!("current, but {}: it counts in its budgets", why.as_str());
+            look.mark(Mark::Careful, &why)
+        }
         State::NotOurs => look.mark(Mark::Passed, "no NodeClaim of ours"),
         State::Unknown(missing) => look.mark(Mark::Careful, &format!("unknown: we miss {missing}")),
         State::Drifted => look.mark(Mark::Waiting, "drifted"),

@@ -210,7 +210,8 @@ pub(super) fn plan<'p>(picture: &Picture, rows: &'p [Row<'_>]) -> NodeList<'p> {
 }
 
 fn pool<'p>(it: &'p Pool<'_>) -> PoolStatus<'p> {
-    let Pool { name, class, nodes, in_sync, drifted, unknown, going, waiting } = it.clone();
+    let Pool { name, class, gone: _, nodes, in_sync, drifted, unknown, going, waiting } =
+        it.clone();
     PoolStatus { name, class, nodes, in_sync, drifted, unknown, going, waiting }
 }
 
@@ -225,6 +226,7 @@ fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
     };
     let (state, phase, because, successors) = match &row.state {
         State::Fine => ("Current", None, None, Vec::new()),
+        State::Away(why) => ("Current", None, Some(why.as_str()), Vec::new()),
         State::NotOurs => ("NotOurs", None, None, Vec::new()),
         State::Unknown(_) => ("Unknown", None, None, Vec::new()),
         State::Drifted => ("Drifted", None, None, Vec::new()),
@@ -237,9 +239,12 @@ fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
     let waits_for = match &row.state {
         State::Waits(reasons) => reasons.iter().flatten().cloned().collect(),
         State::Going { causes, .. } => causes.clone(),
-        State::Fine | State::NotOurs | State::Unknown(_) | State::Drifted | State::Starts(_) => {
-            Vec::new()
-        }
+        State::Fine
+        | State::Away(_)
+        | State::NotOurs
+        | State::Unknown(_)
+        | State::Drifted
+        | State::Starts(_) => Vec::new(),
     };
     Node {
         rank: None,

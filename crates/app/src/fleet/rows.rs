@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use nodemolt_core::budget::Unavailable;
 use nodemolt_core::drift::{Divergence, Drift};
-use nodemolt_core::explain::{Cause, causes, going, relative};
+use nodemolt_core::explain::{Cause, away, causes, going, relative};
 use nodemolt_core::node::ImageRef;
 use nodemolt_engine::Picture;
 
@@ -26,6 +27,8 @@ pub(crate) struct Row<'p> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum State<'p> {
     Fine,
+    /// Fine, but others wait for it.
+    Away(Unavailable),
     /// It has no claim, or one that others look after: nothing is compared.
     NotOurs,
     Unknown(String),
@@ -55,6 +58,8 @@ impl State<'_> {
 pub(crate) struct Pool<'p> {
     pub name: Option<&'p str>,
     pub class: Option<&'p str>,
+    /// It is a node's and nobody has written it: it was deleted.
+    pub gone: bool,
     pub nodes: usize,
     pub in_sync: usize,
     pub drifted: usize,
@@ -122,12 +127,16 @@ fn row<'p>(picture: &'p Picture, name: &str) -> Option<Row<'p>> {
         State::Starts(it.cause.as_str())
     } else if let Some(waiting) = picture.plan.waiting.get(name) {
         let class = node.member.class.as_deref();
-        State::Waits(waiting.all().map(|it| causes(it, class, picture.at)).collect())
+        let world = picture.world();
+        State::Waits(waiting.all().map(|it| causes(&world, it, class, picture.at)).collect())
     } else {
         match drift {
             Some(Drift::Unknown(missing)) => State::Unknown(missing.to_string()),
             Some(Drift::Drifted { .. }) => State::Drifted,
-            Some(Drift::InSync) => State::Fine,
+            Some(Drift::InSync) => match away(&picture.world(), name) {
+                Some(why) => State::Away(why),
+                None => State::Fine,
+            },
             None => State::NotOurs,
         }
     };
@@ -152,7 +161,11 @@ fn row<'p>(picture: &'p Picture, name: &str) -> Option<Row<'p>> {
 pub(crate) fn pools<'p>(
     rows: &[Row<'p>],
     written: &'p BTreeMap<String, Option<String>>,
+    picture: &Picture,
 ) -> Vec<Pool<'p>> {
+    // One that cannot be read is there, too, and has limits.
+    let there =
+        |it: &str| picture.fleet.pools.contains_key(it) || picture.limits.pools.contains_key(it);
     let mut pools: BTreeMap<Option<&str>, Pool<'p>> = BTreeMap::new();
     for (name, class) in written {
         let pool = pools.entry(Some(name)).or_default();
@@ -162,6 +175,7 @@ pub(crate) fn pools<'p>(
     for row in rows {
         let pool = pools.entry(row.pool).or_default();
         pool.name = row.pool;
+        pool.gone = row.pool.is_some_and(|it| !there(it));
         pool.class = row.class.or(pool.class);
         pool.nodes += 1;
         match row.drift {
@@ -172,7 +186,7 @@ pub(crate) fn pools<'p>(
         match row.state {
             State::Going { .. } | State::Starts(_) => pool.going += 1,
             State::Waits(_) => pool.waiting += 1,
-            State::Fine | State::NotOurs | State::Unknown(_) | State::Drifted => {}
+            State::Fine | State::Away(_) | State::NotOurs | State::Unknown(_) | State::Drifted => {}
         }
     }
     pools.into_values().collect()
