@@ -4,7 +4,6 @@
 //! elsewhere lines. Nothing is written to disk.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -12,9 +11,10 @@ use nodemolt_sim::{Act, World, WorldFile};
 
 use crate::cli;
 use crate::fleet::named::Names;
-use crate::fleet::{node_table, pool_table, rows};
-use crate::output::{Answer, Exit, Failure, Look};
+use crate::fleet::{pool_table, rows, short_node_table};
+use crate::output::{Answer, Exit, Failure, Look, Within};
 use crate::sim::{self, news::News};
+use crate::terminal::{Size, cut};
 
 const SCENARIO: &str = "demo";
 
@@ -49,15 +49,16 @@ const STANDS: Duration = Duration::from_millis(500);
 const STANDS_QUIET: Duration = Duration::from_millis(20);
 const LASTS: SignedDuration = SignedDuration::from_mins(100);
 const NEWS_SHOWN: usize = 7;
+const NEWS_SHOWN_MIN: usize = 3;
 
 const NEXT: &str = "\
 What to try next:
-  nodemolt sim list                      the scenarios: budgets, PodDisruptionBudgets, crashes, two leaders, …
-  nodemolt sim load demo                 this one, step by step; then `nodemolt sim run 5m`
-  nodemolt status, plan, drift           what is going on in it
-  nodemolt explain node-4                why is this node not replaced yet?
-  nodemolt sim fault --help              what can go wrong
-  cargo demo --images                    which image would the example classes boot, and why not the newer one?
+  nodemolt sim list              the scenarios: budgets, crashes, two leaders, …
+  nodemolt sim load demo         this one by steps; then `nodemolt sim run 5m`
+  nodemolt status, plan, drift   what is going on in it
+  nodemolt explain node-4        why is this node not replaced yet?
+  nodemolt sim fault --help      what can go wrong
+  cargo demo --images            which image boots, and why not the newer one?
 ";
 
 pub(crate) fn run(verb: &cli::Demo, look: Look) -> Result<Answer, Failure> {
@@ -128,7 +129,7 @@ fn draw(world: &mut World, look: Look) -> Result<String, Failure> {
     let mut done = 0;
     let end = world.now() + LASTS;
     let mut out = std::io::stdout();
-    let mut size = Size::ask();
+    let mut size = Size::ask().unwrap_or(Size::USUAL);
     let mut frame = "\x1b[2J".to_owned();
     while world.now() < end {
         let before = told.len();
@@ -139,7 +140,7 @@ fn draw(world: &mut World, look: Look) -> Result<String, Failure> {
         seen = world.trace().len();
         // From the top, without wrapping: each line over the one that was there.
         frame.push_str("\x1b[?7l\x1b[H");
-        let lines = fitting(&look.plain(&picture(world, &told, look)?), size, look);
+        let lines = fitting(&look.plain(&picture(world, &told, size, look)?), size, look);
         for line in &lines {
             frame.push_str(line);
             frame.push_str("\x1b[K\r\n");
@@ -154,39 +155,14 @@ fn draw(world: &mut World, look: Look) -> Result<String, Failure> {
         std::thread::sleep(if news { STANDS } else { STANDS_QUIET });
         if news {
             // Windows are made larger and smaller while one looks.
-            size = Size::ask();
+            size = Size::ask().unwrap_or(size);
         }
     }
     Ok(String::new())
 }
 
-/// Of a window, in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Size {
-    lines: usize,
-    columns: usize,
-}
-
-impl Size {
-    /// By `stty`, which every system with terminals has; else what terminals have always been.
-    fn ask() -> Self {
-        let usual = Self { lines: 24, columns: 80 };
-        let Ok(terminal) = std::fs::File::open("/dev/tty") else { return usual };
-        let asked = Command::new("stty").arg("size").stdin(terminal).stderr(Stdio::null()).output();
-        let told = asked.ok().and_then(|it| String::from_utf8(it.stdout).ok());
-        told.and_then(|it| Self::read(&it)).unwrap_or(usual)
-    }
-
-    /// `24 80`; noughts where nobody knows.
-    fn read(text: &str) -> Option<Self> {
-        let (lines, columns) = text.trim().split_once(' ')?;
-        let (lines, columns) = (lines.parse().ok()?, columns.parse().ok()?);
-        (lines > 0 && columns > 0).then_some(Self { lines, columns })
-    }
-}
-
-/// The picture in a window of this size: lines are cut at its edge, and of too many the tables go first,
-/// from their end, since the news are what is new.
+/// The picture in a window of this size, where nothing else has helped: lines are cut at its edge, and of too many the
+/// tables go first, from their end, since the news are what is new.
 fn fitting(picture: &str, size: Size, look: Look) -> Vec<String> {
     let colours = look.choice() != anstream::ColorChoice::Never;
     let cut = |it: &str| cut(it, size.columns.saturating_sub(1), colours);
@@ -201,40 +177,35 @@ fn fitting(picture: &str, size: Size, look: Look) -> Vec<String> {
     all[..kept].iter().chain(&all[all.len() - news..]).map(|it| cut(it)).collect()
 }
 
-/// So many characters of it; escape sequences take no room, and are left out where no colours are wanted.
-fn cut(line: &str, columns: usize, colours: bool) -> String {
-    let mut shown = String::new();
-    let (mut width, mut in_escape) = (0, false);
-    for character in line.chars() {
-        let escape = in_escape || character == '\u{1b}';
-        in_escape = escape && character != 'm';
-        if escape {
-            shown.extend(Some(character).filter(|_| colours));
-        } else if width < columns {
-            shown.push(character);
-            width += 1;
-        }
-    }
-    shown
-}
-
-fn picture(world: &World, told: &[String], look: Look) -> Result<String, Failure> {
+/// With what is left out where the window is too low for all of it: older news first, then the ends of what nodes wait
+/// for.
+fn picture(world: &World, told: &[String], size: Size, look: Look) -> Result<String, Failure> {
     let picture = world.picture().map_err(Failure::new)?;
     let rows = rows::rows(&picture);
     let names = Names::new(world, &picture);
-    let pools = rows::pools(&rows, &rows::homeless(&picture), &names.pools);
+    let pools = rows::pools(&rows, &rows::homeless(&picture), &names.pools, &picture);
     let all: Vec<_> = rows.iter().collect();
-    let mut text = format!("{}   (simulated)\n\n", world.now());
-    text.push_str(&pool_table(&pools, look).print(true));
-    text.push('\n');
-    text.push_str(&node_table(&all, look).print(true));
-    text.push('\n');
-    let first = told.len().saturating_sub(NEWS_SHOWN);
-    for line in &told[first..] {
-        text.push_str(line);
+    let (pools, nodes) = (pool_table(&pools, look), short_node_table(&all, look));
+    // Nothing stands in the last column, nor in the last line, where the cursor is.
+    let columns = Some(size.columns.saturating_sub(1));
+    let drawn = |news: usize, cell_lines: Option<usize>| {
+        let within = Within { columns, cell_lines };
+        let mut text = format!("{}   (simulated)\n\n", world.now());
+        text.push_str(&pools.print_within(true, within));
         text.push('\n');
-    }
-    Ok(text)
+        text.push_str(&nodes.print_within(true, within));
+        text.push('\n');
+        for line in &told[told.len().saturating_sub(news)..] {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
+    };
+    let less_news = (NEWS_SHOWN_MIN..=NEWS_SHOWN).rev().map(|it| (it, None));
+    let less_words = (1..=3).rev().map(|it| (NEWS_SHOWN_MIN, Some(it)));
+    let mut tries = less_news.chain(less_words).map(|(news, lines)| drawn(news, lines));
+    let fits = |it: &String| it.lines().count() < size.lines;
+    Ok(tries.find(fits).unwrap_or_else(|| drawn(NEWS_SHOWN_MIN, Some(1))))
 }
 
 #[cfg(test)]
@@ -250,24 +221,9 @@ mod tests {
             assert!(shown.len() < lines.max(2), "{lines}: {shown:?}");
             assert!(shown.iter().all(|it| it.chars().count() < columns.max(2)), "{shown:?}");
             if lines > 2 {
-                let last: String = "last news".chars().take(columns - 1).collect();
-                assert_eq!(shown.last(), Some(&last));
+                assert_eq!(shown.last(), Some(&cut("last news", columns - 1, false)));
             }
         }
         assert_eq!(fitting(picture, Size { lines: 24, columns: 80 }, look).len(), 11);
-    }
-
-    #[test]
-    fn what_is_not_to_be_seen_takes_no_room() {
-        let line = "\u{1b}[33mabc\u{1b}[0m def";
-        assert_eq!(cut(line, 5, true), "\u{1b}[33mabc\u{1b}[0m d");
-        assert_eq!(cut(line, 5, false), "abc d");
-    }
-
-    #[test]
-    fn sizes_that_nobody_knows_are_none() {
-        for (text, expected) in [("24 80\n", Some((24, 80))), ("0 0\n", None), ("", None)] {
-            assert_eq!(Size::read(text).map(|it| (it.lines, it.columns)), expected);
-        }
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod rows;
 
 use std::fmt::Write as _;
 
+use nodemolt_core::budget::Unavailable;
 use nodemolt_core::drift::Drift;
 use nodemolt_core::explain::{self, Story};
 use nodemolt_core::plan::Pending;
@@ -19,41 +20,49 @@ use nodemolt_sim::act::{Act, Target};
 use nodemolt_sim::kinds;
 
 use crate::cli::{self, FleetFormat, Format, StoryFormat};
-use crate::output::{Answer, Exit, Failure, Look, Mark, Table, serialize};
+use crate::output::{Answer, Exit, Failure, Look, Mark, Table, Within, serialize};
 use crate::sim::{Opened, do_act};
+use crate::terminal::{self, hanging};
 use named::{Named, Names};
 use rows::{Pool, Row, State};
+
+/// Where the facts of a story begin, right of their labels.
+const STORY_INDENT: usize = 9;
 
 pub(crate) fn status(verb: &cli::Status, look: Look) -> Result<Answer, Failure> {
     let (opened, picture) = look_at(&verb.world)?;
     let rows = rows::rows(&picture);
     let names = Names::new(&opened.world, &picture);
     let homeless = rows::homeless(&picture);
-    let pools = rows::pools(&rows, &homeless, &names.pools);
+    let pools = rows::pools(&rows, &homeless, &names.pools, &picture);
     let halt = Halt::of(&opened);
     let data = match verb.output {
         FleetFormat::Table | FleetFormat::Wide => {
             let wide = verb.output == FleetFormat::Wide;
-            let mut text = head(&opened);
+            let within = Within::terminal();
+            // Under the sentence, not under its mark.
+            let line = |it: &str| hanging(it, 2, within.columns);
+            let mut text = line(&head(&opened));
             if let Some(halt) = &halt {
-                let _ = writeln!(text, "{}", look.mark(Mark::Careful, &halt.text()));
+                text.push_str(&line(&look.mark(Mark::Careful, &halt.text())));
             }
             text.push('\n');
-            text.push_str(&pool_table(&pools, look).print(!verb.no_headers));
+            text.push_str(&pool_table(&pools, look).print_within(!verb.no_headers, within));
             let shown: Vec<&Row<'_>> = rows.iter().filter(|it| wide || !it.state.quiet()).collect();
             if !shown.is_empty() {
                 text.push('\n');
-                text.push_str(&node_table(&shown, look).print(!verb.no_headers));
+                text.push_str(&node_table(&shown, look).print_within(!verb.no_headers, within));
             }
             text.push_str(&pending_lines(&picture, &homeless, look));
-            for line in explain::unanswered(&picture.world(), picture.at) {
-                let _ = writeln!(text, "{line}");
+            for it in explain::unanswered(&picture.world(), picture.at) {
+                text.push_str(&line(&it));
             }
             for warning in picture.warnings() {
-                let _ = writeln!(text, "{}", look.mark(Mark::Careful, &warning));
+                text.push_str(&line(&look.mark(Mark::Careful, &warning)));
             }
             for story in explain::doubted(&picture.doubted) {
-                let _ = write!(text, "\n{story}");
+                text.push('\n');
+                text.push_str(&hanging(&story.to_string(), STORY_INDENT, within.columns));
             }
             look.plain(&text)
         }
@@ -95,7 +104,8 @@ pub(crate) fn drift(verb: &cli::Drift, look: Look) -> Result<Answer, Failure> {
                     all => format!("{all} nodes, all in sync\n"),
                 }
             } else {
-                look.plain(&drift_table(&shown, look).print(!verb.no_headers))
+                let table = drift_table(&shown, look);
+                look.plain(&table.print_within(!verb.no_headers, Within::terminal()))
             }
         }
         FleetFormat::Json => serialize(Format::Json, &data::drift(&picture, &rows))?,
@@ -116,13 +126,11 @@ pub(crate) fn plan(verb: &cli::Plan, look: Look) -> Result<Answer, Failure> {
                 "nothing to replace\n".to_owned()
             } else {
                 let wide = verb.output == FleetFormat::Wide;
-                plan_table(&rows, wide, look).print(!verb.no_headers)
+                let table = plan_table(&rows, wide, look);
+                table.print_within(!verb.no_headers, Within::terminal())
             };
             text.push_str(&pending_lines(&picture, &homeless, look));
-            if let Some(it) = picture.plan.expected {
-                let length = explain::relative(it.duration);
-                let _ = writeln!(text, "expected: {}, about {length}", it.whom());
-            }
+            text.push_str(&expected(&picture));
             look.plain(&text)
         }
         FleetFormat::Json => serialize(Format::Json, &data::plan(&picture, &rows, &homeless))?,
@@ -131,6 +139,27 @@ pub(crate) fn plan(verb: &cli::Plan, look: Look) -> Result<Answer, Failure> {
     let some = !rows.is_empty() || !homeless.is_empty();
     let exit = if some && verb.detailed_exitcode { Exit::Differs } else { Exit::Done };
     Ok(Answer { data, talk: String::new(), exit })
+}
+
+/// How long it takes, and of how many nobody knows: what people hold has no length.
+fn expected(picture: &Picture) -> String {
+    let plan = &picture.plan;
+    let there = plan.under_way.iter().filter(|it| picture.fleet.nodes.contains_key(*it));
+    let all = there.count() + plan.start.len() + plan.waiting.len();
+    match plan.expected {
+        Some(it) => {
+            let left = match all.saturating_sub(it.nodes) {
+                0 => String::new(),
+                left => format!("; of {left} more nobody knows how long they wait"),
+            };
+            format!("expected: {}, about {}{left}\n", it.whom(), explain::relative(it.duration))
+        }
+        // Before anything was measured nobody knows of anybody.
+        None if all == 0 || nodemolt_core::plan::round(&picture.fleet).is_none() => String::new(),
+        None => {
+            "expected: no duration: nobody knows how long what they wait for lasts\n".to_owned()
+        }
+    }
 }
 
 pub(crate) fn explain(verb: &cli::Explain, look: Look) -> Result<Answer, Failure> {
@@ -145,7 +174,9 @@ pub(crate) fn explain(verb: &cli::Explain, look: Look) -> Result<Answer, Failure
         }
     };
     let data = match verb.output {
-        StoryFormat::Text => look.plain(&story.to_string()),
+        StoryFormat::Text => {
+            look.plain(&hanging(&story.to_string(), STORY_INDENT, terminal::columns()))
+        }
         StoryFormat::Json => serialize(Format::Json, &data::story(&picture, &story))?,
         StoryFormat::Yaml => serialize(Format::Yaml, &data::story(&picture, &story))?,
     };
@@ -216,6 +247,12 @@ pub(crate) fn pause(verb: &cli::Pause) -> Result<Answer, Failure> {
 }
 
 pub(crate) fn resume(verb: &cli::Resume) -> Result<Answer, Failure> {
+    // The world is asked whether it is paused, as a script may ask twice.
+    let paused = Halt::of(&Opened::open(&verb.world)?).and_then(|it| it.paused);
+    if paused.is_none() {
+        let data = "it is not paused: there is nothing to resume\n".to_owned();
+        return Ok(Answer { data, talk: String::new(), exit: Exit::Done });
+    }
     do_act(&verb.world, &Act::Resume)
 }
 
@@ -287,7 +324,9 @@ pub(crate) fn pool_table(pools: &[Pool<'_>], look: Look) -> Table {
         "POOL", "CLASS", "NODES", "IN SYNC", "DRIFTED", "UNKNOWN", "GOING", "WAITING", "STATE",
     ]);
     for it in pools {
-        let state = if it.going > 0 {
+        let state = if it.gone {
+            look.mark(Mark::Careful, "its NodePool does not exist")
+        } else if it.going > 0 {
             look.mark(Mark::Waiting, "replacing")
         } else if it.pending > 0 {
             look.mark(Mark::Careful, "moved pods pending")
@@ -333,9 +372,25 @@ pub(crate) fn node_table(rows: &[&Row<'_>], look: Look) -> Table {
     table
 }
 
+/// Without what kind of machine it is, and where: what it waits for is what one looks at.
+pub(crate) fn short_node_table(rows: &[&Row<'_>], look: Look) -> Table {
+    let mut table = Table::new(&["NODE", "POOL", "IMAGE", "UP", "STATE"]);
+    for it in rows {
+        let (node, pool) = (it.node.to_owned(), it.pool.unwrap_or("-").to_owned());
+        table.row(vec![node, pool, it.image(), it.up.clone(), state(it, look)]);
+    }
+    table
+}
+
 fn state(row: &Row<'_>, look: Look) -> String {
     match &row.state {
         State::Fine => look.mark(Mark::Good, "current"),
+        State::Away(Unavailable::Cordoned) => look
+            .mark(Mark::Careful, "current, but cordoned, and not by us: it counts in its budgets"),
+        State::Away(why) => {
+            let why = format!("current, but {}: it counts in its budgets", why.as_str());
+            look.mark(Mark::Careful, &why)
+        }
         State::NotOurs => look.mark(Mark::Passed, "no NodeClaim of ours"),
         State::LeftOver(finalizers) => look.mark(
             Mark::Passed,

@@ -6,6 +6,7 @@
 mod cli;
 mod input;
 mod output;
+mod terminal;
 mod resolve;
 mod images;
 mod types;
@@ -36,7 +37,10 @@ fn main() -> ExitCode {
         Err(error) => {
             // clap would exit with 2, which scripts read as "there are changes".
             let code = if error.use_stderr() { Exit::Usage } else { Exit::Done };
-            let _ = error.print();
+            match negative(&error) {
+                Some(words) => talk(&words),
+                None => _ = error.print(),
+            }
             return code.into();
         }
     };
@@ -100,6 +104,22 @@ fn verbatim(verb: &cli::Verb) -> bool {
         cli::UserdataVerb::Diff(verb) => verb.output == cli::PlainFormat::Json,
         cli::UserdataVerb::Lint(verb) => verb.output == cli::PlainFormat::Json,
     }
+}
+
+/// `-5m` is a value that nothing takes, not an option that nobody knows.
+fn negative(error: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidArg) else { return None };
+    found.strip_prefix('-').filter(|it| it.starts_with(|it: char| it.is_ascii_digit()))?;
+    let mut typed = std::env::args_os().skip(1).filter_map(|it| it.into_string().ok());
+    let whole = typed.find(|it| it.starts_with(found.as_str()));
+    let whole = whole.as_ref().unwrap_or(found);
+    Some(format!(
+        "error: `{whole}` is negative\nhint: lengths of time, shares and numbers are zero or more here\n"
+    ))
 }
 
 /// As `kubectl-nodemolt` it is called `kubectl nodemolt`, and says so in its usage.

@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use crate::cli::{Arguments, Colour, Format};
+use crate::terminal::{self, ROOM_MIN, broken, cut, width_of};
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,6 +158,12 @@ impl Table {
     }
 
     pub(crate) fn print(&self, with_headers: bool) -> String {
+        self.print_within(with_headers, Within::default())
+    }
+
+    /// Where it is wider than that, its columns move together; then the last one goes on under itself, or under the
+    /// row where little is left beside the others.
+    pub(crate) fn print_within(&self, with_headers: bool, within: Within) -> String {
         let headers: Vec<String> = self.headers.iter().map(|it| (*it).to_owned()).collect();
         let mut lines: Vec<&Vec<String>> = Vec::new();
         if with_headers {
@@ -166,17 +173,40 @@ impl Table {
         let mut widths = vec![0; self.headers.len()];
         for line in &lines {
             for (width, cell) in widths.iter_mut().zip(line.iter()) {
-                *width = (*width).max(shown_width(cell));
+                *width = (*width).max(width_of(cell));
             }
         }
+        let last = self.headers.len().saturating_sub(1);
+        let room = within.columns.unwrap_or(usize::MAX);
+        let all: usize = widths.iter().sum();
+        let gap = if all + 3 * last <= room { 3 } else { 2 };
+        let before = widths.iter().take(last).sum::<usize>() + gap * last;
+        let beside = room.saturating_sub(before);
         let mut text = String::new();
         for line in lines {
             let mut row = String::new();
             for (at, cell) in line.iter().enumerate() {
-                row.push_str(cell);
-                if at + 1 < line.len() {
-                    let gap = widths[at].saturating_sub(shown_width(cell)) + 3;
+                if at < last {
+                    row.push_str(cell);
+                    let gap = widths[at].saturating_sub(width_of(cell)) + gap;
                     row.extend(std::iter::repeat_n(' ', gap));
+                } else if width_of(cell) <= beside {
+                    row.push_str(cell);
+                } else {
+                    let (indent, room) = match beside {
+                        ROOM_MIN.. => (before, beside),
+                        _ => (UNDER, room.saturating_sub(UNDER).max(ROOM_MIN)),
+                    };
+                    let under = indent != before;
+                    let parts = within.parts(cell, room);
+                    for (place, part) in parts.iter().enumerate() {
+                        if place > 0 || under {
+                            row.truncate(row.trim_end().len());
+                            row.push('\n');
+                            row.extend(std::iter::repeat_n(' ', indent));
+                        }
+                        row.push_str(part);
+                    }
                 }
             }
             text.push_str(row.trim_end());
@@ -186,19 +216,33 @@ impl Table {
     }
 }
 
-/// Characters that a terminal shows: escape sequences take no room.
-fn shown_width(text: &str) -> usize {
-    let mut width = 0;
-    let mut in_escape = false;
-    for character in text.chars() {
-        match character {
-            '\u{1b}' => in_escape = true,
-            'm' if in_escape => in_escape = false,
-            _ if in_escape => {}
-            _ => width += 1,
-        }
+/// How far to the right the last cell of a row begins that has no room beside the others.
+const UNDER: usize = 4;
+
+/// What a table may take. By default all that it wants, as programs read it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Within {
+    pub columns: Option<usize>,
+    /// So many lines of one cell; what is more is left out, and `…` says so.
+    pub cell_lines: Option<usize>,
+}
+
+impl Within {
+    /// The terminal that stdout is, if it is one.
+    pub(crate) fn terminal() -> Self {
+        Self { columns: terminal::columns(), cell_lines: None }
     }
-    width
+
+    fn parts(self, cell: &str, room: usize) -> Vec<String> {
+        let parts = broken(cell, room, room);
+        let Some(max) = self.cell_lines.filter(|it| *it > 0 && *it < parts.len()) else {
+            return parts;
+        };
+        let mut kept = parts[..max - 1].to_vec();
+        // The colour ends where it would have ended.
+        kept.push(cut(&parts[max - 1..].join(" "), room, true));
+        kept
+    }
 }
 
 /// Data for programs.
@@ -256,5 +300,47 @@ pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
         format!("{} ago", length(until))
     } else {
         format!("in {}", length(until))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_fits_its_terminal() {
+        let mut table = Table::new(&["NODE", "POOL", "STATE"]);
+        table.row(vec!["node-0".into(), "web".into(), "current".into()]);
+        let state = "waits for a person: pod default/import has no controller";
+        table.row(vec!["node-1".into(), "web".into(), state.into()]);
+        let shown = |columns, cell_lines| table.print_within(true, Within { columns, cell_lines });
+        let whole =
+            format!("NODE     POOL   STATE\nnode-0   web    current\nnode-1   web    {state}\n");
+        assert_eq!(shown(None, None), whole);
+        assert_eq!(shown(Some(200), None), whole);
+        let beside = "\
+NODE    POOL  STATE
+node-0  web   current
+node-1  web   waits for a person: pod
+              default/import has no
+              controller
+";
+        assert_eq!(shown(Some(40), None), beside);
+        let cut = "\
+NODE    POOL  STATE
+node-0  web   current
+node-1  web   waits for a person: pod
+              default/import has no con…
+";
+        assert_eq!(shown(Some(40), Some(2)), cut);
+        let under = "\
+NODE    POOL  STATE
+node-0  web   current
+node-1  web
+    waits for a person: pod
+    default/import has no
+    controller
+";
+        assert_eq!(shown(Some(30), None), under);
     }
 }

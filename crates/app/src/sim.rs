@@ -23,7 +23,8 @@ use nodemolt_sim::{Act, Fault, Scenario, World, WorldFile, length};
 
 use crate::cli::{self, Format, SimFormat, SimSubresource, SimVerb};
 use crate::input;
-use crate::output::{Answer, Exit, Failure, Look, Table, serialize};
+use crate::output::{Answer, Exit, Failure, Look, Table, Within, serialize};
+use crate::terminal::cut;
 use lock::Lock;
 use news::News;
 
@@ -32,7 +33,7 @@ pub(crate) fn run(verb: &cli::Sim, look: Look) -> Result<Answer, Failure> {
         SimVerb::Load(verb) => load(verb),
         SimVerb::List(verb) => list(verb),
         SimVerb::Run(verb) => let_pass(verb, look),
-        SimVerb::Publish(verb) => do_act(&verb.world, &publication(verb)?),
+        SimVerb::Publish(verb) => publish(verb),
         SimVerb::Fault(verb) => do_act(&verb.world, &Act::Fault(fault(&verb.words)?)),
         SimVerb::Apply(verb) => {
             let manifest = read_text(&verb.file)?;
@@ -264,7 +265,8 @@ fn list(verb: &cli::SimList) -> Result<Answer, Failure> {
     for it in scenarios::ALL {
         table.row(vec![it.name.to_owned(), it.title().to_owned()]);
     }
-    let mut data = table.print(!verb.no_headers);
+    let within = Within::terminal();
+    let mut data = table.print_within(!verb.no_headers, within);
     if let Some(file) = &file {
         let _ = writeln!(
             data,
@@ -275,7 +277,13 @@ fn list(verb: &cli::SimList) -> Result<Answer, Failure> {
             length::write(file.age())
         );
         for (at, act) in &file.acts {
-            let _ = writeln!(data, "{at}   {act}");
+            // A whole manifest may stand in one.
+            let line = format!("{at}   {act}");
+            let _ = writeln!(
+                data,
+                "{}",
+                within.columns.map_or(line.clone(), |it| cut(&line, it, false))
+            );
         }
     }
     Ok(Answer { data, talk: String::new(), exit: Exit::Done })
@@ -322,6 +330,18 @@ fn tell<'s>(
         }
     }
     Ok(data)
+}
+
+fn publish(verb: &cli::SimPublish) -> Result<Answer, Failure> {
+    let act = publication(verb)?;
+    if let Some(created) = verb.created {
+        let now = Opened::open(&verb.world)?.world.now();
+        if created > now {
+            return Err(Failure::usage(format!("--created {created} is later than now, {now}"))
+                .hint("an image is there before it is published; let time pass with `nodemolt sim run`"));
+        }
+    }
+    do_act(&verb.world, &act)
 }
 
 fn publication(verb: &cli::SimPublish) -> Result<Act, Failure> {

@@ -151,6 +151,10 @@ pub fn drift(running: &Running, wanted: &Wanted) -> Drift {
         Replacing::Image(image) => Some(*image),
         // The pool asks for other machines by now, and one of those can boot.
         Replacing::NotResolved if wanted.bootable(pool).next().is_some() => None,
+        // The pool asks for other machines by now, and none of those can.
+        Replacing::NotResolved if wanted.none_boots(pool).is_some() => {
+            return no_image_for_others(wanted, pool, instance_type).unwrap_or_else(no_image);
+        }
         Replacing::HeldBack(_) | Replacing::NoImageFits | Replacing::NotResolved => {
             return no_image();
         }
@@ -171,6 +175,25 @@ pub fn drift(running: &Running, wanted: &Wanted) -> Drift {
     found.skew(running, wanted);
     found.divergences.extend(running.foreign.iter().cloned().map(Divergence::Foreign));
     found.answer()
+}
+
+/// What is missing is an image for what the pool asks for now, not for what the node is.
+fn no_image_for_others(wanted: &Wanted, pool: Option<&str>, runs: &str) -> Option<Drift> {
+    let (first, others, why) = wanted.none_boots(pool)?;
+    let instance_type = match others {
+        0 => first.to_owned(),
+        1 => format!("{first} and another type"),
+        others => format!("{first} and {others} other types"),
+    };
+    let because = match pool {
+        Some(pool) => {
+            format!("NodePool `{pool}` asks for that now and not for {runs}; {}", why.because)
+        }
+        None => why.because,
+    };
+    let object = why.object.or_else(|| pool.map(|it| ("NodePool", it.to_owned())));
+    let because = NoImage { because, object, until: why.until };
+    Some(Drift::Unknown(Missing::ReplacementImage { instance_type, because }))
 }
 
 fn why_not(replacing: &Replacing<'_>, pool: Option<&str>) -> NoImage {

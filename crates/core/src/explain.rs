@@ -11,8 +11,10 @@ mod behind;
 mod cause;
 mod doubted;
 mod gone;
+mod lifted;
 mod pod;
 mod story;
+mod stuck;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -26,17 +28,19 @@ pub use doubted::{Doubted, Kept, Orphan, doubted};
 pub use gone::{RecordTold, explain_claim, explain_gone};
 pub use pod::explain_pod;
 pub use story::{Cause, Fact, Named, Story, User, relative};
+pub use stuck::stuck;
 
-use crate::budget::{Limits, Measured, Unit, UsedBy};
+use crate::budget::{ClassRule, Limits, Measured, Standing, Unavailable, Unit};
 use crate::drain::{AtLimit, Drain, Held, Hold, evictions, forced_at, limit_ends_at};
 use crate::drift::{Divergence, Drift};
 use crate::node::{ImageRef, Running};
 use crate::plan::{Fleet, Node, Plan, WaitFor, Waiting};
 use crate::replace::{
     Cause as ReplacedFor, JOIN_DEADLINE, LAUNCH_DEADLINE, Order, Phase, Replacement,
-    SETTLE_DEADLINE, Step,
+    SETTLE_DEADLINE, Step, next_try_at,
 };
 use cause::{held_causes, of_step};
+use lifted::{given_back, lifted};
 use story::both;
 
 /// So many things that hold nodes are told of a pool or the fleet: a screen is not higher.
@@ -91,6 +95,7 @@ pub fn explain(world: &World<'_>, name: &str, now: Timestamp) -> Option<Story> {
         tell_drift(&mut story, drift);
     }
     tell_wish(&mut story, node, now);
+    tell_away(&mut story, world, name);
     let told = node.member.class.as_ref().and_then(|it| world.classes.get(it));
     let replacement = world.replacements.get(name);
     if let Some(replacement) = replacement.filter(|it| !it.phase.ended()) {
@@ -104,12 +109,51 @@ pub fn explain(world: &World<'_>, name: &str, now: Timestamp) -> Option<Story> {
     } else {
         stays(&mut story, world, name, node, now);
     }
+    let rule = node.member.class.as_ref().and_then(|it| world.limits.classes.get(it));
+    if let Some(unread) = rule.and_then(windows_unread) {
+        story.fact("policy", unread);
+    }
     if let Some(told) = told {
         let told = (node.member.class.as_deref(), told);
         asked::tell(&mut story, told, world.running.get(name), world.drifts.get(name), now);
     }
     doubted::tell(&mut story, world, name);
     Some(story)
+}
+
+/// Why a node is not available though nobody replaces it: others wait for it, and it may be fine otherwise.
+pub fn away(world: &World<'_>, name: &str) -> Option<Unavailable> {
+    let node = world.fleet.nodes.get(name)?;
+    let replaced = world.replacements.get(name).is_some_and(|it| !it.phase.ended());
+    match node.member.standing {
+        Standing::Unavailable(Unavailable::Deleting) | Standing::Outside | Standing::Available => {
+            None
+        }
+        Standing::Unavailable(why) => Some(why).filter(|_| !replaced),
+    }
+}
+
+fn tell_away(story: &mut Story, world: &World<'_>, name: &str) {
+    let Some(why) = away(world, name) else { return };
+    let text = match why {
+        Unavailable::Cordoned => {
+            "cordoned, and not by us (`spec.unschedulable`, or a taint of others)"
+        }
+        Unavailable::NotReady | Unavailable::BrokenByCandidate | Unavailable::Deleting => {
+            why.as_str()
+        }
+    };
+    story.fact("away", format!("{text}: it uses a place in each of its budgets"));
+}
+
+/// That the windows of a policy open for nobody, since nobody can read them.
+pub fn windows_unread(rule: &ClassRule) -> Option<String> {
+    let unread = rule.windows.as_ref()?.as_ref().err()?;
+    let policy = &rule.policy;
+    Some(format!(
+        "ImagePolicy `{policy}`: nothing may start until its windows can be read: {}",
+        unread.0
+    ))
 }
 
 /// Nothing is done about it.
@@ -130,7 +174,12 @@ fn stays(story: &mut Story, world: &World<'_>, name: &str, node: &Node, now: Tim
                 None => format!("nothing, until we know {missing}"),
             }
         }
-        Some(Drift::InSync | Drift::Drifted { .. }) | None => NOTHING_TO_DO.to_owned(),
+        Some(Drift::InSync | Drift::Drifted { .. }) | None => match away(world, name) {
+            Some(Unavailable::Cordoned) => {
+                format!("`kubectl uncordon {name}`, if it is to take pods again")
+            }
+            Some(_) | None => NOTHING_TO_DO.to_owned(),
+        },
     };
 }
 
@@ -205,7 +254,7 @@ fn tell_waiting(
 ) {
     let behind = Behind::of(world, now);
     for (place, reason) in waiting.all().enumerate() {
-        let causes = behind.causes(reason, node.member.class.as_deref(), now);
+        let causes = behind.causes(world, reason, node.member.class.as_deref(), now);
         let text = causes.first().map_or("", |it| it.text.as_str());
         story.fact(if place == 0 { "plan" } else { "" }, format!("waiting for {text}"));
         story.causes.extend(causes);
@@ -213,32 +262,31 @@ fn tell_waiting(
             pod::tell_lacks(story, world, pod, now);
         }
     }
-    story.next = after_all(waiting, now);
+    story.next = after_all(world, node, waiting, now);
     if let Some(remedy) = behind.remedy(waiting, node.member.class.as_deref()) {
         let _ = write!(story.next, "; {remedy}");
     }
 }
 
 /// All of it has to end: what others use, what ends last by itself, and the rest.
-fn after_all(waiting: &Waiting, now: Timestamp) -> String {
+fn after_all(world: &World<'_>, node: &Node, waiting: &Waiting, now: Timestamp) -> String {
     // By name: what is waited for of each.
-    let mut others: BTreeMap<String, &str> = BTreeMap::new();
+    let mut others: BTreeMap<String, String> = BTreeMap::new();
     let mut not_before: Option<Timestamp> = None;
-    let mut rest = 0;
+    let (mut lifts, mut rest): (Vec<String>, usize) = (Vec::new(), 0);
     for reason in waiting.all() {
         match (reason, reason.ends_at()) {
             (_, Some(at)) => not_before = not_before.max(Some(at)),
             (WaitFor::Budget(shortage), None) if !shortage.used_by.is_empty() => {
-                others.extend(shortage.used_by.iter().map(|(node, by)| match by {
-                    UsedBy::Grant { .. } => (node.clone(), "is done"),
-                    UsedBy::Unavailable(_) => (node.clone(), "is available again"),
-                }));
+                others.extend(
+                    shortage.used_by.iter().map(|(node, by)| (node.clone(), given_back(node, by))),
+                );
             }
             (WaitFor::SharedWorkload { pod: Some(pod), .. }, None) => {
-                others.insert(format!("pod {pod}"), "is ready");
+                others.insert(format!("pod {pod}"), "is ready".to_owned());
             }
             (WaitFor::SharedWorkload { workload, missing: true, .. }, None) => {
-                others.insert(format!("a pod of {workload}"), "is back and ready");
+                others.insert(format!("a pod of {workload}"), "is back and ready".to_owned());
             }
             (
                 WaitFor::Succession { node }
@@ -246,33 +294,39 @@ fn after_all(waiting: &Waiting, now: Timestamp) -> String {
                 | WaitFor::SharedWorkload { node, pod: None, .. },
                 None,
             ) => {
-                others.insert(node.clone(), "is done");
+                others.insert(node.clone(), "is done".to_owned());
             }
-            (_, None) => rest += 1,
+            (_, None) => match lifted(world, node, reason) {
+                Some(it) if lifts.contains(&it) => {}
+                Some(it) => lifts.push(it),
+                None => rest += 1,
+            },
         }
     }
-    let others: Vec<(String, &str)> = others.into_iter().collect();
-    match (others.as_slice(), not_before, rest) {
-        ([], Some(at), 0) => format!("looked at again {}", story::when(at, now)),
-        ([], None, 1) => "starts when that is lifted".to_owned(),
-        ([], None, _) => "starts when all of that is lifted".to_owned(),
-        (others, not_before, rest) => {
-            let mut parts = Vec::new();
-            match others {
-                [] => {}
-                [(name, so)] => parts.push(format!("when {name} {so}")),
-                several => {
-                    let names: Vec<&str> = several.iter().map(|it| it.0.as_str()).collect();
-                    parts.push(format!("when enough of {} are done", names.join(", ")));
-                }
-            }
-            if rest > 0 {
-                parts.push("when the rest of that is lifted".to_owned());
-            }
-            parts.extend(not_before.map(|at| format!("not before {}", both(at, now))));
-            format!("starts {}", parts.join(", and "))
+    let others: Vec<(String, String)> = others.into_iter().collect();
+    if others.is_empty() && lifts.is_empty() {
+        match (not_before, rest) {
+            (Some(at), 0) => return format!("looked at again {}", story::when(at, now)),
+            (None, 1) => return "starts when that is lifted".to_owned(),
+            (None, _) => return "starts when all of that is lifted".to_owned(),
+            (Some(_), _) => {}
         }
     }
+    let mut parts = Vec::new();
+    match others.as_slice() {
+        [] => {}
+        [(name, so)] => parts.push(format!("when {name} {so}")),
+        several => {
+            let names: Vec<&str> = several.iter().map(|it| it.0.as_str()).collect();
+            parts.push(format!("when enough of {} are done", names.join(", ")));
+        }
+    }
+    parts.extend(lifts);
+    if rest > 0 {
+        parts.push("when the rest of that is lifted".to_owned());
+    }
+    parts.extend(not_before.map(|at| format!("not before {}", both(at, now))));
+    format!("starts {}", parts.join(", and "))
 }
 
 fn tell_replacement(
@@ -304,8 +358,7 @@ fn tell_replacement(
     let step = world.steps.get(node);
     let held = !story.causes.is_empty();
     tell_hindered(story, drain, now);
-    let wish = world.fleet.nodes.get(node).and_then(|it| it.wish.as_ref());
-    let goes_anyway = [Some(*why), wish.map(|it| it.cause)].contains(&Some(ReplacedFor::Deleted));
+    let goes_anyway = goes_anyway(world, replacement);
     story.causes.extend(step_cause(world, node));
     tell_order(story, world, replacement);
     if let Some(at) = deadline.filter(|_| held) {
@@ -314,7 +367,7 @@ fn tell_replacement(
     }
     story.next = match (limit, step) {
         (limit, _) if held && (limit.is_some() || goes_anyway) => {
-            at_limit(limit.filter(|_| !goes_anyway), replacement.at_limit, now)
+            at_limit(limit.filter(|_| !goes_anyway), replacement, now)
         }
         (_, Some(step)) if step.phase == *phase => waits(step, replacement, now),
         (_, Some(step)) => format!("{}: {}", step.phase.as_str(), step.because),
@@ -355,23 +408,33 @@ fn tell_hindered(story: &mut Story, drain: Option<&Drain>, now: Timestamp) {
 }
 
 /// What becomes of a drain that is held, and when. Whoever deleted the node waits for no limit.
-fn at_limit(limit: Option<Timestamp>, action: AtLimit, now: Timestamp) -> String {
+fn at_limit(limit: Option<Timestamp>, replacement: &Replacement, now: Timestamp) -> String {
     let Some(at) = limit else {
-        return "it leaves when that is lifted: somebody deleted it, so no drain limit ends this"
+        return "it leaves when that is lifted: it was deleted, so no drain limit ends this"
             .to_owned();
     };
     let when = story::when(at, now);
-    match action {
+    match replacement.at_limit {
         AtLimit::Wait if at <= now => {
             format!(
                 "waits until that is lifted: the drain limit ended {when}, and its policy says to wait"
             )
         }
         AtLimit::Wait => format!("the drain limit ends {when}, and its policy says to wait on"),
-        AtLimit::Skip | AtLimit::Force if at <= now => format!("the drain limit ended {when}"),
-        AtLimit::Skip => format!("the drain limit ends {when}"),
+        AtLimit::Force if at <= now => format!("the drain limit ended {when}"),
         AtLimit::Force => format!("the drain limit ends {when}, and then its pods are deleted"),
+        AtLimit::Skip if at <= now => {
+            format!("the drain limit ended {when}: {}", skipped(replacement))
+        }
+        AtLimit::Skip => format!("the drain limit ends {when}: then {}", skipped(replacement)),
     }
+}
+
+/// What follows a drain limit that gives up.
+fn skipped(replacement: &Replacement) -> String {
+    let tries = replacement.tries.max(1);
+    let after = next_try_at(tries, Timestamp::UNIX_EPOCH).duration_since(Timestamp::UNIX_EPOCH);
+    format!("it is uncordoned, and tried again {} later", relative(after))
 }
 
 /// That it goes before there is a successor was somebody's word: whose?
@@ -416,9 +479,9 @@ fn tell_last(story: &mut Story, replacement: Option<&Replacement>, now: Timestam
 /// The pods that hold its drain.
 fn tell_held(story: &mut Story, world: &World<'_>, node: &str, held: &[Held], now: Timestamp) {
     for held in held.iter().filter(|it| it.node == *node && blocks(&it.why)) {
-        let at = killed_at(world, held);
+        let at = killed_at(world, held, now);
         let at = at.map_or(String::new(), |it| format!("; deleted {}", story::when(it, now)));
-        for causes in held_causes(held, &world.fleet.pdbs) {
+        for causes in held_causes(held, world) {
             let text = causes.first().map_or("", |it| it.text.as_str());
             story.fact("", format!("pod {}: {text}{at}", held.pod));
             story.causes.extend(causes);
@@ -427,9 +490,18 @@ fn tell_held(story: &mut Story, world: &World<'_>, node: &str, held: &[Held], no
 }
 
 /// When a pod is deleted that is held until then.
-fn killed_at(world: &World<'_>, held: &Held) -> Option<Timestamp> {
+fn killed_at(world: &World<'_>, held: &Held, now: Timestamp) -> Option<Timestamp> {
     let drain = world.drains.iter().find(|it| it.node == held.node)?;
-    forced_at(drain.pods.iter().find(|it| it.id == held.pod)?, drain)
+    let at_deadline = forced_at(drain.pods.iter().find(|it| it.id == held.pod)?, drain);
+    let at_limit = || limit_ends_at(drain, now).filter(|_| drain.at_limit == AtLimit::Force);
+    at_deadline.or_else(at_limit)
+}
+
+/// Whether somebody has deleted its node, whatever it was replaced for at first: no drain limit ends that.
+fn goes_anyway(world: &World<'_>, replacement: &Replacement) -> bool {
+    let node = world.fleet.nodes.get(&replacement.old.node);
+    let wish = node.and_then(|it| it.wish.as_ref()).map(|it| it.cause);
+    [Some(replacement.cause), wish].contains(&Some(ReplacedFor::Deleted))
 }
 
 /// What an open replacement waits for now, for a table.
@@ -503,12 +575,14 @@ fn blocks(hold: &Hold) -> bool {
 /// How far a pool is. `None` if there is none, and no node is of it.
 pub fn explain_pool(world: &World<'_>, pool: &str, now: Timestamp) -> Option<Story> {
     let of_pool = |it: &Node| it.member.pool.as_deref() == Some(pool);
-    let written = world.fleet.pools.contains_key(pool);
+    // One that cannot be read is there, and limits whoever is of it.
+    let written = world.fleet.pools.contains_key(pool) || world.limits.pools.contains_key(pool);
     if !written && !world.fleet.nodes.values().any(of_pool) {
         return None;
     }
     let mut story = Story::about("pool", pool);
-    story.fact("pool", pool);
+    let gone = "   it does not exist: it was deleted, or is not written yet";
+    story.fact("pool", format!("{pool}{}", if written { "" } else { gone }));
     tell_many(&mut story, world, &of_pool, now);
     pod::tell_moved(&mut story, world, &|it| it == pool, now);
     Some(story)
@@ -574,7 +648,7 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
         let class = nodes.get(name).and_then(|it| it.member.class.as_deref());
         // A node counts once for each.
         let mut counted = BTreeSet::new();
-        for causes in it.all().map(|it| behind.causes(it, class, now)) {
+        for causes in it.all().map(|it| behind.causes(world, it, class, now)) {
             let Some(first) = causes.first() else { continue };
             let named: Vec<Named> = causes.iter().map(|it| it.named.clone()).collect();
             let key = (first.reason, named);
@@ -599,12 +673,16 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
     let classes = nodes.values().filter_map(|it| it.member.class.as_ref());
     let classes: BTreeSet<&String> = classes.collect();
     for class in classes {
+        if let Some(unread) = world.limits.classes.get(class).and_then(windows_unread) {
+            story.fact("policy", unread);
+        }
         if let Some(told) = world.classes.get(class) {
             asked::tell_class(story, class, told, now);
         }
     }
     let names: BTreeSet<String> = nodes.keys().map(|it| (*it).clone()).collect();
     let first_change = waiting.iter().filter_map(|(_, it)| it.first.ends_at()).min();
+    let stuck = stuck(world, now);
     // How long all of it takes is nothing to those that have no part in it.
     let starts = world.plan.start.iter().any(|it| names.contains(&it.node));
     let has_part = starts || !waiting.is_empty() || !world.plan.under_way.is_disjoint(&names);
@@ -618,8 +696,11 @@ fn tell_many(story: &mut Story, world: &World<'_>, of: &dyn Fn(&Node) -> bool, n
             }
         }
         (None, Some(at)) => format!("looked at again {}", story::when(at, now)),
-        (None, None) if !world.plan.under_way.is_disjoint(&names) => {
+        (None, None) if world.plan.under_way.intersection(&names).any(|it| !stuck.contains(it)) => {
             "goes on with those that are being replaced".to_owned()
+        }
+        (None, None) if !world.plan.under_way.is_disjoint(&names) => {
+            "goes on when what they wait for is lifted".to_owned()
         }
         (None, None) if waiting.is_empty() && !story.next.is_empty() => story.next.clone(),
         (None, None) if waiting.is_empty() && unknown > 0 => {

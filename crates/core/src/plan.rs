@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-pub use expected::{Expected, expected};
+pub use expected::{Expected, expected, round};
 pub use fleet::{Fleet, Hand, NextTry, Node, Pending, PoolState, Recurs, UnderWay, Wish};
 pub use waiting::{WaitFor, Waiting, lacks};
 use waiting::{no_kin, no_place};
@@ -89,7 +89,7 @@ pub fn plan(
 ) -> Plan {
     let planner = Planner::new(fleet, grants, limits, now);
     let mut plan = planner.plan(placements, reach);
-    plan.expected = expected(fleet, &plan, planner.rooms(), limits, now);
+    plan.expected = expected(fleet, &plan, planner.rooms(), limits, &BTreeSet::new(), now);
     plan
 }
 

@@ -248,6 +248,20 @@ impl Wanted {
         })
     }
 
+    /// Where no machine that the pool asks for can boot: the first of those, how many others there are, and why.
+    pub fn none_boots(&self, pool: Option<&str>) -> Option<(&str, usize, NoImage)> {
+        let boots = self.of_pool(pool)?;
+        if self.bootable(pool).next().is_some() {
+            return None;
+        }
+        let (first, boot) = boots.first_key_value()?;
+        let because = match boot {
+            Boot::HeldBack(why) => why.clone(),
+            Boot::Image(_) | Boot::Nothing => NoImage::because("no image fits it"),
+        };
+        Some((first, boots.len() - 1, because))
+    }
+
     pub fn replacing(&self, pool: Option<&str>, instance_type: &str) -> Replacing<'_> {
         match self.of_pool(pool).and_then(|it| it.get(instance_type)) {
             None => Replacing::NotResolved,

@@ -615,6 +615,28 @@ fn a_type_without_an_image_is_told_so() {
     assert!(matches!(drift(&runs("0a", "m5.large"), &wanted), Drift::Unknown(_)));
 }
 
+/// Found by an attack: the pool asks for other machines by now, and an image was missed for what the node is.
+#[test]
+fn what_the_pool_asks_for_now_lacks_the_image() {
+    for (types, told) in [
+        (
+            "m5.large",
+            "an image for m5.large: NodePool `web` asks for that now and not for m7g.large; no image fits it",
+        ),
+        (
+            "m5.large m5.xlarge",
+            "an image for m5.large and another type: NodePool `web` asks for that now and not for m7g.large; \
+             no image fits it",
+        ),
+    ] {
+        let world = format!("image 0a mine-v1 self arm64 52d\nterm name=mine-*\ntypes {types}");
+        let wanted = wanted(&World::read(&world).resolve(), None, Purpose::Wave);
+        let found = drift(&runs("0a", "m7g.large"), &wanted);
+        let Drift::Unknown(missing) = found else { panic!("{found:?}") };
+        assert_eq!(missing.to_string(), told);
+    }
+}
+
 /// Where nothing else was asked for, it is the image that a person has to hear of.
 #[test]
 fn an_image_that_cannot_be_used_any_more_is_named() {

@@ -10,21 +10,23 @@ use std::sync::Arc;
 use fleet::{ago, at, drain, minutes, node, now, pdb, pod};
 use jiff::SignedDuration;
 use nodemolt_core::budget::{
-    Act, Amount, ClassRule, Concurrency, Grant, GrantKind, Grants, Limits, Unit, measure,
+    Act, Amount, ClassRule, Concurrency, Grant, GrantKind, Grants, Limits, Standing, Unavailable,
+    Unit, Unreadable, measure,
 };
 use nodemolt_core::drain::{
-    AtLimit, DO_NOT_DISRUPT, Drain, Homeless, Owner, Pod, Protection, Refused,
+    AtLimit, DO_NOT_DISRUPT, Drain, Homeless, Owner, Pdb, Pod, Protection, Refused,
 };
 use nodemolt_core::drift::{Direction, Divergence, Drift, Missing};
 use nodemolt_core::explain::{
     ClassTold, Doubted, Kept, Newer, Orphan, RecordTold, Story, SuccessorTold, World, doubted,
-    explain, explain_fleet, explain_gone, explain_pod, explain_pool, relative,
+    explain, explain_fleet, explain_gone, explain_pod, explain_pool, relative, stuck,
 };
 use nodemolt_core::node::{ImageRef, Running};
 use nodemolt_core::place::{Placement, Placements};
 use nodemolt_core::plan::{Fleet, Node, Pending, PoolState, Reach, UnderWay, WaitFor, plan};
 use nodemolt_core::replace::{Because, Cause, Old, Order, Phase, Replacement, Step, Wait};
 use nodemolt_core::resolve::Refusal;
+use nodemolt_core::wanted::NoImage;
 
 type Change = Box<dyn Fn(&mut Told)>;
 
@@ -204,7 +206,7 @@ fn a_drain_that_is_held_names_the_budget() {
         plan     draining since 2026-08-03T11:57:00Z (3m) (drift): every pod has a place on a ready node
         successor web-x7k2p
         pod shop/p: PodDisruptionBudget `web` allows no disruption now (3 healthy, 3 wanted)
-        next     the drain limit ends at 2026-08-03T12:02:00Z (in 2m)
+        next     the drain limit ends at 2026-08-03T12:02:00Z (in 2m): then it is uncordoned, and tried again 1h later
         ",
     );
     let named = &story.causes[0].named;
@@ -219,7 +221,7 @@ fn a_drain_that_is_held_names_the_budget() {
         pod      shop/p
         node     n0
         drain    PodDisruptionBudget `web` allows no disruption now (3 healthy, 3 wanted)
-        next     leaves when that is lifted
+        next     leaves when that is lifted; else node n0 is left alone at 2026-08-03T12:02:00Z (in 2m): it is uncordoned, and tried again 1h later
         ",
     );
     let daemon = told.tell(|world| explain_pod(world, "shop", "log", now())).unwrap();
@@ -314,6 +316,7 @@ fn a_pool_and_the_fleet_are_counted() {
         .with("d1", node("db", "b", vec![pod("shop", "db-0", "db")]));
     told.fleet.nodes.get_mut("d1").unwrap().protection =
         Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
+    told.fleet.pools.insert("web".to_owned(), PoolState::default());
     for phase in
         [Phase::Launching, Phase::Joining, Phase::Settling, Phase::Draining, Phase::Terminating]
     {
@@ -420,7 +423,9 @@ fn a_pool_that_has_no_part_in_it_has_nothing_to_do() {
     let mut told = Told::default().draining("n0", vec![]);
     let in_sync = Node { wish: None, ..node("db", "b", vec![]) };
     told = told.with("d1", in_sync);
-    told.fleet.pools.insert("night".to_owned(), PoolState::default());
+    for pool in ["db", "night"] {
+        told.fleet.pools.insert(pool.to_owned(), PoolState::default());
+    }
     for phase in
         [Phase::Launching, Phase::Joining, Phase::Settling, Phase::Draining, Phase::Terminating]
     {
@@ -766,12 +771,13 @@ fn pods_that_a_node_has_left_behind_say_what_they_lack() {
     (replacement.cause, replacement.phase) = (Cause::Deleted, Phase::Done);
     replacement.successors.clear();
     let gone = |told: &Told| told.tell(|world| explain_gone(world, "n0", now())).unwrap();
-    let said = "by none, because somebody deleted it";
+    let said = "by none, because it was deleted: by somebody, or since its machine had ended";
     assert!(gone(&told).to_string().contains(said), "{}", gone(&told));
     let lacks = WaitFor::Limit {
         pod: Some(web("q").id),
         pool: "web".to_owned(),
         resource: "cpu".to_owned(),
+        by: "2".parse().ok(),
     };
     let homeless = Homeless { pod: web("q").id, since: ago(minutes(7)) };
     told.fleet.homeless.insert("web".to_owned(), homeless);
@@ -786,7 +792,7 @@ fn pods_that_a_node_has_left_behind_say_what_they_lack() {
     let pool = told.tell(|world| explain_pool(world, "web", now())).unwrap();
     for story in [gone(&told), told.node("n1"), pod, pool] {
         let text = story.to_string();
-        let line = "waits for room in the limits of NodePool `web` (cpu) for pod shop/q";
+        let line = "waits for room in the limits of NodePool `web` (cpu, 2 more) for pod shop/q";
         assert_eq!(text.matches(line).count(), 1, "{text}");
         let limit = |it: &&nodemolt_core::explain::Cause| it.reason == "Limit";
         let limit = story.causes.iter().find(limit).unwrap();
@@ -835,4 +841,182 @@ fn how_a_node_went_is_said_only_where_it_is_known() {
         let text = told.tell(|world| explain_gone(world, "n0", now())).unwrap().to_string();
         assert!(text.contains(expected), "{text}");
     }
+}
+
+/// Found by an attack: one cordoned node stopped every rollout, and was told as fine.
+#[test]
+fn a_node_that_others_wait_for_says_why_and_they_say_how_it_ends() {
+    for (why, says, next, others) in [
+        (
+            Unavailable::Cordoned,
+            "away     cordoned, and not by us (`spec.unschedulable`, or a taint of others): it uses a place in each of its budgets",
+            "`kubectl uncordon n0`, if it is to take pods again",
+            "starts when n0 takes pods again: `kubectl uncordon n0`",
+        ),
+        (
+            Unavailable::NotReady,
+            "away     not ready: it uses a place in each of its budgets",
+            "nothing to do",
+            "starts when n0 is ready again",
+        ),
+    ] {
+        let mut away = Node { wish: None, ..node("db", "b", vec![]) };
+        away.member.standing = Standing::Unavailable(why);
+        let told = Told::default().with("n0", away).with("n1", node("web", "a", vec![]));
+        let story = told.node("n0");
+        assert!(story.to_string().contains(says), "{story}");
+        assert_eq!(story.next, next);
+        assert_eq!(told.node("n1").next, others);
+    }
+    // What we have cordoned ourselves is no news.
+    let mut told = Told::default().draining("n0", vec![]);
+    told.fleet.nodes.get_mut("n0").unwrap().member.standing =
+        Standing::Unavailable(Unavailable::Cordoned);
+    assert!(!told.node("n0").to_string().contains("away"));
+}
+
+/// What a person would have to do stands in the end.
+#[test]
+fn a_node_that_waits_for_a_person_says_what_would_lift_it() {
+    let held = Some(Protection { annotation: DO_NOT_DISRUPT, until: None, unread: None });
+    let of_pod = |change: fn(&mut Pod)| -> Change {
+        Box::new(move |it| {
+            change(Arc::make_mut(&mut it.fleet.nodes.get_mut("n1").unwrap().pods[0]));
+        })
+    };
+    let budget = |healthy, desired| -> Change {
+        Box::new(move |it| {
+            let one = Pdb {
+                current_healthy: healthy,
+                desired_healthy: desired,
+                ..pdb("shop", "web", "web", 0)
+            };
+            it.fleet.pdbs = vec![one].into();
+        })
+    };
+    let none = "waiting for pod shop/p: PodDisruptionBudget `web` allows no disruption now (namespace shop): ";
+    let cases: Vec<(Change, String, &str)> = vec![
+        (
+            budget(0, 2),
+            format!("{none}0 healthy, 2 wanted"),
+            "starts when 3 more pods of PodDisruptionBudget `shop/web` are healthy",
+        ),
+        (
+            budget(2, 2),
+            format!("{none}2 healthy, 2 wanted"),
+            "starts when one more pod of PodDisruptionBudget `shop/web` is healthy",
+        ),
+        (
+            budget(1, 1),
+            format!("{none}1 healthy, 1 wanted: it never allows one"),
+            "starts when PodDisruptionBudget `shop/web` wants fewer healthy, or has more pods than it wants",
+        ),
+        (
+            of_pod(|it| it.owner = Owner::Nobody),
+            "a person: pod shop/p has no controller".to_owned(),
+            "starts when pod shop/p is deleted, or an ImagePolicy for its class says `barePods: Evict`",
+        ),
+        (
+            Box::new(|it| {
+                Arc::make_mut(&mut it.fleet.nodes.get_mut("n1").unwrap().pods[0]).owner =
+                    Owner::Nobody;
+                it.limits.classes.insert("web".to_owned(), ClassRule::of("slowly"));
+            }),
+            "a person: pod shop/p has no controller".to_owned(),
+            "starts when pod shop/p is deleted, or ImagePolicy `slowly` says `barePods: Evict`",
+        ),
+        (
+            Box::new(move |it| it.fleet.nodes.get_mut("n1").unwrap().protection = held.clone()),
+            "a person: node n1 says".to_owned(),
+            "starts when `karpenter.sh/do-not-disrupt` is taken off node n1",
+        ),
+        (
+            Box::new(|it| it.grants.paused = Some("by ops".to_owned())),
+            "paused, by ops".to_owned(),
+            "starts after `nodemolt resume`",
+        ),
+    ];
+    for (change, says, next) in cases {
+        let mut told = Told::default().with("n1", node("web", "a", vec![web("p")]));
+        change(&mut told);
+        let story = told.node("n1");
+        assert!(story.to_string().contains(&says), "{story}");
+        assert_eq!(story.next, next);
+    }
+}
+
+/// Found by an attack: the pod left when its budget allowed it, and its node was to delete it in a minute.
+#[test]
+fn a_pod_that_is_forced_says_when() {
+    let mut told = Told::default().draining("n0", vec![web("p")]);
+    told.fleet.pdbs = vec![pdb("shop", "web", "web", 0)].into();
+    told.drains[0].at_limit = AtLimit::Force;
+    told.replacements.get_mut("n0").unwrap().at_limit = AtLimit::Force;
+    let pod = told.tell(|world| explain_pod(world, "shop", "p", now())).unwrap();
+    assert_eq!(pod.next, "deleted at 2026-08-03T12:02:00Z (in 2m), unless that is lifted before");
+    let node = told.node("n0");
+    let next =
+        "the drain limit ends at 2026-08-03T12:02:00Z (in 2m), and then its pods are deleted";
+    assert_eq!(node.next, next);
+}
+
+#[test]
+fn no_time_lets_go_on_what_people_hold() {
+    let measured = |mut told: Told| {
+        for phase in
+            [Phase::Launching, Phase::Joining, Phase::Settling, Phase::Draining, Phase::Terminating]
+        {
+            told.fleet.pace.insert(phase, minutes(2));
+        }
+        told
+    };
+    let drains = |it: Pod| measured(Told::default().draining("n0", vec![it]));
+    let found = |told: &Told| told.tell(|world| stuck(world, now())).contains("n0");
+    assert!(!found(&drains(web("p"))), "it may leave");
+    assert!(found(&drains(Pod { owner: Owner::Nobody, ..web("p") })), "nobody starts it again");
+    let mut refused = drains(web("p"));
+    refused.fleet.pdbs = vec![pdb("shop", "web", "web", 0)].into();
+    assert!(!found(&refused), "the next pod may be ready soon");
+    refused.replacements.get_mut("n0").unwrap().since = ago(minutes(11));
+    assert!(found(&refused), "it takes longer than a whole replacement did");
+    refused.drains[0].at_limit = AtLimit::Force;
+    assert!(!found(&refused), "it is deleted in the end");
+    let mut paused = drains(web("p"));
+    let step = Step { phase: Phase::Draining, because: Because::WaitsFor(Wait::Pause) };
+    paused.steps.insert("n0".to_owned(), step);
+    assert!(found(&paused));
+    paused.fleet.pace.clear();
+    assert!(!found(&paused), "there is no duration anyway");
+}
+
+/// Found by an attack: nothing was said before somebody waited for it.
+#[test]
+fn windows_that_nobody_can_read_are_told_before_anybody_waits() {
+    let mut told = Told::default().with("n0", Node { wish: None, ..node("web", "a", vec![]) });
+    let mut rule = ClassRule::of("mars");
+    rule.windows = Some(Err(Unreadable("`Mars/Olympus` is no time zone".to_owned())));
+    told.limits.classes.insert("web".to_owned(), rule);
+    let says = "policy   ImagePolicy `mars`: nothing may start until its windows can be read: `Mars/Olympus` is no time zone";
+    for story in [
+        told.node("n0"),
+        told.tell(|world| explain_pool(world, "web", now())).unwrap(),
+        told.tell(|world| explain_fleet(world, now())),
+    ] {
+        assert!(story.to_string().contains(says), "{story}");
+    }
+}
+
+/// Found by an attack: the same nodes were both going and staying, and the pool was never said to be gone.
+#[test]
+fn who_goes_does_not_stay_and_a_pool_that_is_gone_is_told() {
+    let mut told = Told::default().draining("n0", vec![]);
+    let because = NoImage::because("NodePool `web` does not exist any more");
+    let missing = Missing::ReplacementImage { instance_type: "m7g.large".to_owned(), because };
+    told.drifts.insert("n0".to_owned(), Drift::Unknown(missing));
+    let story = told.tell(|world| explain_pool(world, "web", now())).unwrap().to_string();
+    assert!(story.contains("pool     web   it does not exist"), "{story}");
+    assert!(story.contains("going") && !story.contains("staying"), "{story}");
+    told.fleet.pools.insert("web".to_owned(), PoolState::default());
+    let story = told.tell(|world| explain_pool(world, "web", now())).unwrap().to_string();
+    assert!(!story.contains("does not exist"), "{story}");
 }

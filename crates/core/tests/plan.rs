@@ -10,9 +10,9 @@ use std::sync::Arc;
 use fleet::{ago, drifted, labels, minutes, node, now, pdb, pod};
 use jiff::SignedDuration;
 use nodemolt_core::budget::{
-    Amount, ClassRule, Closed, Concurrency, Dates, Days, DisruptionBudget, Grant, GrantKind,
+    Act, Amount, ClassRule, Closed, Concurrency, Dates, Days, DisruptionBudget, Grant, GrantKind,
     Grants, Hours, Keep, Limits, PoolBudget, Schedule, Standing, Unavailable, When, Window,
-    Windows, zone,
+    Windows, measure, zone,
 };
 use nodemolt_core::drain::{
     AtLimit, BarePods, DO_NOT_DISRUPT, DO_NOT_EVICT, Homeless, Owner, Pdbs, Pod, PodPhase,
@@ -22,7 +22,7 @@ use nodemolt_core::fit::Quantity;
 use nodemolt_core::fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_core::place::{Placement, Placements};
 use nodemolt_core::plan::{
-    Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, Spread, UnderWay, WaitFor,
+    Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, Spread, UnderWay, WaitFor, expected,
     held_at_once, held_by_people, plan,
 };
 use nodemolt_core::replace::{Because, Cause, Order, Phase};
@@ -286,7 +286,7 @@ fn a_node_waits_for_something_with_a_name() {
                 resource: "cpu".to_owned(),
                 by: Quantity::from_units(2),
             })),
-            "room in the limits of NodePool `web` (cpu) for pod shop/p",
+            "room in the limits of NodePool `web` (cpu, 2 more) for pod shop/p",
         ),
         (unplaced(None), "a place for pod shop/p: there is neither a node nor a pool"),
         (
@@ -914,6 +914,33 @@ fn the_expected_duration_has_what_is_known_to_hold_them() {
         let expected = expected.map(|(nodes, at_once, it)| (nodes, at_once, minutes(it)));
         assert_eq!(found, expected, "{what}");
     }
+}
+
+/// Found by an attack: four minutes were expected while everything was paused.
+#[test]
+fn whoever_is_stuck_has_no_duration_nor_has_whoever_counts_on_it() {
+    let mut world = World::of(["n1", "n2", "n3"].map(|it| (it, node("web", "a", vec![]))));
+    for phase in
+        [Phase::Launching, Phase::Joining, Phase::Settling, Phase::Draining, Phase::Terminating]
+    {
+        world.fleet.pace.insert(phase, minutes(2));
+    }
+    world.node("n1").under_way = Some(UnderWay { phase: Phase::Draining, since: ago(minutes(3)) });
+    let grant = Grant { kind: GrantKind::Replacement, since: ago(minutes(9)) };
+    world.grants.open.insert("n1".to_owned(), grant);
+    let told = |world: &World, stuck: &[&str]| {
+        let plan = world.plan();
+        let members = world.fleet.members();
+        let rooms = measure(members, &world.limits, &world.grants, Act::Replace, now());
+        let stuck: BTreeSet<String> = stuck.iter().map(|it| (*it).to_owned()).collect();
+        let found = expected(&world.fleet, &plan, &rooms, &world.limits, &stuck, now());
+        found.map(|it| (it.nodes, it.at_once, it.duration))
+    };
+    assert_eq!(told(&world, &[]), Some((3, 1, minutes(30))));
+    assert_eq!(told(&world, &["n1"]), None, "it has the slot that the others wait for");
+    let two = world.at_once(2);
+    assert_eq!(told(&two, &[]), Some((3, 2, minutes(20))));
+    assert_eq!(told(&two, &["n1"]), Some((2, 1, minutes(20))), "the other slot is free");
 }
 
 // ---- laws ----

@@ -3,14 +3,16 @@
 //! `view × records × memory → picture`, without any write: whoever only looks sees the same picture as
 //! the turn that acts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use nodemolt_core::budget::{Apart, Condition, Limits, Measured};
 use nodemolt_core::drain::Drain;
 use nodemolt_core::drift::Drift;
-use nodemolt_core::explain::{ClassTold, Doubted, RecordTold, SuccessorTold, World};
+use nodemolt_core::explain::{
+    ClassTold, Doubted, RecordTold, SuccessorTold, World, stuck, windows_unread,
+};
 use nodemolt_core::node::Running;
 use nodemolt_core::plan::{Fleet, Plan, expected};
 use nodemolt_core::replace::{Replacement, Step};
@@ -136,9 +138,12 @@ impl Picture {
                 format!("{} allows none: it keeps at least {keeps} available, of {of}", room.id)
             }),
         });
+        // One policy may be for several classes.
+        let rules = self.limits.classes.values();
+        let windows: BTreeSet<String> = rules.filter_map(windows_unread).collect();
         let clock = self.clock_told().map(|it| format!("{it}; nothing begins until they agree"));
         let told = self.unreadable.iter().chain(&self.idle).cloned();
-        clock.into_iter().chain(told).chain(rooms).collect()
+        clock.into_iter().chain(told).chain(rooms).chain(windows).collect()
     }
 
     /// How far the clock of whoever leads is from the API server's, if it is too far.
@@ -213,8 +218,9 @@ pub fn look(
 ) -> Picture {
     let sight = Sight::new(memory, config, view, records, now);
     let mut picture = decide(memory, &sight).picture;
+    let stuck = stuck(&picture.world(), now);
     let Picture { fleet, plan, rooms, limits, .. } = &picture;
-    picture.plan.expected = expected(fleet, plan, rooms, limits, now);
+    picture.plan.expected = expected(fleet, plan, rooms, limits, &stuck, now);
     picture
 }
 

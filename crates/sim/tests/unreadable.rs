@@ -75,6 +75,10 @@ fn windows_of_a_policy_that_cannot_be_read_are_shut_and_say_so() {
         "apiVersion: nodemolt.dev/v1alpha1\nkind: ImagePolicy\nmetadata: {name: nights}\nspec:\n  \
          rollout:\n    windows:\n      timeZone: Mars/Olympus\n      allow:\n        - {from: \"22:00\", to: \"06:00\"}\n",
     );
+    world.run(mins(2));
+    let warnings = world.picture().unwrap().warnings();
+    let windows = "ImagePolicy `nights`: nothing may start until its windows can be read: ";
+    assert!(warnings.iter().any(|it| it.starts_with(windows)), "nobody waits yet: {warnings:?}");
     act(&mut world, &format!("publish {NEW}"));
     // A day has every hour.
     world.run(mins(24 * 60));

@@ -273,7 +273,7 @@ pub(super) fn plan<'p>(
 }
 
 fn pool<'p>(it: &'p Pool<'_>) -> PoolStatus<'p> {
-    let Pool { name, class, nodes, in_sync, drifted, unknown, going, waiting, pending } =
+    let Pool { name, class, gone: _, nodes, in_sync, drifted, unknown, going, waiting, pending } =
         it.clone();
     PoolStatus { name, class, nodes, in_sync, drifted, unknown, going, waiting, pending }
 }
@@ -290,6 +290,7 @@ fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
     let (state, phase, because, successors) = match &row.state {
         State::Fine => ("Current", None, None, Vec::new()),
         State::LeftOver(_) => ("LeftOver", None, None, Vec::new()),
+        State::Away(why) => ("Current", None, Some(why.as_str()), Vec::new()),
         State::NotOurs => ("NotOurs", None, None, Vec::new()),
         State::Unknown(_) => ("Unknown", None, None, Vec::new()),
         State::Drifted => ("Drifted", None, None, Vec::new()),
@@ -303,6 +304,7 @@ fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
         State::Waits(reasons) => reasons.iter().flatten().cloned().collect(),
         State::Going { causes, .. } => causes.clone(),
         State::Fine
+        | State::Away(_)
         | State::NotOurs
         | State::LeftOver(_)
         | State::Unknown(_)

@@ -65,7 +65,7 @@ impl Names {
     }
 
     pub(super) fn find(&self, asked: &str) -> Result<Named, Failure> {
-        self.there(asked)?.ok_or_else(|| self.unknown(asked))
+        self.there(asked)?.ok_or_else(|| self.unknown_node_or_pool(asked))
     }
 
     /// A node before a pool before a pod, unless it says which.
@@ -140,6 +140,15 @@ impl Names {
     }
 
     pub(super) fn unknown(&self, asked: &str) -> Failure {
+        self.unknown_among(asked, "node, no pool, and no pod", true)
+    }
+
+    /// For whoever takes nodes and pools only.
+    fn unknown_node_or_pool(&self, asked: &str) -> Failure {
+        self.unknown_among(asked, "node, and no pool", false)
+    }
+
+    fn unknown_among(&self, asked: &str, all: &str, or_pod: bool) -> Failure {
         let (kind, name) = match asked.split_once('/') {
             Some(("node" | "nodes" | "no", name)) => ("node", name),
             Some(("pool" | "pools" | "nodepool" | "nodepools", name)) => ("pool", name),
@@ -148,7 +157,7 @@ impl Names {
             None => ("", asked),
         };
         let failure = Failure::usage(match kind {
-            "" => format!("`{name}` is no node, no pool, and no pod"),
+            "" => format!("`{name}` is no {all}"),
             kind => format!("there is no {kind} `{name}`"),
         });
         if let Some(node) = self.claims.get(name) {
@@ -161,7 +170,7 @@ impl Names {
         }
         let pods: Vec<String> =
             self.pods.iter().map(|(namespace, name)| format!("{namespace}/{name}")).collect();
-        let of = |wanted: &str| kind.is_empty() || kind == wanted;
+        let of = |wanted: &str| kind == wanted || (kind.is_empty() && (or_pod || wanted != "pod"));
         let nodes = self.nodes.iter().map(String::as_str).filter(|_| of("node"));
         let pools = self.pools.keys().map(String::as_str).filter(|_| of("pool"));
         let pods = pods.iter().map(String::as_str).filter(|_| of("pod"));

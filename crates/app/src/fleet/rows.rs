@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
+use nodemolt_core::budget::Unavailable;
 use nodemolt_core::drift::{Divergence, Drift};
-use nodemolt_core::explain::{Behind, Cause, going, relative};
+use nodemolt_core::explain::{Behind, Cause, away, going, relative};
 use nodemolt_core::node::ImageRef;
 use nodemolt_core::plan::Pending;
 use nodemolt_core::replace::Replacement;
@@ -31,6 +32,8 @@ pub(crate) struct Row<'p> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum State<'p> {
     Fine,
+    /// Fine, but others wait for it.
+    Away(Unavailable),
     /// It has no claim, or one that others look after: nothing is compared.
     NotOurs,
     Unknown(String),
@@ -62,6 +65,8 @@ impl State<'_> {
 pub(crate) struct Pool<'p> {
     pub name: Option<&'p str>,
     pub class: Option<&'p str>,
+    /// It is a node's and nobody has written it: it was deleted.
+    pub gone: bool,
     pub nodes: usize,
     pub in_sync: usize,
     pub drifted: usize,
@@ -164,12 +169,16 @@ fn row<'p>(picture: &'p Picture, behind: &Behind, name: &str) -> Option<Row<'p>>
         State::Starts(it.cause.as_str())
     } else if let Some(waiting) = picture.plan.waiting.get(name) {
         let class = node.member.class.as_deref();
-        State::Waits(waiting.all().map(|it| behind.causes(it, class, picture.at)).collect())
+        let world = picture.world();
+        State::Waits(waiting.all().map(|it| behind.causes(&world, it, class, picture.at)).collect())
     } else {
         match drift {
             Some(Drift::Unknown(missing)) => State::Unknown(missing.to_string()),
             Some(Drift::Drifted { .. }) => State::Drifted,
-            Some(Drift::InSync) => State::Fine,
+            Some(Drift::InSync) => match away(&picture.world(), name) {
+                Some(why) => State::Away(why),
+                None => State::Fine,
+            },
             None => State::NotOurs,
         }
     };
@@ -205,7 +214,11 @@ pub(crate) fn pools<'p>(
     rows: &[Row<'p>],
     homeless: &[&'p Pending],
     written: &'p BTreeMap<String, Option<String>>,
+    picture: &Picture,
 ) -> Vec<Pool<'p>> {
+    // One that cannot be read is there, too, and has limits.
+    let there =
+        |it: &str| picture.fleet.pools.contains_key(it) || picture.limits.pools.contains_key(it);
     let mut pools: BTreeMap<Option<&str>, Pool<'p>> = BTreeMap::new();
     for (name, class) in written {
         let pool = pools.entry(Some(name)).or_default();
@@ -215,6 +228,7 @@ pub(crate) fn pools<'p>(
     for row in rows {
         let pool = pools.entry(row.pool).or_default();
         pool.name = row.pool;
+        pool.gone = row.pool.is_some_and(|it| !there(it));
         pool.class = row.class.or(pool.class);
         pool.nodes += usize::from(!row.gone);
         match row.drift {
@@ -227,6 +241,7 @@ pub(crate) fn pools<'p>(
             State::Going { .. } | State::Starts(_) => pool.going += 1,
             State::Waits(_) => pool.waiting += 1,
             State::Fine
+            | State::Away(_)
             | State::NotOurs
             | State::LeftOver(_)
             | State::Unknown(_)

@@ -194,7 +194,9 @@ pub(super) fn unknown(
 /// Nodes of a pool or the fleet that stay for want of an image, by what holds it.
 pub(super) fn tell_staying(story: &mut Story, world: &World<'_>, nodes: &BTreeMap<&String, &Node>) {
     let mut staying: BTreeMap<(&'static str, Named), (usize, &String, Cause)> = BTreeMap::new();
-    for (name, node) in nodes {
+    // Whoever goes, whatever for, does not stay.
+    let staying_nodes = nodes.iter().filter(|(name, _)| !world.plan.under_way.contains(**name));
+    for (name, node) in staying_nodes {
         let class = node.member.class.as_deref();
         let told = class.and_then(|it| world.classes.get(it));
         let running = world.running.get(*name);

@@ -37,8 +37,14 @@ impl Behind {
     }
 
     /// All that one reason names, as [`causes`] has it, with what those wait for who use the budget.
-    pub fn causes(&self, reason: &WaitFor, class: Option<&str>, now: Timestamp) -> Vec<Cause> {
-        let mut all = causes(reason, class, now);
+    pub fn causes(
+        &self,
+        world: &World<'_>,
+        reason: &WaitFor,
+        class: Option<&str>,
+        now: Timestamp,
+    ) -> Vec<Cause> {
+        let mut all = causes(world, reason, class, now);
         if !matches!(reason, WaitFor::Budget(_)) {
             return all;
         }

@@ -5,16 +5,29 @@
 
 use jiff::Timestamp;
 
+use super::World;
+use super::lifted::figures;
 use super::story::{Cause, Named, User, both};
 use crate::budget::{BudgetId, Unavailable, UsedBy};
-use crate::drain::{AllPdbs, Held, Hold, KEEP_A_NUMBER, Pdb, PodId, Refused, Stays};
+use crate::drain::{Held, Hold, KEEP_A_NUMBER, PodId, Refused, Stays};
 use crate::plan::WaitFor;
 use crate::replace::{Because, Wait};
 use crate::wanted::NoImage;
 
 /// All that one reason names; `class` is that of the node that waits. Never none.
-pub fn causes(reason: &WaitFor, class: Option<&str>, now: Timestamp) -> Vec<Cause> {
-    let text = reason.words(&|at| both(at, now));
+pub fn causes(
+    world: &World<'_>,
+    reason: &WaitFor,
+    class: Option<&str>,
+    now: Timestamp,
+) -> Vec<Cause> {
+    let mut text = reason.words(&|at| both(at, now));
+    if let WaitFor::Pdb { pod, refused } = reason
+        && let Some(figures) = figures(world, refused, pod)
+    {
+        text.push_str(": ");
+        text.push_str(&figures);
+    }
     let named = match reason {
         WaitFor::Pdb { pod, refused } => refusing(refused, pod),
         WaitFor::Record { .. }
@@ -235,16 +248,19 @@ fn of_wait(wait: &Wait) -> Option<(&'static str, Named)> {
 
 /// For each thing that holds a pod all that it names: what holds it first, then what would hold it after that. Never
 /// none, and none of them is empty.
-pub(super) fn held_causes(held: &Held, pdbs: &AllPdbs) -> Vec<Vec<Cause>> {
+pub(super) fn held_causes(held: &Held, world: &World<'_>) -> Vec<Vec<Cause>> {
     let all = std::iter::once(&held.why).chain(&held.also);
-    all.map(|it| hold_causes(held, it, pdbs)).collect()
+    all.map(|it| hold_causes(held, it, world)).collect()
 }
 
-fn hold_causes(held: &Held, why: &Hold, pdbs: &AllPdbs) -> Vec<Cause> {
+fn hold_causes(held: &Held, why: &Hold, world: &World<'_>) -> Vec<Cause> {
     let of_pod = || vec![Named::of("Pod", &held.pod)];
     let (reason, named, text) = match why {
         Hold::Refused(refused) => {
-            let text = refused_text(refused, &held.pod, pdbs);
+            let text = match figures(world, refused, &held.pod) {
+                Some(figures) => format!("{refused} ({figures})"),
+                None => refused.to_string(),
+            };
             ("PodDisruptionBudget", refusing(refused, &held.pod), text)
         }
         Hold::Protected(protection) => ("ProtectedPod", of_pod(), format!("says {protection}")),
@@ -276,16 +292,5 @@ fn stays_text(stays: Stays) -> &'static str {
             "ends with the machine: it tolerates the cordon, and would come right back"
         }
         Stays::Stuck => "should be gone, and goes with the machine",
-    }
-}
-
-fn refused_text(refused: &Refused, pod: &PodId, pdbs: &AllPdbs) -> String {
-    let matching =
-        |it: &&Pdb| Some(it.name.as_str()) == refused.pdb() && it.namespace == pod.namespace;
-    match (refused, pdbs.iter().find(matching)) {
-        (Refused::SeveralBudgets { .. }, _) | (_, None) => refused.to_string(),
-        (_, Some(pdb)) => {
-            format!("{refused} ({} healthy, {} wanted)", pdb.current_healthy, pdb.desired_healthy)
-        }
     }
 }

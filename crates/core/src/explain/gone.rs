@@ -202,7 +202,8 @@ fn why(cause: Cause) -> &'static str {
         Cause::Drift => "it had drifted",
         Cause::Expiry => "it had expired",
         Cause::Asked => "a person asked for it",
-        Cause::Deleted => "somebody deleted it",
+        // Whoever removes nodes whose machine has ended is not told from a person.
+        Cause::Deleted => "it was deleted: by somebody, or since its machine had ended",
         Cause::Interrupted => "its machine was taken away",
     }
 }

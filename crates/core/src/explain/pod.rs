@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use super::cause::held_causes;
 use super::story::{self, Cause, Named, Story, both};
-use super::{NOTHING_TO_DO, World, blocks, causes, killed_at};
-use crate::drain::{Homeless, How, PodId, evictions};
+use super::{NOTHING_TO_DO, World, blocks, causes, goes_anyway, killed_at, skipped};
+use crate::drain::{AtLimit, Homeless, How, PodId, evictions, limit_ends_at};
 use crate::plan::{Pending, Waiting};
 
 /// So many moved pods are told of a pool or the fleet.
@@ -44,18 +44,21 @@ pub fn explain_pod(
     }
     let (evict, held) = evictions(world.drains, &world.fleet.pdbs, now);
     if let Some(held) = held.iter().find(|it| it.pod == pod.id) {
-        let all = held_causes(held, &world.fleet.pdbs);
+        let all = held_causes(held, world);
         for (place, causes) in all.iter().enumerate() {
             let text = causes.first().map_or(String::new(), |it| it.text.clone());
             story.fact(if place == 0 { "drain" } else { "" }, text);
         }
         let lifted = if all.len() == 1 { "that is lifted" } else { "all of that is lifted" };
-        story.next = match (killed_at(world, held), held.again_at) {
+        story.next = match (killed_at(world, held, now), held.again_at) {
             (Some(at), _) if blocks(&held.why) => {
                 format!("deleted {}, unless {lifted} before", story::when(at, now))
             }
             (_, Some(at)) => format!("looked at again {}", story::when(at, now)),
-            (_, None) if blocks(&held.why) => format!("leaves when {lifted}"),
+            (_, None) if blocks(&held.why) => {
+                let after = after_limit(world, node_name, now);
+                format!("leaves when {lifted}{after}")
+            }
             (_, None) => "nothing to do".to_owned(),
         };
         story.causes.extend(all.into_iter().flatten());
@@ -75,7 +78,7 @@ pub fn explain_pod(
         let waiting = world.plan.waiting.get(node_name);
         for reason in waiting.into_iter().flat_map(Waiting::all) {
             if reason.pod() == Some(&pod.id) {
-                let causes = causes(reason, node.member.class.as_deref(), now);
+                let causes = causes(world, reason, node.member.class.as_deref(), now);
                 let text = causes.first().map_or("", |it| it.text.as_str());
                 story.fact("holds", format!("its node waits for {text}"));
                 story.causes.extend(causes);
@@ -90,6 +93,16 @@ pub fn explain_pod(
         };
     }
     Some(story)
+}
+
+/// What becomes of its node where it does not leave in time.
+fn after_limit(world: &World<'_>, node: &str, now: Timestamp) -> String {
+    let open = world.replacements.get(node).filter(|it| !it.phase.ended());
+    let Some(open) = open.filter(|it| !goes_anyway(world, it)) else { return String::new() };
+    let drain = world.drains.iter().find(|it| it.node == node);
+    let ends_at = drain.and_then(|it| limit_ends_at(it, now));
+    let Some(at) = ends_at.filter(|_| open.at_limit == AtLimit::Skip) else { return String::new() };
+    format!("; else node {node} is left alone {}: {}", story::when(at, now), skipped(open))
 }
 
 fn explain_homeless(world: &World<'_>, pool: &str, homeless: &Homeless, now: Timestamp) -> Story {
@@ -162,7 +175,7 @@ pub(super) fn tell_moved(
 pub(super) fn tell_lacks(story: &mut Story, world: &World<'_>, pod: &PodId, now: Timestamp) {
     let pending = world.fleet.pending.iter().find(|it| it.pod.uid == pod.uid);
     let Some(lacks) = pending.and_then(|it| it.lacks.as_ref()) else { return };
-    let causes = causes(lacks, None, now);
+    let causes = causes(world, lacks, None, now);
     let text = causes.first().map_or("", |it| it.text.as_str());
     story.fact("", format!("waits for {text}"));
     for cause in causes {

@@ -37,20 +37,22 @@ impl Expected {
 /// So many beginnings and ends are gone through; what comes after goes on as they went. Calendars are slow.
 const STEPS_MAX: usize = 200;
 
-/// `None` before anything was measured, and where nobody goes whom time or progress lets go.
+/// `None` before anything was measured, and where nobody goes whom time or progress lets go. Those that are `stuck`
+/// have begun, and no time lets them go on: they keep what they have, and whoever counts on them waits.
 pub fn expected(
     fleet: &Fleet,
     plan: &Plan,
     rooms: &Measured,
     limits: &Limits,
+    stuck: &BTreeSet<String>,
     now: Timestamp,
 ) -> Option<Expected> {
     let round = round(fleet)?;
-    let mut course = Course::of(rooms, limits, round, now);
+    let mut course = Course::of(rooms, limits, stuck, round, now);
     let going: BTreeSet<&str> =
         plan.under_way.iter().chain(plan.start.iter().map(|it| &it.node)).map(|it| &**it).collect();
     let member = |name: &str| fleet.nodes.get(name).map(|it| &it.member);
-    for name in &plan.under_way {
+    for name in plan.under_way.difference(stuck) {
         // What it uses is in the rooms already.
         course.starts(Vec::new(), usize::from(member(name).is_some()), now);
     }
@@ -61,7 +63,7 @@ pub fn expected(
     }
     let mut shared: BTreeMap<Shared<'_>, usize> = BTreeMap::new();
     for name in &plan.order {
-        let waiting = plan.waiting.get(name).filter(|it| in_time(it));
+        let waiting = plan.waiting.get(name).filter(|it| in_time(it, stuck));
         let Some((waiting, member)) = waiting.zip(member(name)) else { continue };
         let mut needs = course.needs(rooms, name, member);
         for (what, by) in waiting.all().filter_map(sharing) {
@@ -80,8 +82,8 @@ pub fn expected(
     course.run(now)
 }
 
-/// How long one replacement takes: the sum of its phases, each as it was measured.
-fn round(fleet: &Fleet) -> Option<SignedDuration> {
+/// How long one replacement takes: the sum of its phases, each as it was measured. `None` before that.
+pub fn round(fleet: &Fleet) -> Option<SignedDuration> {
     [Phase::Launching, Phase::Joining, Phase::Settling, Phase::Draining, Phase::Terminating]
         .into_iter()
         .try_fold(SignedDuration::ZERO, |sum, it| {
@@ -91,8 +93,12 @@ fn round(fleet: &Fleet) -> Option<SignedDuration> {
 }
 
 /// Whether time that is known and others' progress let it go.
-fn in_time(waiting: &Waiting) -> bool {
+fn in_time(waiting: &Waiting, stuck: &BTreeSet<String>) -> bool {
+    let counts_on_stuck = |it: &WaitFor| sharing(it).is_some_and(|(_, by)| stuck.contains(by));
     waiting.all().all(|it| {
+        if counts_on_stuck(it) {
+            return false;
+        }
         let timed = matches!(it, WaitFor::Window { .. } | WaitFor::Budget(_));
         it.lifted_by_progress() || (timed && it.ends_at().is_some())
     })
@@ -142,7 +148,13 @@ struct Group<'a> {
 }
 
 impl<'a> Course<'a> {
-    fn of(rooms: &Measured, limits: &'a Limits, round: SignedDuration, now: Timestamp) -> Self {
+    fn of(
+        rooms: &Measured,
+        limits: &'a Limits,
+        stuck: &BTreeSet<String>,
+        round: SignedDuration,
+        now: Timestamp,
+    ) -> Self {
         let gates = limits.classes.iter();
         let gates = gates.map(|(class, rule)| (class.as_str(), (rule, rule.opening(now))));
         let mut course = Self {
@@ -156,8 +168,8 @@ impl<'a> Course<'a> {
         };
         // Whoever was granted a place gives it back; whoever has it for another reason may keep it for ever.
         for (slot, room) in rooms.rooms().iter().enumerate() {
-            for used in room.used.values() {
-                if let UsedBy::Grant { .. } = used.by {
+            for (name, used) in &room.used {
+                if matches!(used.by, UsedBy::Grant { .. }) && !stuck.contains(name) {
                     course.ends(vec![(slot, used.weight)], 0, now);
                 }
             }

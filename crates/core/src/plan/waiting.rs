@@ -5,6 +5,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use nodemolt_fit::Quantity;
 use nodemolt_fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_fit::pod::PodId as Packed;
 
@@ -142,6 +143,8 @@ pub enum WaitFor {
         pod: Option<PodId>,
         pool: String,
         resource: String,
+        /// How much higher the limit would have to be, where that is known.
+        by: Option<Quantity>,
     },
     Place {
         pod: PodId,
@@ -392,10 +395,11 @@ impl WaitFor {
                  other that is ready elsewhere"
             ),
             Self::Budget(shortage) => budget(shortage, time),
-            Self::Limit { pod, pool, resource } => {
+            Self::Limit { pod, pool, resource, by } => {
                 let whom =
                     pod.as_ref().map_or("its successor".to_owned(), |it| format!("pod {it}"));
-                format!("room in the limits of NodePool `{pool}` ({resource}) for {whom}")
+                let by = by.map_or(String::new(), |it| format!(", {it} more"));
+                format!("room in the limits of NodePool `{pool}` ({resource}{by}) for {whom}")
             }
             Self::Place { pod, because } => format!("a place for pod {pod}: {because}"),
             Self::Consideration => "a look at where its pods would go".to_owned(),
@@ -475,9 +479,9 @@ pub fn lacks(pod: PodId, why: &Why) -> WaitFor {
     if let Why::NoPlace { nearest: Some(Miss { place, obstacles }) } = why {
         for obstacle in obstacles {
             match (obstacle, place) {
-                (Obstacle::PoolLimit { resource, .. }, Place::Pool(pool)) => {
-                    let (pod, pool) = (Some(pod), pool.clone());
-                    return WaitFor::Limit { pod, pool, resource: resource.clone() };
+                (Obstacle::PoolLimit { resource, by }, Place::Pool(pool)) => {
+                    let (pod, pool, by) = (Some(pod), pool.clone(), Some(*by));
+                    return WaitFor::Limit { pod, pool, resource: resource.clone(), by };
                 }
                 (Obstacle::NoCapacity, Place::Pool(pool)) => {
                     return WaitFor::Capacity { pool: pool.clone(), until: None, because };
@@ -493,7 +497,7 @@ pub fn lacks(pod: PodId, why: &Why) -> WaitFor {
 pub(super) fn no_kin(pool: &str, limit: Option<&String>) -> WaitFor {
     let pool = pool.to_owned();
     match limit {
-        Some(resource) => WaitFor::Limit { pod: None, pool, resource: resource.clone() },
+        Some(resource) => WaitFor::Limit { pod: None, pool, resource: resource.clone(), by: None },
         None => WaitFor::Capacity { pool, until: None, because: NOTHING_OFFERED.to_owned() },
     }
 }

@@ -588,10 +588,18 @@ fn not_wanted(memory: &Memory, claim: &Claim) -> NoImage {
     let Some(pool) = &claim.pool else { return NoImage::because("it belongs to no NodePool") };
     match memory.classes.get(&claim.class).map(|it| &it.outcome) {
         Some(Err(why)) => why.clone(),
-        Some(Ok(_)) => NoImage::because(format!(
-            "class `{}` is not looked after for a NodePool `{pool}`",
-            claim.class
-        )),
+        Some(Ok(_)) => {
+            let of_another = memory.classes.values().any(|it| it.wanted.contains_key(pool));
+            NoImage {
+                because: if of_another {
+                    format!("NodePool `{pool}` is of another class than `{}` now", claim.class)
+                } else {
+                    format!("NodePool `{pool}` does not exist any more")
+                },
+                object: Some(("NodePool", pool.clone())),
+                until: None,
+            }
+        }
         None => NoImage::because(format!("there is no class `{}`", claim.class)),
     }
 }

@@ -125,10 +125,14 @@ impl<'r> Table<'r> {
         if places == Places::Ready {
             let set_up = |it: &Site| it.initialised || it.closed;
             closed.extend((0..rooms.len()).filter(|at| !set_up(&rooms[*at])));
-            closed.iter().for_each(|at| rooms[*at].set_closed(true));
+            for at in &closed {
+                rooms[*at].set_closed(true);
+            }
         }
         let left: Vec<usize> = called(rooms, nodes, leaving.iter().map(String::as_str));
-        left.iter().for_each(|at| rooms[*at].set_leaving(true));
+        for at in &left {
+            rooms[*at].set_leaving(true);
+        }
         let nothing = Launching::default();
         let launching = match places {
             Places::All => self.pools.as_ref().unwrap_or(&nothing),
@@ -142,8 +146,12 @@ impl<'r> Table<'r> {
             heirs: &self.heirs,
         };
         let placements = place_leaving(rooms, launchable, &self.pending);
-        left.into_iter().for_each(|at| rooms[at].set_leaving(false));
-        closed.into_iter().for_each(|at| rooms[at].set_closed(false));
+        for at in left {
+            rooms[at].set_leaving(false);
+        }
+        for at in closed {
+            rooms[at].set_closed(false);
+        }
         rooms.truncate(known);
         placements
     }
@@ -221,9 +229,13 @@ impl<'r> Table<'r> {
         let rooms = &mut self.readings.rooms;
         let mut closed = called(rooms, nodes_known, spoken_for.into_iter());
         closed.retain(|at| !rooms[*at].closed);
-        closed.iter().for_each(|at| rooms[*at].set_closed(true));
+        for at in &closed {
+            rooms[*at].set_closed(true);
+        }
         let placements = self.place(memory, sight, &leaving, Places::Ready);
-        closed.into_iter().for_each(|at| self.readings.rooms[at].set_closed(false));
+        for at in closed {
+            self.readings.rooms[at].set_closed(false);
+        }
         let waiting = self.wait_for_better(memory, sight, nodes, &placements);
         let answer = |(node, it): (&String, &Cordonable)| {
             let seen = match placements.of.get(node) {

@@ -50,8 +50,7 @@ struct Wire {
     region: Option<String>,
     account: Option<String>,
     cluster: Option<String>,
-    #[serde(default)]
-    zones: Vec<String>,
+    zones: Option<Vec<String>>,
     #[serde(default)]
     types: Vec<String>,
     #[serde(default)]
@@ -106,8 +105,7 @@ struct WireGroup {
     pool: String,
     nodes: u32,
     instance_type: String,
-    #[serde(default)]
-    zones: Vec<String>,
+    zones: Option<Vec<String>>,
     image: String,
     age: Option<String>,
     #[serde(default)]
@@ -173,6 +171,19 @@ pub(super) fn read(value: &Value, pools: &BTreeSet<String>) -> Result<Simulation
     if found.is_empty() { Ok(simulation) } else { Err(found) }
 }
 
+/// Zones that are written. None of them would be another thing than nothing written.
+fn or_none(
+    zones: Option<Vec<String>>,
+    at: String,
+    found: &mut Vec<Finding>,
+) -> Option<Vec<String>> {
+    if zones.as_ref().is_some_and(Vec::is_empty) {
+        let finding = Finding::error(at, "there is no zone in it".to_owned());
+        found.push(finding.hint("write some, or leave it out: then it is all of them"));
+    }
+    zones.filter(|it| !it.is_empty())
+}
+
 fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simulation {
     let start = or_tell(read_time(&wire.start), "start", found).unwrap_or_default();
     let kubernetes = wire.kubernetes.as_deref().unwrap_or("1.35");
@@ -182,11 +193,8 @@ fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simu
     let account =
         or_tell(account.parse().map_err(|it: ParseAccount| it.to_string()), "account", found);
     let region = wire.region.unwrap_or_else(|| "eu-central-1".to_owned());
-    let zones = if wire.zones.is_empty() {
-        ["a", "b", "c"].map(|it| format!("{region}{it}")).to_vec()
-    } else {
-        wire.zones
-    };
+    let zones = or_none(wire.zones, "zones".to_owned(), found)
+        .unwrap_or_else(|| ["a", "b", "c"].map(|it| format!("{region}{it}")).to_vec());
     for (at, zone) in zones.iter().enumerate() {
         if zones.iter().take(at).any(|it| it == zone) {
             let message = format!("`{zone}` is there twice");
@@ -396,7 +404,8 @@ impl Known<'_> {
             self.found.push(Finding::error(under("nodes"), message).hint("write fewer"));
         }
         self.instance_type(&wire.instance_type, &under("instanceType"));
-        for zone in &wire.zones {
+        let zones = or_none(wire.zones, under("zones"), self.found);
+        for zone in zones.iter().flatten() {
             self.zone(zone, &under("zones"));
         }
         for name in &wire.names {
@@ -444,7 +453,7 @@ impl Known<'_> {
             pool: wire.pool,
             nodes: wire.nodes,
             instance_type: wire.instance_type,
-            zones: if wire.zones.is_empty() { self.zones.to_vec() } else { wire.zones },
+            zones: zones.unwrap_or_else(|| self.zones.to_vec()),
             image: image?,
             age: age?,
             names: wire.names,
