@@ -344,6 +344,9 @@ pub(super) fn contradicts_itself(demand: &Demand) -> Option<String> {
     found
 }
 
+/// A field of the kubelet's, what it is, and the class with another value.
+type Setting<'s> = (&'s str, Option<u32>, &'s dyn Fn(u32) -> NodeSettings);
+
 /// Where the kubelet takes too few pods because its class says so: which setting would do.
 pub(super) fn pods_needed(pod: &Pod, why: &Why, pools: &Pools, types: &Types) -> Option<String> {
     let Why::NoPlace { nearest: Some(Miss { place: Place::Pool(name), obstacles }) } = why else {
@@ -369,7 +372,7 @@ pub(super) fn pods_needed(pod: &Pod, why: &Why, pools: &Pools, types: &Types) ->
     let class = made_with.class.as_ref().map_or("its class".to_owned(), |it| format!("class {it}"));
     let max_pods = |it: u32| NodeSettings { max_pods: Some(it), ..settings.clone() };
     let per_core = |it: u32| NodeSettings { pods_per_core: Some(it), ..settings.clone() };
-    let fields: [(&str, Option<u32>, &dyn Fn(u32) -> NodeSettings); 2] = [
+    let fields: [Setting<'_>; 2] = [
         ("maxPods", settings.max_pods, &max_pods),
         ("podsPerCore", settings.pods_per_core.filter(|it| *it > 0), &per_core),
     ];

@@ -505,6 +505,7 @@ impl<'a> Site<'a> {
 
 /// When new nodes come up, each a domain to be spread over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "the comparison with Karpenter knows only one of them")]
 pub(crate) enum Arrival {
     /// As the first is bound there.
     WhenAsked,
