@@ -807,7 +807,7 @@ Examples:
   nodemolt pack -f deployment.yaml -f pools/ --region us-east-1
 
   # all that is pending in a cluster
-  kubectl get pods,nodes,nodepools,nodeclaims,ec2nodeclasses,daemonsets,namespaces,pv,pvc,storageclasses,csinodes,volumeattachments,priorityclasses -A -o yaml > cluster.yaml
+  kubectl get pods,nodes,nodepools,nodeclaims,ec2nodeclasses,daemonsets,deployments,replicasets,statefulsets,jobs,namespaces,limitranges,pv,pvc,storageclasses,csinodes,csidrivers,volumeattachments,priorityclasses,runtimeclasses -A -o yaml > cluster.yaml
   nodemolt pack -f cluster.yaml
 
   # where would the pods of two nodes go, if both left?

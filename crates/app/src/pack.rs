@@ -80,9 +80,7 @@ pub(crate) fn run(verb: &cli::Pack, look: Look) -> Result<Answer, Failure> {
     talk.settle();
     let answered = Answered { packing, of, unforeseen: strange };
     let mut story = Story::new(&world, &pools, answered, &types, market);
-    if matches!(verb.output, PackFormat::Table | PackFormat::Wide) {
-        trial::try_out(&mut story, &world, &pools);
-    }
+    trial::try_out(&mut story, &world, &pools, None);
     let exit = if story.unplaced.is_empty() { Exit::Done } else { Exit::Failed };
     let data = match verb.output {
         PackFormat::Table => look.plain(&page::page(&story, look, false, !verb.no_headers)),
@@ -162,7 +160,11 @@ fn explained(
     let bound_now = |it: Account| Account { opened: Vec::new(), ..it };
     let account = told.pop().flatten().or_else(|| told.pop().flatten().map(bound_now));
     let account = account.map(|it| staying(it, world));
-    let story = Story::new(world, pools, Answered { packing, of, unforeseen }, types, market);
+    let mut story = Story::new(world, pools, Answered { packing, of, unforeseen }, types, market);
+    // Of one that runs it is asked as if it had to move: that is another question.
+    if moved.is_none() {
+        trial::try_out(&mut story, world, pools, Some(&found.id()));
+    }
     let said = story.said(&found.id());
     let places = said.map(|it| account::places(account, it, (&found, world), pools, &story));
     let places = places.unwrap_or_default();

@@ -69,8 +69,9 @@ fn main() -> ExitCode {
     // Their order is not told: one is looked for. It counts how the worst of the rolls ends.
     let mut faults = check::faults(&pods, &[], &pools, &theirs, &[]);
     if faults.is_empty() {
-        let rolls =
-            ROLLS.iter().map(|roll| check::stuck(&pods, &[], &pools, &theirs, (*roll, false)));
+        let rolls = ROLLS.iter().map(|roll| {
+            check::stuck(&pods, &[], &pools, &theirs, (*roll, check::Arrival::WhenAsked))
+        });
         faults = rolls.max_by_key(Vec::len).unwrap_or_default();
     }
     tell("theirs", &faults);

@@ -26,7 +26,10 @@ mod miss;
 mod prospect;
 mod follow;
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 pub use self::answer::{
     Account, Choice, Home, Miss, NewNode, Obstacle, Opened, Packing, Place, Placed, Preference,
@@ -37,9 +40,10 @@ pub use self::site::Site;
 use self::{
     company::InVain,
     measure::{CPU_AT, MEMORY_AT},
-    settle::Foreseen,
+    settle::{Foreseen, PENDING},
     site::Tally,
     state::{Stage, State},
+    topology::Domains,
     world::{Kind, World},
 };
 use crate::{
@@ -55,6 +59,8 @@ const ATTEMPTS_MAX: usize = 24;
 /// Few pods are packed more often: it takes no time, and a person would find the way, too.
 const ATTEMPTS_OF_FEW_MAX: usize = 96;
 const FEW_PODS: usize = 16;
+/// So many times it is packed again with fewer domains to be spread over.
+const SPARING_MAX: usize = 6;
 /// From this attempt on, what was learnt is varied: to do more of the same did not help.
 const VARIED_FROM: u64 = 4;
 /// And from this one on, every other one lets who was left over come before who is more important.
@@ -123,6 +129,12 @@ fn best<'w, 'a>(start: &State<'w, 'a>) -> Attempt<'w, 'a> {
             best = tried;
         }
     }
+    for spared in best.spare() {
+        let tried = attempt(start, &Plan { spared, ..best.plan.clone() }, |_, _| {});
+        if tried.rank() < best.rank() {
+            best = tried;
+        }
+    }
     best
 }
 
@@ -139,6 +151,8 @@ struct Plan {
     turn: u8,
     /// Domains that new nodes came to be in, too late for somebody.
     foreseen: Foreseen,
+    /// Labels, and domains in which new nodes are opened last: where not all can be served, fewer may do for more pods.
+    spared: Vec<(usize, usize)>,
 }
 
 impl Plan {
@@ -194,6 +208,7 @@ fn attempt<'w, 'a>(
     mut watch: impl FnMut(&State<'w, 'a>, usize),
 ) -> Attempt<'w, 'a> {
     let mut state = begin.clone();
+    state.spared.clone_from(&plan.spared);
     let kinds = &state.world.kinds;
     let mut order: Vec<usize> =
         (0..kinds.len()).filter(|at| kinds[*at].demand.placeable()).collect();
@@ -214,6 +229,27 @@ fn attempt<'w, 'a>(
     let shut = plan.shut();
     let mut tried: Vec<Option<u64>> = vec![None; kinds.len()];
     let mut foreseen = plan.foreseen.iter().peekable();
+    if foreseen.peek().is_some_and(|it| it.0 == PENDING) {
+        // Who is pending and can be bound before the new nodes are there does not have to reckon with them.
+        state.early = true;
+        loop {
+            let before = state.placed.len();
+            for kind in order.iter().filter(|it| kinds[**it].order == PENDING) {
+                while let Some(pod) = left[*kind].last().copied() {
+                    watch(&state, pod);
+                    let company = state.company(*kind, &left, &shut, begin);
+                    if !state.place(*kind, pod, Stage::Real, company) {
+                        break;
+                    }
+                    left[*kind].pop();
+                }
+            }
+            if state.placed.len() == before {
+                break;
+            }
+        }
+        state.early = false;
+    }
     loop {
         let before = state.placed.len();
         for kind in &order {
@@ -247,6 +283,10 @@ fn attempt<'w, 'a>(
         let moved = state.placed.len() > before;
         let all = order.iter().all(|it| left[*it].is_empty());
         match (all, moved, measured_over) {
+            (false, false, Stage::Real) if !state.spared.is_empty() => {
+                state.spared.clear();
+                measured_over = Stage::Hopeful;
+            }
             (true, _, _) | (false, false, Stage::Real) => break,
             (false, true, _) => measured_over = Stage::Hopeful,
             (false, false, Stage::Hopeful) => measured_over = Stage::Real,
@@ -314,6 +354,33 @@ impl<'w, 'a> Attempt<'w, 'a> {
             plan.foreseen.extend(self.state.foreseen());
         }
         anybody.then_some(plan)
+    }
+
+    /// What if those who are spread were spread over less? A domain counts as soon as it has a node: where the limits of a pool
+    /// or what can be had leave one of them with little room, all others wait for it. Each time the domain that has the
+    /// fewest of them is spared, too, of those that have no node yet, until one is left.
+    fn spare(&self) -> Vec<Vec<(usize, usize)>> {
+        let world = self.state.world;
+        let left = self.left.iter().zip(&world.kinds).filter(|(it, _)| !it.is_empty());
+        let spreads = left.flat_map(|(_, kind)| &kind.musts.spreads).map(|it| it.counter);
+        let counters: BTreeSet<usize> =
+            spreads.filter(|it| !world.keys[world.counters.all[*it].key].fine()).collect();
+        let mut all: Vec<Vec<(usize, usize)>> = Vec::new();
+        for at in counters {
+            let counter = &world.counters.all[at];
+            let Domains { existing, possible, .. } = &counter.domains;
+            let mut open: Vec<usize> = possible.iter().filter(|it| !existing.has(*it)).collect();
+            open.sort_by_key(|it| (self.state.counts[at].of(*it), Reverse(*it)));
+            let kept = usize::from(existing.empty());
+            let most = open.len().saturating_sub(kept);
+            all.extend(
+                (1..=most)
+                    .map(|many| open[..many].iter().map(|domain| (counter.key, *domain)).collect()),
+            );
+        }
+        all.dedup();
+        all.truncate(SPARING_MAX);
+        all
     }
 
     /// Fewer left of those whose turn is first; of the most important; then fewer who would have to move again, then

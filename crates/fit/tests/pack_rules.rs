@@ -333,6 +333,39 @@ fn a_new_node_is_a_domain_before_anybody_moves() {
     assert_eq!(pack(&all, &nodes, std::slice::from_ref(&pool)).unplaced, []);
 }
 
+/// Who is pending waits for a new node, too, if it is the second domain that he must have. Once it is there, so are the others.
+#[test]
+fn who_needs_a_new_node_as_a_domain_is_not_bound_before() {
+    let apart = Spread { min_domains: Some(2), ..spread(label::HOSTNAME) };
+    let spreading = Demand { spread: vec![apart], ..demand("cpu=500m") };
+    let only = |pool: &str| labels(&[("kind", pool)]);
+    let any = Toleration { key: None, value: Tolerated::Any, effect: None };
+    let large = Demand { node_selector: only("x"), ..demand("cpu=1900m") };
+    let needy = Demand { labels: Labels::new(), node_selector: only("y"), ..demand("cpu=100m") };
+    let needy = Demand { tolerations: vec![any], ..needy };
+    let named = |demand, name: &'static str| {
+        pods(demand, 1).into_iter().map(move |it| Pod { name: name.into(), ..it })
+    };
+    let all: Vec<Pod> = named(large, "large")
+        .chain(named(spreading, "spread"))
+        .chain(named(needy, "needy"))
+        .collect();
+    let pools = ["x", "y"].map(|it| {
+        let of = pool(vec![machine("m", "cpu=2 pods=9", &["a"], None)]);
+        Pool { name: it.to_owned(), labels: only(it), ..of }
+    });
+    let [x, y] = pools;
+    let y = Pool { taints: vec![Taint::new("gpu", "", Effect::NoSchedule)], ..y };
+    let mut exists = node("n", "a", "cpu=1 pods=9");
+    exists.pods = pods(demand("cpu=100m"), 1);
+    let packing = pack(&all, &[exists], &[x, y]);
+    let home =
+        |name: &str| packing.placed.iter().find(|it| &*it.pod.name == name).map(|it| &it.home);
+    // Two are empty when he comes: where he went before has one already.
+    assert!(matches!(home("spread"), Some(Home::New(_))), "{packing:?}");
+    assert_eq!(packing.placed.len(), 3);
+}
+
 #[test]
 fn a_preference_chooses_between_nodes_and_buys_none_for_each_pod() {
     let apart = |key| Demand {
@@ -377,6 +410,27 @@ fn the_cheapest_machine_comes_first_and_the_unpriced_last() {
     let names: Vec<&str> = packing.new_nodes[0].machines.iter().map(|it| &*it.machine).collect();
     assert_eq!(names, ["fair", "dear", "unpriced"]);
     assert_eq!(packing.new_nodes[0].requests, amounts("cpu=4"));
+}
+
+/// A stricter limit never places more: what it allows is allowed without it, too.
+#[test]
+fn where_a_limit_does_not_serve_all_zones_pods_are_spread_over_fewer() {
+    let zones = ["a", "b", "c"];
+    let sizes = [("s", 2), ("m", 4), ("l", 8), ("xl", 12), ("xxl", 16)];
+    let machines = sizes.map(|(name, cpu)| {
+        machine(name, &format!("cpu={cpu} memory={}Gi pods=40", 4 * cpu), &zones, Some(cpu))
+    });
+    let spreading = || Demand { spread: vec![spread(label::ZONE)], ..demand("cpu=1500m") };
+    let left = |limits: &str| {
+        let limited = Pool { limits: amounts(limits), ..pool(machines.to_vec()) };
+        pack(&pods(spreading(), 12), &[], &[limited]).unplaced.len()
+    };
+    assert_eq!(left("cpu=24"), 0);
+    // One zone with 16 and 4.
+    assert_eq!(left("cpu=20"), 0);
+    // Two zones, or one: 12 and 8 in any case.
+    assert!(left("cpu=20 nodes=2") <= 1);
+    assert!(left("cpu=20 memory=64Gi nodes=2") >= left("cpu=20 memory=64Gi"));
 }
 
 #[test]

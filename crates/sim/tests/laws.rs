@@ -348,10 +348,10 @@ fn who_hears_of_old_changes_decides_by_them() {
         let mut tale = begun();
         tale.tell(Actor::Fate, Fact::Fault { what: fault.to_owned() });
         tale.wait(waited);
-        tale.to_and_fro();
+        tale.goes_to_and_fro();
         let broken = judge(&tale).1;
-        let to_and_fro = broken.iter().any(|it| it.law == Law::Quiet);
-        assert_eq!(to_and_fro, !excused, "{fault}, {waited} s: {broken:#?}");
+        let goes_to_and_fro = broken.iter().any(|it| it.law == Law::Quiet);
+        assert_eq!(goes_to_and_fro, !excused, "{fault}, {waited} s: {broken:#?}");
     }
 }
 

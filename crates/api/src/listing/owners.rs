@@ -127,7 +127,28 @@ impl<'l> Owners<'l> {
         if self.spoken_for(workload) {
             return 0;
         }
-        count.saturating_sub(self.pods_of(workload).len())
+        count.saturating_sub(self.pods_of(workload).len()).max(self.set_lacks(workload))
+    }
+
+    /// How many pods the set of a live `Deployment`'s template has yet to make. While it rolls out, pods of both revisions are
+    /// there, and the set says how many it will have: to count them all would hide those to come.
+    pub(super) fn set_lacks(&self, workload: &'l Workload) -> usize {
+        if workload.meta.uid.is_none() {
+            return 0;
+        }
+        let Some(key) = hash_key(workload) else { return 0 };
+        let lacks = |set: &'l Workload| {
+            let theirs = |pod: &&WirePod| {
+                let owner = controller(&pod.metadata).filter(|it| it.kind == set.kind);
+                owner.is_some_and(|it| it.name == name(&set.meta))
+                    && namespace(&pod.metadata) == namespace(&set.meta)
+                    && pod.metadata.deletion_timestamp.is_none()
+                    && !ended(pod)
+            };
+            let pods = self.listing.pods.iter().map(|it| &it.value.pod);
+            set.copies.count().saturating_sub(pods.filter(theirs).count())
+        };
+        self.current_sets(workload, key).map(lacks).sum()
     }
 
     pub(super) fn pods_of(&self, workload: &'l Workload) -> BTreeSet<&'l str> {
@@ -149,26 +170,40 @@ impl<'l> Owners<'l> {
     /// The label that tells the pods of a `Deployment` as it is now from those of other revisions: key and value. One that
     /// no pod has yet, where the `ReplicaSet` of its template is not in the files.
     pub(super) fn template_hash(&self, workload: &'l Workload) -> Option<(&'static str, String)> {
-        let key = match workload.kind {
-            "Deployment" => TEMPLATE_HASH,
-            ROLLOUT => ROLLOUT_HASH,
-            _ => return None,
-        };
-        let sets = self.listing.workloads.iter().map(|it| &it.value);
-        let theirs = sets.filter(|it| {
-            it.kind == "ReplicaSet"
-                && self.of(&it.meta).is_some_and(|it| std::ptr::eq(it, workload))
-                && of_this_revision(workload, it, key)
-        });
+        let key = hash_key(workload)?;
         let revision = |it: &&Workload| {
             let annotations = it.meta.annotations.as_ref();
             let written = annotations.and_then(|all| REVISIONS.iter().find_map(|it| all.get(*it)));
             written.and_then(|it| it.parse::<u64>().ok())
         };
-        let newest = theirs.max_by_key(|it| (revision(it), name(&it.meta)));
+        let sets = self.current_sets(workload, key);
+        let newest = sets.max_by_key(|it| (revision(it), name(&it.meta)));
         let known = newest.and_then(|it| hash_of(it, key).cloned());
         let (namespace, called) = (namespace(&workload.meta), name(&workload.meta));
         Some((key, known.unwrap_or_else(|| format!("{namespace}{MADE_UP}{called}"))))
+    }
+
+    /// The sets in the files that were made for the template as it is now: one of them, but where somebody has made others.
+    fn current_sets(
+        &self,
+        workload: &'l Workload,
+        key: &'static str,
+    ) -> impl Iterator<Item = &'l Workload> {
+        let sets = self.listing.workloads.iter().map(|it| &it.value);
+        sets.filter(move |it| {
+            it.kind == "ReplicaSet"
+                && self.of(&it.meta).is_some_and(|it| std::ptr::eq(it, workload))
+                && of_this_revision(workload, it, key)
+        })
+    }
+}
+
+/// The label by which the sets of such a workload know their pods.
+fn hash_key(workload: &Workload) -> Option<&'static str> {
+    match workload.kind {
+        "Deployment" => Some(TEMPLATE_HASH),
+        ROLLOUT => Some(ROLLOUT_HASH),
+        _ => None,
     }
 }
 

@@ -28,6 +28,8 @@ const HUGE_PAGES: &str = "hugepages-";
 const STANDARD: [&str; 3] = [CPU, MEMORY, STORAGE];
 /// What most people mean who ask for a GPU.
 const GPU: &str = "nvidia.com/gpu";
+/// An exbibyte. Amounts far beyond it are not held exactly.
+const FAR_TOO_MUCH_UNITS: i64 = 1 << 60;
 /// The API server takes weights up to this.
 const WEIGHT_MAX: i32 = 100;
 
@@ -130,6 +132,12 @@ fn check_name(field: &str, name: &str, reader: &mut Reader) {
 
 fn check_amount(field: &str, name: &str, amount: &WireQuantity, reader: &mut Reader) {
     let Ok(parsed) = amount.0.parse::<Quantity>() else { return };
+    if parsed >= Quantity::from_units(FAR_TOO_MUCH_UNITS) {
+        let message = format!("{} is more than can be reckoned with", quoted(&amount.0));
+        let hint = "no machine has so much: look at the unit";
+        reader.found.push(Finding::warning(field, message).hint(hint));
+        return;
+    }
     let whole = parsed.ceil_millis() == parsed.ceil_units().saturating_mul(1000);
     if whole {
         return;

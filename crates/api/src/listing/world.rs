@@ -552,7 +552,11 @@ impl<'l> Builder<'l> {
             let changed = self.changed.contains(&owners::key(workload));
             let mut there = if changed { BTreeSet::new() } else { self.owners.pods_of(workload) };
             there.retain(|it| !self.gives_way(workload, it) && !self.is_surplus(workload, it));
-            made = made.saturating_add(workload.copies.count().saturating_sub(there.len()));
+            // Pods that give way are followed by as many as were written.
+            let unchanged = !changed && !self.outdated.contains_key(&owners::key(workload));
+            let of_set = if unchanged { self.owners.set_lacks(workload) } else { 0 };
+            let missing = workload.copies.count().saturating_sub(there.len()).max(of_set);
+            made = made.saturating_add(missing);
             if made > COPIES_MAX {
                 let finding = Finding::error(
                     "spec",
@@ -566,8 +570,7 @@ impl<'l> Builder<'l> {
             }
             match &workload.copies {
                 Copies::OnEveryNode => {}
-                Copies::Alike(count) => {
-                    let missing = count.saturating_sub(there.len());
+                Copies::Alike(_) => {
                     if missing > 0 {
                         runs.extend((workload.kind == CRON_JOB).then(|| name(&workload.meta)));
                         self.alike(at, missing);

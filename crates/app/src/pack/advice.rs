@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use nodemolt_api::listing::World;
 use nodemolt_fit::capacity::{
-    Amounts, BlockDevice, EPHEMERAL_STORAGE, NodeOffer, NodeSettings, offer,
+    Amounts, BlockDevice, EPHEMERAL_STORAGE, NodeOffer, NodeSettings, PODS, offer,
 };
 use nodemolt_fit::pack::{Miss, NewNode, Obstacle, Place, Why, pack};
 use nodemolt_fit::pod::{Demand, Pod, Spread};
@@ -31,6 +31,9 @@ const TYPES_SHOWN: usize = 3;
 
 /// EBS has no larger ones of the usual kind.
 const VOLUME_MAX_GIB: u32 = 16_384;
+
+/// By so many more pods a setting of the kubelet is tried.
+const PODS_RAISED_MAX: u32 = 32;
 
 /// Types that programs are told of, for each pod.
 const TYPES_KEPT: usize = 12;
@@ -304,6 +307,112 @@ fn with_volume(settings: &NodeSettings, gib: u32) -> NodeSettings {
         }),
     }
     settings
+}
+
+/// What the pod asks for and no node can have at once, in a sentence: its selector and its affinity are asked for together.
+pub(super) fn contradicts_itself(demand: &Demand) -> Option<String> {
+    let selector = demand.node_selector.iter().map(|(key, value)| Written {
+        key: key.clone(),
+        operator: Operator::In,
+        values: vec![value.clone()],
+        min_values: None,
+    });
+    let selector: Vec<Written> = selector.collect();
+    // Texts that one label cannot have at once. Of the rest nothing is claimed.
+    let apart = |one: &Written, other: &Written| {
+        let same = label::normalise(&one.key) == label::normalise(&other.key);
+        let listed = one.operator == Operator::In;
+        same && listed && !one.values.iter().any(|it| matches(other, Some(it)))
+    };
+    let asking = demand.node_terms.iter().flatten();
+    let mut found = None;
+    for term in asking.filter(|it| !it.labels.is_empty() || !it.fields.is_empty()) {
+        let by_selector = selector.iter().flat_map(|one| {
+            let theirs = term.labels.iter().filter(|other| apart(one, other));
+            theirs.map(move |other| (format!("nodeSelector asks for {one}"), other))
+        });
+        let within = term.labels.iter().flat_map(|one| {
+            let others = term.labels.iter().filter(|other| apart(one, other));
+            others.map(move |other| (format!("node affinity asks for {one}"), other))
+        });
+        // One term that can be met is enough.
+        let (one, other) = by_selector.chain(within).next()?;
+        found.get_or_insert_with(|| {
+            format!("no node will ever do: its {one} and its node affinity for {other}")
+        });
+    }
+    found
+}
+
+/// A field of the kubelet's, what it is, and the class with another value.
+type Setting<'s> = (&'s str, Option<u32>, &'s dyn Fn(u32) -> NodeSettings);
+
+/// Where the kubelet takes too few pods because its class says so: which setting would do.
+pub(super) fn pods_needed(pod: &Pod, why: &Why, pools: &Pools, types: &Types) -> Option<String> {
+    let Why::NoPlace { nearest: Some(Miss { place: Place::Pool(name), obstacles }) } = why else {
+        return None;
+    };
+    let of_pods =
+        |it: &Obstacle| matches!(it, Obstacle::Short { resource, .. } if resource == PODS);
+    if !obstacles.iter().any(of_pods) {
+        return None;
+    }
+    let pool = pools.able.iter().find(|it| it.name == *name)?;
+    let made_with = pools.made_with.get(name)?;
+    let settings = &made_with.settings;
+    let holds = |settings: &NodeSettings| {
+        let machines = pool.machines.iter().map(|machine| {
+            let Ok(kind) = types.find(&machine.name) else { return machine.clone() };
+            let NodeOffer { capacity, allocatable, .. } = offer(kind, settings);
+            Machine { capacity, allocatable, ..machine.clone() }
+        });
+        let changed = Pool { machines: Arc::new(machines.collect()), ..pool.clone() };
+        !holding(pod, &pod.demand.requests, &changed, &pool.requirements).is_empty()
+    };
+    let class = made_with.class.as_ref().map_or("its class".to_owned(), |it| format!("class {it}"));
+    let max_pods = |it: u32| NodeSettings { max_pods: Some(it), ..settings.clone() };
+    let per_core = |it: u32| NodeSettings { pods_per_core: Some(it), ..settings.clone() };
+    let fields: [Setting<'_>; 2] = [
+        ("maxPods", settings.max_pods, &max_pods),
+        ("podsPerCore", settings.pods_per_core.filter(|it| *it > 0), &per_core),
+    ];
+    fields.into_iter().find_map(|(field, now, with)| {
+        let now = now?;
+        // All that is asked about is one pod beside the daemons.
+        let most = now.saturating_add(PODS_RAISED_MAX);
+        let enough = (now..=most).skip(1).find(|it| holds(&with(*it)))?;
+        Some(format!("{field} {enough} in kubelet of {class} would do, not {now}"))
+    })
+}
+
+/// Where a new node would have to be in a zone that the pool allows and its class has no subnet in.
+pub(super) fn subnet_needed(why: &Why, pools: &Pools) -> Option<String> {
+    let Why::NoPlace { nearest: Some(Miss { place: Place::Pool(name), obstacles }) } = why else {
+        return None;
+    };
+    let pool = pools.able.iter().find(|it| it.name == *name)?;
+    let class = pools.made_with.get(name)?.class.as_ref()?;
+    let asked = obstacles.iter().flat_map(|it| {
+        if let Obstacle::VolumeElsewhere { asks, .. } = it {
+            asks.as_slice()
+        } else if let Obstacle::NotOffered(asked) = it {
+            std::slice::from_ref(asked)
+        } else {
+            &[]
+        }
+    });
+    let mut of_zone = asked.filter(|it| label::normalise(&it.key) == label::ZONE);
+    let zones = of_zone.find(|it| it.operator == Operator::In)?;
+    let offered = |zone: &String| {
+        let mut offerings = pool.machines.iter().flat_map(|it| &it.offerings);
+        offerings.any(|it| it.labels.get(label::ZONE) == Some(zone))
+    };
+    let own = pool.requirements.iter().filter(|it| label::normalise(&it.key) == label::ZONE);
+    let allowed = |zone: &String| own.clone().all(|it| matches(it, Some(zone)));
+    let lacking: Vec<&str> =
+        zones.values.iter().filter(|it| allowed(it) && !offered(it)).map(String::as_str).collect();
+    (!lacking.is_empty() && lacking.len() == zones.values.len())
+        .then(|| format!("class {class} would need a subnet in {}", lacking.join(" or ")))
 }
 
 /// Where reserved capacity is all that would do: how much of it there is.

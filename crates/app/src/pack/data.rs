@@ -124,6 +124,9 @@ struct Unplaced<'s> {
     /// Instance types that would hold it and that its nearest pool does not allow.
     #[serde(skip_serializing_if = "Option::is_none")]
     would_hold: Option<WouldHold<'s>>,
+    /// What was tried: how many of its like it would help to do what is told, where that is not all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caveat: Option<&'s str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -355,6 +358,7 @@ fn unplaced<'s>(said: &'s PodSaid, why: &'s Why) -> Unplaced<'s> {
             Nearest { node, pool, obstacles: obstacles(miss) }
         }),
         would_hold: said.larger.as_ref().map(WouldHold::of),
+        caveat: said.caveat.as_deref(),
     }
 }
 

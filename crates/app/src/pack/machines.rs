@@ -10,9 +10,10 @@ use nodemolt_api::listing::{World, class as status};
 use nodemolt_api::nodepool::NodePool;
 use nodemolt_api::v1beta1::KUBELET_ANNOTATION;
 use nodemolt_fit::capacity::{Amounts, NodeSettings};
+use nodemolt_fit::node::Node;
 use nodemolt_fit::pack::{Obstacle, Why, pack};
 use nodemolt_fit::pod::{Demand, Namespace, Pod};
-use nodemolt_fit::pool::{Machine, Pool, machines};
+use nodemolt_fit::pool::{Machine, NODES, Pool, machines};
 use nodemolt_fit::taint::{Tolerated, Toleration};
 use nodemolt_fit::{Family, Operator, Quantity, Types, Written, label};
 
@@ -36,6 +37,8 @@ pub(super) struct Pools {
     pub able: Vec<Pool>,
     /// Kept at a number: they launch one in the place of each node that leaves, and none for pods.
     pub kept: Vec<Pool>,
+    /// Those of the able ones that are kept at a number and have fewer nodes.
+    pub filling: BTreeSet<String>,
     /// Those that launch no nodes for pods, and why.
     pub idle: Vec<(String, String)>,
     /// The same, as pools that can be the nearest place.
@@ -163,7 +166,15 @@ pub(super) fn pools(
         if let Some(why) = offers_nothing(&pool) {
             talk.warnings.push(format!("pool {name} can launch nothing: {why}"));
         }
-        if kept {
+        let to_come = to_come(&pool, file.wire.spec.replicas, world);
+        if let Some((all, more)) = to_come {
+            let come = if more == 1 { "1 comes".to_owned() } else { format!("{more} come") };
+            talk.notes.push(format!(
+                "pool {name} has fewer nodes than the {all} of its replicas: {come}, needed or not, and pods may go there"
+            ));
+            pools.able.push(filling(pool, all));
+            pools.filling.insert(name.clone());
+        } else if kept {
             let why = "it has a fixed number of nodes";
             talk.notes.push(format!("pool {name} launches no nodes for pods: {why}"));
             pools.idle.push((name.clone(), why.to_owned()));
@@ -174,6 +185,29 @@ pub(super) fn pools(
         }
     }
     pools
+}
+
+/// Of a pool that is kept at a number and has fewer: the number, and how many are to come. Not while one of its nodes leaves: then one
+/// comes in its place, which is reckoned with elsewhere.
+fn to_come(pool: &Pool, replicas: Option<i64>, world: &World) -> Option<(i64, i64)> {
+    let of_pool = |it: &Node| it.pool.as_ref() == Some(&pool.name);
+    if world.nodes.iter().any(|it| it.leaving && of_pool(it)) {
+        return None;
+    }
+    let units = |it: &Quantity| i64::try_from(it.ceil_units()).unwrap_or(i64::MAX);
+    let there = pool.used.get(NODES).map_or(0, units);
+    let all = match pool.limits.get(NODES) {
+        Some(limit) => replicas?.min(units(limit)),
+        None => replicas?,
+    };
+    Some((all, all.saturating_sub(there))).filter(|(_, more)| *more > 0)
+}
+
+/// As a pool that launches up to so many. They come in any case, so that pods go there before others are launched.
+fn filling(mut pool: Pool, nodes: i64) -> Pool {
+    pool.limits.insert(NODES.to_owned(), Quantity::from_units(nodes));
+    pool.weight = u32::MAX;
+    pool
 }
 
 /// Machines on which no image of the class boots are offered, and cannot be had.

@@ -120,6 +120,9 @@ fn new_nodes(story: &Story, wide: bool, headers: bool) -> String {
     if show_zones {
         columns.push("ZONE");
     }
+    if story.ways_matter() {
+        columns.push("CAPACITY");
+    }
     columns.extend(["PODS", "CPU", "MEMORY", "TYPES"]);
     columns.push(if priced { "CHEAPEST" } else { "SMALLEST" });
     if priced {
@@ -135,6 +138,10 @@ fn new_nodes(story: &Story, wide: bool, headers: bool) -> String {
         if show_zones {
             let zones = node.zones();
             cells.push(if zones.is_empty() { "-".to_owned() } else { printable(&zones.join(",")) });
+        }
+        if story.ways_matter() {
+            let ways = node.ways();
+            cells.push(if ways.is_empty() { "-".to_owned() } else { printable(&ways.join(",")) });
         }
         cells.extend([
             node.pods.len().to_string(),

@@ -34,7 +34,14 @@ pub(super) fn sentence(why: &Why) -> String {
             format!("asks for a node of pool {}, and there is none", pools.join(" or "))
         }
         Why::NoPlace { nearest: Some(miss) } => {
-            format!("would fit on {} if {}", place(&miss.place), changes(miss).join(" and "))
+            // Two taints may tell the same of a node.
+            let mut told: Vec<String> = Vec::new();
+            for it in changes(miss) {
+                if !told.contains(&it) {
+                    told.push(it);
+                }
+            }
+            format!("would fit on {} if {}", place(&miss.place), told.join(" and "))
         }
     }
 }

@@ -11,16 +11,18 @@ use nodemolt_core::place::Placement;
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::pack::{Choice, Home, Miss, NewNode, Obstacle, Packing, Place, Why};
 use nodemolt_fit::pod::{Demand, Pod, PodId};
-use nodemolt_fit::pool::Price;
+use nodemolt_fit::pool::{NODES, Price};
 use nodemolt_fit::{InstanceType, Operator, Types, Written, label};
 
 use super::advice::{
-    Advice, Larger, lacking_domains, ports_of_daemons, reservations, zones_to_be_had,
+    Advice, Larger, contradicts_itself, lacking_domains, pods_needed, ports_of_daemons,
+    reservations, subnet_needed, zones_to_be_had,
 };
 use super::machines::Pools;
 use super::market::{Known, Market};
 use super::remedy;
 
+const ON_DEMAND: &str = "on-demand";
 const SPOT: &str = "spot";
 const RESERVED: &str = "reserved";
 
@@ -79,8 +81,11 @@ pub(super) struct PodSaid {
     pub larger: Option<Larger>,
     /// What else is worth knowing: of what there is too little to spread over, where nodes can come up.
     more: Vec<String>,
-    /// It would go with the successor of its node, and there can be none: why.
+    /// Why nothing that could be told would help: it would go with the successor of its node and there can be none, or it asks
+    /// for what no node has at once.
     pub stranded: Option<String>,
+    /// What was tried: how many of its like it would help to do what is told, where that is not all of them.
+    pub caveat: Option<String>,
 }
 
 impl PodSaid {
@@ -89,7 +94,7 @@ impl PodSaid {
         let why = self.why.as_ref()?;
         let mut sentence = self.stranded.clone().unwrap_or_else(|| remedy::sentence(why));
         let larger = self.larger.as_ref().map(Larger::sentence);
-        for more in self.more.iter().cloned().chain(larger) {
+        for more in self.more.iter().cloned().chain(larger).chain(self.caveat.clone()) {
             let _ = write!(sentence, "; {more}");
         }
         Some(sentence)
@@ -433,20 +438,32 @@ impl Story {
                 larger: None,
                 more: Vec::new(),
                 stranded: None,
+                caveat: None,
             });
         }
         for it in unplaced {
             let pod = by_id.get(&it.pod);
             let volume = pod.and_then(|pod| advice.volume(pod, &it.why));
             let larger = pod.and_then(|pod| advice.larger(pod, &it.why));
+            let pods_max = pod.and_then(|pod| pods_needed(pod, &it.why, pools, types));
+            // What would be nearest asks somebody to do what cannot be done.
+            let unmeetable = matches!(it.why, Why::NoPlace { .. });
+            let contradiction =
+                pod.filter(|_| unmeetable).and_then(|it| contradicts_itself(&it.demand));
+            let why = match &contradiction {
+                Some(_) => Why::NoPlace { nearest: None },
+                None => kept_at_a_number(it.why.clone(), pools),
+            };
             pods.push(PodSaid {
                 origin: origin(&it.pod),
                 requests: requests(&it.pod),
                 id: it.pod,
                 home: None,
                 relaxed: Vec::new(),
-                // That no type would do is true only while the disk is as small as it is.
-                larger: larger.filter(|it| volume.is_none() || !it.types.is_empty()),
+                // That no type would do is true only while the disk is as small as it is, or the kubelet takes as few.
+                larger: larger
+                    .filter(|it| (volume.is_none() && pods_max.is_none()) || !it.types.is_empty())
+                    .filter(|_| contradiction.is_none()),
                 more: pod
                     .and_then(|pod| lacking_domains(pod, &it.why, world, &new_nodes))
                     .into_iter()
@@ -454,9 +471,13 @@ impl Story {
                     .chain(pod.and_then(|pod| reservations(pod, &it.why, pools)))
                     .chain(ports_of_daemons(&it.why, pools))
                     .chain(volume)
+                    .chain(pods_max)
+                    .chain(subnet_needed(&it.why, pools))
+                    .filter(|_| contradiction.is_none())
                     .collect(),
-                stranded: None,
-                why: Some(with_claims(it.why, world)),
+                stranded: contradiction,
+                caveat: None,
+                why: Some(with_claims(why, world)),
             });
         }
         let packed: BTreeSet<PodId> = pods.iter().map(|it| it.id.clone()).collect();
@@ -479,6 +500,7 @@ impl Story {
                 larger: None,
                 more: Vec::new(),
                 stranded,
+                caveat: None,
             });
         }
         pods.sort_by(|left, right| natural(&left.id).cmp(&natural(&right.id)));
@@ -541,6 +563,11 @@ impl Story {
             reserved,
             zones: Zones { of_node, matter },
         }
+    }
+
+    /// Whether a new node may be bought otherwise than on demand.
+    pub(super) fn ways_matter(&self) -> bool {
+        self.new_nodes.iter().flat_map(New::ways).any(|it| it != ON_DEMAND)
     }
 
     /// What the sum of prices leaves open.
@@ -613,6 +640,21 @@ fn asks_for_zones(demand: &Demand) -> bool {
         || terms.any(|it| it.labels.iter().any(|it| of_zone(&it.key)))
 }
 
+/// Of a pool that has a number of nodes it is not a limit that is in the way of more.
+fn kept_at_a_number(why: Why, pools: &Pools) -> Why {
+    let Why::NoPlace { nearest: Some(mut miss) } = why else { return why };
+    if matches!(&miss.place, Place::Pool(name) if pools.filling.contains(name)) {
+        for it in &mut miss.obstacles {
+            if matches!(it, Obstacle::PoolLimit { resource, .. } if resource == NODES) {
+                *it = Obstacle::Idle(
+                    "it has a fixed number of nodes, and is counted on for all".to_owned(),
+                );
+            }
+        }
+    }
+    Why::NoPlace { nearest: Some(miss) }
+}
+
 /// The same, with bound volumes called as people know them: by claim and object, and not only as AWS does.
 fn with_claims(why: Why, world: &World) -> Why {
     let Why::NoPlace { nearest: Some(mut miss) } = why else { return why };
@@ -650,15 +692,17 @@ fn natural(id: &PodId) -> (&str, &str, u64, &str) {
 
 fn groups(pods: &[PodSaid]) -> Vec<Unplaced> {
     let mut groups: Vec<Unplaced> = Vec::new();
-    let mut known: BTreeMap<(String, Option<String>, String), usize> = BTreeMap::new();
+    let mut known: BTreeMap<(String, Option<String>, String, bool), usize> = BTreeMap::new();
     for (at, pod) in pods.iter().enumerate() {
         let Some(sentence) = pod.no_place() else { continue };
         let workload = pod.origin.workload.clone();
-        let key = match &workload {
-            Some(it) => (format!("{}/{it}", pod.id.namespace), None, sentence.clone()),
+        let (whose, alone) = match &workload {
+            Some(it) => (format!("{}/{it}", pod.id.namespace), None),
             // Pods of nobody stand alone.
-            None => (pod.id.to_string(), Some(pod.id.to_string()), sentence.clone()),
+            None => (pod.id.to_string(), Some(pod.id.to_string())),
         };
+        // Who is pending leaves no node.
+        let key = (whose, alone, sentence.clone(), pod.origin.leaves.is_some());
         if let Some(group) = known.get(&key) {
             groups[*group].pods.push(at);
         } else {
@@ -690,6 +734,11 @@ impl New {
     /// In which it may come up, where that is known.
     pub(super) fn zones(&self) -> &[String] {
         listed(&self.requirements, label::ZONE)
+    }
+
+    /// How it may be bought, where that is known.
+    pub(super) fn ways(&self) -> &[String] {
+        listed(&self.requirements, label::CAPACITY_TYPE)
     }
 
     fn of(at: usize, node: NewNode, sorted: &mut Sorted<'_>) -> Self {

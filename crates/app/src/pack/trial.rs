@@ -23,13 +23,17 @@ use super::story::Story;
 const TRIALS_MAX: usize = 32;
 const PODS_MAX: usize = 100_000;
 
-pub(super) fn try_out(story: &mut Story, world: &World, pools: &Pools) {
+/// `only`: nobody else is asked about.
+pub(super) fn try_out(story: &mut Story, world: &World, pools: &Pools, only: Option<&PodId>) {
     let running: usize = world.nodes.iter().map(|it| it.pods.len()).sum();
     let each = (world.pods.len() + world.nodes.len() + running).max(1);
     let placed = story.pods.iter().filter(|it| it.home.is_some()).count();
     let mut left = TRIALS_MAX.min(PODS_MAX / each);
     for group in &mut story.unplaced {
         let pods = group.pods.iter().map(|it| &story.pods[*it]);
+        if only.is_some_and(|only| !pods.clone().any(|it| it.id == *only)) {
+            continue;
+        }
         let Some(first) = pods.clone().next().filter(|it| it.stranded.is_none()) else { continue };
         let Some(Why::NoPlace { nearest: Some(miss) }) = &first.why else { continue };
         if left == 0 {
@@ -47,6 +51,9 @@ pub(super) fn try_out(story: &mut Story, world: &World, pools: &Pools) {
             (helped, all) => format!("that helps {helped} of these {all}"),
         };
         let _ = write!(group.sentence, "; {told}");
+        for at in &group.pods {
+            story.pods[*at].caveat = Some(told.clone());
+        }
     }
 }
 
@@ -57,7 +64,9 @@ fn tried(miss: &Miss, who: &BTreeSet<PodId>, world: &World, pools: &Pools) -> Op
     let mut all = changed.with_unable(&changed.able);
     // What a foreign pool would launch nobody knows.
     let unknown = |it: &Pool| it.machines.is_empty() && miss.place == Place::Pool(it.name.clone());
-    if miss.obstacles.is_empty() || remedy::hopeless(miss) || all.iter().any(unknown) {
+    // A fixed number is not a limit that is raised.
+    let kept = matches!(&miss.place, Place::Pool(name) if pools.filling.contains(name));
+    if miss.obstacles.is_empty() || kept || remedy::hopeless(miss) || all.iter().any(unknown) {
         return None;
     }
     if !follow(miss, who, &mut pods, &mut nodes, &mut all) {

@@ -36,11 +36,25 @@ pub(super) fn nearest(state: &State<'_, '_>, kind: usize, kinds: usize) -> Optio
         obstacles: at_idle(state, kind, hoped),
     });
     let mut nearest = misses(state, kind, places).chain(idle).min_by(|left, right| {
-        let key = |it: &Miss| (distance(state, kind, &it.obstacles), it.place.clone());
+        let key =
+            |it: &Miss| (for_good(it), distance(state, kind, &it.obstacles), it.place.clone());
         key(left).cmp(&key(right))
     })?;
     by_name(state, kind, &mut nearest);
     Some(nearest)
+}
+
+/// How much of what a node lacks nobody can give it: where it is and what it is. A pool may launch another.
+fn for_good(miss: &Miss) -> usize {
+    let node = matches!(miss.place, Place::Node(_));
+    let fixed = |key: &str| {
+        label::not_for_pools(key) || node && (label::by_offering(key) || label::by_type(key))
+    };
+    let lacks = |it: &&Obstacle| {
+        matches!(it, Obstacle::Label(asked) if fixed(&asked.key))
+            || node && matches!(it, Obstacle::VolumeElsewhere { .. } | Obstacle::Unread(_))
+    };
+    miss.obstacles.iter().filter(lacks).count()
 }
 
 /// Say who is in the way. Looked for once, in the place that is told of.

@@ -13,7 +13,7 @@ use super::{
     measure::{Needs, Room},
     search::Sought,
     state::{Became, Domain, OpenNode, State, within},
-    template::{Fit, Template},
+    template::{Fit, Left, Template},
     topology::{PoolKey, What},
     world::Wished,
 };
@@ -51,7 +51,8 @@ pub(super) fn apart_from(
 impl State<'_, '_> {
     /// What one more node of the pool would become.
     pub(super) fn one_more(&self, pool: usize, sought: &Sought<'_>) -> Result<Became, No> {
-        if self.left[pool].as_ref().is_some_and(|it| it.nodes.is_some_and(|it| it < 1)) {
+        let exhausted = |it: &Left| it.nodes.is_some_and(|it| it < 1);
+        if self.early || self.left[pool].as_ref().is_some_and(exhausted) {
             return Err(No::NotNow);
         }
         let template = &self.world.pools[pool];
@@ -229,7 +230,8 @@ impl State<'_, '_> {
     ) -> Option<Fit> {
         let open = |key: &usize| !decided.contains(key);
         let Some(key) = sought.keys(self.world).find(open) else { return Some(fit) };
-        let allowed = |domain| self.suits(sought, key, domain);
+        let spared = |domain| matches!(domain, Domain::In(it) if self.spared.contains(&(key, it)));
+        let allowed = |domain| !spared(domain) && self.suits(sought, key, domain);
         let domain = self.domain(key, pool, &fit, place);
         if domain != Domain::Undecided {
             if !allowed(domain) {

@@ -404,27 +404,37 @@ impl Prospect<'_, '_, '_> {
 
     /// How much higher the pool's limits would have to be.
     fn limits(&self, fit: &Fit) -> Vec<Obstacle> {
-        let (template, scale) = (self.template, &self.state.world.scale);
         let Some(left) = self.left else { return Vec::new() };
         let mut told = Vec::new();
         if let Some(nodes) = left.nodes.filter(|it| *it < 1) {
             let by = Quantity::from_units(1 - nodes);
             told.push(Obstacle::PoolLimit { resource: NODES.to_owned(), by });
         }
+        told.extend(self.takes_beyond(fit));
+        told
+    }
+
+    /// By how much a node that can be this exceeds what is left of amounts.
+    fn takes_beyond(&self, fit: &Fit) -> Vec<Obstacle> {
+        let (template, scale) = (self.template, &self.state.world.scale);
+        let Some(left) = self.left else { return Vec::new() };
         let takes = self.takes_least(fit);
         let over = takes.iter().zip(&left.room).map(|(takes, left)| takes.saturating_sub(*left));
-        for (resource, by) in template.limited.iter().zip(over).filter(|(_, by)| *by > 0) {
+        let over = template.limited.iter().zip(over).filter(|(_, by)| *by > 0);
+        over.map(|(resource, by)| {
             let by = scale.quantity(scale.place(resource).unwrap_or(usize::MAX), by);
-            told.push(Obstacle::PoolLimit { resource: resource.clone(), by });
-        }
-        told
+            Obstacle::PoolLimit { resource: resource.clone(), by }
+        })
+        .collect()
     }
 
     /// What a node that can be this takes at least: of its smallest machine, or of as many as the pool demands.
     fn takes_least(&self, fit: &Fit) -> Room {
         let template = self.template;
         if template.min_values.is_empty() {
-            let least = template.by_size.iter().find(|it| fit.machines.has(**it));
+            let could_be = template.by_size.iter().filter(|it| fit.machines.has(**it));
+            // Of all limits together: the least of processors may be the most of memory.
+            let least = could_be.min_by_key(|it| self.beyond(&template.takes[**it]));
             return least.map(|it| template.takes[*it].clone()).unwrap_or_default();
         }
         let mut smallest = Bits::default();
@@ -439,6 +449,16 @@ impl Prospect<'_, '_, '_> {
             }
         }
         template.most_taken(&smallest)
+    }
+
+    /// How many limits are exceeded, and by how much in thousandths of what is taken.
+    fn beyond(&self, takes: &Room) -> (usize, i128) {
+        let room = self.left.map(|it| &it.room).into_iter().flatten();
+        let over = takes.iter().zip(room).filter(|(takes, left)| takes > left);
+        over.fold((0, 0), |(many, sum), (takes, left)| {
+            let by = i128::from(*takes) - i128::from(*left);
+            (many + 1, sum + by.saturating_mul(1000) / i128::from(*takes).max(1))
+        })
     }
 
     /// Fewer different machines than the pool demands.

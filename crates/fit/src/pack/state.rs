@@ -63,6 +63,10 @@ pub(super) struct State<'w, 'a> {
     pub(super) placed: Vec<Step>,
     /// A domain came up after somebody had been placed by what was counted in those that there were.
     pub(super) late: bool,
+    /// No new node is there yet: whoever is placed now goes to one that exists.
+    pub(super) early: bool,
+    /// Labels, and domains in which no new node is opened for who is spread over them.
+    pub(super) spared: Vec<(usize, usize)>,
 }
 
 /// One pod was put in one place.
@@ -224,6 +228,8 @@ impl<'w, 'a> State<'w, 'a> {
             reserved: world.reservations.left.clone(),
             placed: Vec::new(),
             late: false,
+            early: false,
+            spared: Vec::new(),
         };
         let attached = world.attached_already();
         for ((node, tally), attached) in world.sites.iter().zip(&world.tallies).zip(attached) {

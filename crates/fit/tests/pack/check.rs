@@ -503,16 +503,27 @@ impl<'a> Site<'a> {
     }
 }
 
+/// When new nodes come up, each a domain to be spread over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "the comparison with Karpenter knows only one of them")]
+pub(crate) enum Arrival {
+    /// As the first is bound there.
+    WhenAsked,
+    /// All of them before anybody is bound.
+    First,
+    /// All of them once everybody is bound who could be without them.
+    Awaited,
+}
+
 /// The pods that could not be bound where the packing has them, and why: none, if there is an order in
 /// which the scheduler could have done so. For packings of which the homes are known and not the order.
-/// Of the orders that are tried, that with the fewest. New nodes come up when the first is bound there, or all of them
-/// before anybody is, each a domain to be spread over.
+/// Of the orders that are tried, that with the fewest.
 pub(crate) fn stuck(
     pods: &[Pod],
     nodes: &[Node],
     pools: &[Pool],
     packing: &Packing,
-    (roll, all_there): (usize, bool),
+    (roll, arrival): (usize, Arrival),
 ) -> Vec<String> {
     let by_id: BTreeMap<String, &Pod> = pods.iter().map(|it| (it.id().to_string(), it)).collect();
     let pool_of = |it: &NewNode| pools.iter().find(|pool| pool.name == it.pool).unwrap();
@@ -523,10 +534,18 @@ pub(crate) fn stuck(
     let mut fewest: Option<Vec<String>> = None;
     for _ in 0..ORDERS {
         let mut site = Site::new(nodes, pools, packing, &possible, roll);
-        for new in (0..packing.new_nodes.len()).filter(|_| all_there) {
+        let mut pending = order.clone();
+        if arrival == Arrival::Awaited {
+            let exists = |it: &(&Pod, &Home)| matches!(it.1, Home::Node(_));
+            let (now, later): (Vec<_>, Vec<_>) = pending.into_iter().partition(exists);
+            let (left, _) = bind_all(&mut site, &now);
+            let waits = |it: &(&Pod, &Home)| left.iter().any(|pod| std::ptr::eq(*pod, it.0));
+            pending = now.into_iter().filter(waits).chain(later).collect();
+        }
+        for new in (0..packing.new_nodes.len()).filter(|_| arrival != Arrival::WhenAsked) {
             site.find(&Home::New(new));
         }
-        let (left, why) = bind_all(&mut site, &order);
+        let (left, why) = bind_all(&mut site, &pending);
         if fewest.as_ref().is_none_or(|it| why.len() < it.len()) {
             fewest = Some(why);
         }

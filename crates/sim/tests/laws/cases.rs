@@ -79,7 +79,7 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("decisions go to and fro", Law::Quiet, || {
         let mut tale = begun();
-        tale.to_and_fro();
+        tale.goes_to_and_fro();
         tale.turn(&[], |_| ());
         tale
     }),

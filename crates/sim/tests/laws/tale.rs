@@ -495,7 +495,7 @@ impl Tale {
     }
 
     /// Three turns, of which the first and the last agree.
-    pub(crate) fn to_and_fro(&mut self) {
+    pub(crate) fn goes_to_and_fro(&mut self) {
         for round in 0..3 {
             self.turn(&["n1"], |it| {
                 it.waits = vec![Tale::waits("n1")];
