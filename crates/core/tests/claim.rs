@@ -83,6 +83,7 @@ fn node(name: &str) -> Node {
         created_at: at(2),
         deleting_since: None,
         held: true,
+        finalizers: Vec::new(),
         machine: Some(machine()),
         ready: Readiness::Ready,
         ready_since: None,

@@ -93,7 +93,7 @@ fn a_grant_counts_in_its_own_class_after_its_node_has_gone() {
         tale.wait(120);
         tale.granted("n1");
         tale.change(US, "Replacement", "/claim-n1", |it| {
-            it["status"]["order"] = json!("DeleteFirst")
+            it["status"]["order"] = json!("DeleteFirst");
         });
         tale.machine("n1", OLD, "terminated");
         tale.remove(US, "NodeClaim", "/n1");

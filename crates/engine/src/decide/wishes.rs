@@ -52,11 +52,13 @@ pub(crate) struct Known {
     expires: BTreeMap<String, Timestamp>,
 }
 
+/// Why a class boots none, and by pool what it boots. The same value is the same pointer.
+type Boots = (Option<NoImage>, BTreeMap<String, Arc<Wanted>>);
+
 /// Whether a node that should go can be followed.
 #[derive(Debug)]
 struct Images {
-    /// By class: why it boots none, and by pool what it boots. The same value is the same pointer.
-    classes: BTreeMap<ClassKey, (Option<NoImage>, BTreeMap<String, Arc<Wanted>>)>,
+    classes: BTreeMap<ClassKey, Boots>,
     remembered: BTreeSet<ImageId>,
 }
 
