@@ -65,7 +65,9 @@ fn live(nodes: u64, seed: u64) -> Lived {
     world.check_laws();
     // Whatever happened while the world came to be is not in the time, and so not in the steps.
     let (start, before, begun) = (world.now(), world.steps(), processor_time());
-    for act in ["fault lose-answers 5% for 20m", "fault crash leader for 10s", "run 1h"] {
+    // At first nobody leads.
+    let crash = "fault crash leader for 10s";
+    for act in ["fault lose-answers 5% for 20m", "run 1m", crash, "run 1h"] {
         world.act(&act.parse().unwrap()).unwrap();
     }
     // Until all are replaced and it was quiet for an hour.
