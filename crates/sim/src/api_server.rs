@@ -26,8 +26,9 @@ use serde_json::{Value, json};
 pub(crate) use self::eviction::set_disruption_allowed;
 use self::shelf::{Index, Shelf};
 use self::validators::Validators;
-use crate::json::{set, text, whole_second};
+use crate::json::{members, set, text, whole_second};
 use crate::kinds;
+use crate::selector::selects;
 use crate::trace::{Actor, Fact, Step, Trace};
 
 /// Every cluster has these.
@@ -240,6 +241,28 @@ impl ApiServer {
     pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Rc<Value>> {
         let pods = self.shelf_of(kinds::POD);
         self.index.on.get(node).into_iter().flatten().filter_map(move |it| pods?.objects.get(it))
+    }
+
+    /// The pods of a namespace that a `LabelSelector` means.
+    pub(crate) fn pods_selected<'s>(
+        &'s self,
+        namespace: &'s str,
+        selector: Option<&'s Value>,
+    ) -> impl Iterator<Item = &'s Rc<Value>> {
+        let pods = self.shelf_of(kinds::POD);
+        let label = selector.and_then(|it| {
+            let (label, value) = members(it, &["matchLabels"]).next()?;
+            Some((label, value.as_str()?))
+        });
+        let by_label = label.into_iter().flat_map(move |(label, value)| {
+            let all = self.index.labelled(label, value);
+            all.filter(move |it| it.namespace == namespace)
+                .filter_map(move |it| pods?.objects.get(it))
+        });
+        // Without a label to go by everybody is looked at.
+        let others = label.is_none().then(|| self.all_in(kinds::POD, namespace));
+        let others = others.into_iter().flatten().map(|it| it.1);
+        by_label.chain(others).filter(move |it| selects(selector, it))
     }
 
     /// The pods that no node has.

@@ -41,8 +41,10 @@ struct Somewhere {
 #[derive(Debug, Clone)]
 pub(super) struct Burden {
     node: usize,
-    /// Of all of its pods: those that move, and perhaps others.
+    /// Of all of its pods.
     workloads: Vec<usize>,
+    /// Of those that move, whatever time it is; and perhaps of others, where it depends on the time who moves.
+    movers: Vec<usize>,
     /// How many move, where that does not depend on the time.
     pub(super) moving: Option<usize>,
     /// Nothing but a budget can hold its pods.
@@ -51,7 +53,7 @@ pub(super) struct Burden {
     budgets: OnceLock<Budgets>,
 }
 
-/// Those that select pods of a node that move, and perhaps others.
+/// Those that select pods of a node that move; and perhaps others, where it depends on the time who moves.
 #[derive(Debug, Clone)]
 pub(super) struct Budgets {
     pub(super) all: Vec<usize>,
@@ -96,17 +98,21 @@ impl Spread {
             self.nodes += 1;
             self.nodes - 1
         });
-        let mut serve: BTreeMap<Workload<'_>, bool> = BTreeMap::new();
+        // Whether one of them serves, and whether one moves.
+        let mut serve: BTreeMap<Workload<'_>, (bool, bool)> = BTreeMap::new();
         for pod in pods {
             if let Some(workload) = workload(pod) {
                 let serves = pod.ready && pod.ends_at.is_none() && pod.phase != PodPhase::Finished;
-                *serve.entry(workload).or_default() |= serves;
+                let known = serve.entry(workload).or_default();
+                *known = (known.0 | serves, known.1 | !stays_for_good(pod));
             }
         }
         let mut workloads = Vec::with_capacity(serve.len());
-        for (workload, serves) in serve {
+        let mut movers = Vec::with_capacity(serve.len());
+        for (workload, (serves, moves)) in serve {
             let at = self.numbered(key(workload));
             workloads.push(at);
+            movers.extend(moves.then_some(at));
             if let Some(it) = self.workloads.get_mut(at) {
                 it.on.insert(number, serves);
             }
@@ -116,6 +122,7 @@ impl Spread {
         let burden = Burden {
             node: number,
             workloads,
+            movers,
             moving: timeless.then(|| moving(pods, Timestamp::UNIX_EPOCH).count()),
             plain: pods.iter().all(|it| plain(it)),
             budgets: OnceLock::new(),
@@ -207,8 +214,9 @@ impl Burden {
         self.node
     }
 
-    pub(super) fn workloads(&self) -> impl Iterator<Item = usize> {
-        self.workloads.iter().copied()
+    /// Of those that move, and perhaps of others.
+    pub(super) fn movers(&self) -> &[usize] {
+        &self.movers
     }
 
     /// Whether nothing holds its pods, by these budgets. Where that is not sure they have to be looked at.

@@ -24,18 +24,25 @@ pub(super) struct Together<'a> {
     /// For each budget that selects pods that are about to move, on how many nodes and the first. By its place.
     spoken_for: BTreeMap<usize, (usize, &'a str)>,
     /// For each workload that has pods on a node that is emptied, or that has not got over it yet.
-    shared: BTreeMap<Workload<'a>, Moved<'a>>,
+    shared: Shared<'a>,
     /// Nodes that are emptied, or will be.
     leaving: BTreeSet<&'a str>,
-    /// The last two by their numbers, where all of them have one.
-    marks: Option<Marks<'a>>,
 }
 
 #[derive(Debug, Clone)]
-struct Marks<'a> {
+enum Shared<'a> {
+    /// By their numbers: every node that should go has one, and so have the workloads of its pods.
+    Numbered(Numbered<'a>),
+    Named(BTreeMap<Workload<'a>, Moved<'a>>),
+}
+
+#[derive(Debug, Clone)]
+struct Numbered<'a> {
     spread: &'a Spread,
-    /// Those that are shared, and perhaps others.
-    shared: Marked,
+    moved: BTreeMap<usize, Moved<'a>>,
+    /// Which of them are in there.
+    marked: Marked,
+    /// Nodes that are emptied, or will be.
     leaving: Marked,
 }
 
@@ -64,48 +71,66 @@ impl<'a> Together<'a> {
         let unready = fleet.unsettled.iter().filter_map(|(pod, node)| {
             Some((workload(pod)?, Moved { node, pod: Some(&pod.id), missing: false }))
         });
-        let shared: BTreeMap<Workload<'_>, Moved<'_>> = missing.chain(unready).collect();
-        let marks = fleet.spread.as_ref().map(|spread| {
-            let mut marks = Marks { spread, shared: Marked::default(), leaving: Marked::default() };
-            for number in shared.keys().filter_map(|it| spread.number(*it)) {
-                marks.shared.insert(number);
-            }
-            marks
-        });
+        let named: BTreeMap<Workload<'_>, Moved<'_>> = missing.chain(unready).collect();
+        let known = |it: &&Spread| stirring.iter().all(|(node, _)| it.burden(node).is_some());
+        let shared = match fleet.spread.as_ref().filter(known) {
+            Some(spread) => Shared::Numbered(Numbered::new(spread, &named)),
+            None => Shared::Named(named),
+        };
         let (spoken_for, leaving) = (BTreeMap::new(), BTreeSet::new());
-        let mut all = Self { fleet, now, spoken_for, shared, leaving, marks };
+        let mut all = Self { fleet, now, spoken_for, shared, leaving };
         for (name, node) in stirring.iter().copied().filter(|(_, it)| it.under_way.is_some()) {
             all.take(name, node, pdbs);
         }
         all
     }
 
+    /// One of those that should go is emptied.
     pub(super) fn take(&mut self, name: &'a str, node: &'a Node, pdbs: &Pdbs<'a>) {
         self.leaving.insert(name);
-        self.marks = self.marks.take().and_then(|mut marks| {
-            let burden = marks.spread.burden(name)?;
-            marks.leaving.insert(burden.node());
-            for workload in burden.workloads() {
-                marks.shared.insert(workload);
+        // Whoever is under way holds more than who was, and is tried again.
+        let moved = Moved { node: name, pod: None, missing: false };
+        let held = |known: &Moved<'_>, leaving: &BTreeSet<&str>| {
+            known.node != name && leaving.contains(known.node)
+        };
+        let burden = match &mut self.shared {
+            Shared::Numbered(it) => it.leave(name),
+            Shared::Named(_) => None,
+        };
+        let budgets = burden.and_then(|(spread, burden)| spread.budgets(burden, node, pdbs));
+        let mut spoken_for = |budget: usize| {
+            let (nodes, _) = self.spoken_for.entry(budget).or_insert((0, name));
+            *nodes += 1;
+        };
+        // Where time decides nothing of its pods they need not be looked at.
+        if let (Shared::Numbered(shared), Some((_, burden)), Some(budgets)) =
+            (&mut self.shared, burden.filter(|it| it.1.moving.is_some()), budgets)
+        {
+            budgets.all.iter().copied().for_each(&mut spoken_for);
+            for workload in burden.movers() {
+                shared.take(*workload, moved, |it| held(it, &self.leaving));
             }
-            Some(marks)
-        });
+            return;
+        }
         let mut budgets = BTreeSet::new();
         for pod in moving(&node.pods, self.now) {
             budgets.extend(pdbs.places_of(pod));
-            if let Some(workload) = workload(pod) {
-                // Whoever is under way holds more than who was, and is tried again.
-                let moved = Moved { node: name, pod: None, missing: false };
-                let known = self.shared.entry(workload).or_insert(moved);
-                if known.node == name || !self.leaving.contains(known.node) {
-                    *known = moved;
+            let Some(workload) = workload(pod) else { continue };
+            match &mut self.shared {
+                Shared::Numbered(shared) => {
+                    if let Some(number) = shared.spread.number(workload) {
+                        shared.take(number, moved, |it| held(it, &self.leaving));
+                    }
+                }
+                Shared::Named(shared) => {
+                    let known = shared.entry(workload).or_insert(moved);
+                    if !held(known, &self.leaving) {
+                        *known = moved;
+                    }
                 }
             }
         }
-        for budget in budgets {
-            let (nodes, _) = self.spoken_for.entry(budget).or_insert((0, name));
-            *nodes += 1;
-        }
+        budgets.into_iter().for_each(spoken_for);
     }
 
     pub(super) fn conflict(
@@ -115,19 +140,26 @@ impl<'a> Together<'a> {
         burden: Option<&Burden>,
         pdbs: &Pdbs<'_>,
     ) -> Option<WaitFor> {
-        let marks = self.marks.as_ref().zip(burden);
-        let budgets = || marks.and_then(|(it, burden)| it.spread.budgets(burden, node, pdbs));
+        let numbered = self.numbered().zip(burden);
+        let budgets = || numbered.and_then(|(it, burden)| it.spread.budgets(burden, node, pdbs));
         // Most nodes share nothing, and their pods need not be looked at to know it.
         let may_share = || budgets().is_none_or(|it| it.all.iter().any(|at| self.spent(*at, pdbs)));
         let may_be_last = || {
-            marks.is_none_or(|(it, burden)| {
-                let mut shared = burden.workloads().filter(|at| it.shared.has(*at));
-                shared.any(|at| !it.spread.serves(at, burden.node(), &it.leaving))
+            numbered.is_none_or(|(it, burden)| {
+                let mut shared = burden.movers().iter().filter(|at| it.marked.has(**at));
+                shared.any(|at| !it.spread.serves(*at, burden.node(), &it.leaving))
             })
         };
         let looks = !node.has_deadline && !self.spoken_for.is_empty() && may_share();
         let shared = if looks { self.shares_budget(node, pdbs) } else { None };
         shared.or_else(|| if may_be_last() { self.last_replicas(name, node) } else { None })
+    }
+
+    fn numbered(&self) -> Option<&Numbered<'a>> {
+        match &self.shared {
+            Shared::Numbered(it) => Some(it),
+            Shared::Named(_) => None,
+        }
     }
 
     /// Whether the disruptions that a budget allows are all spoken for.
@@ -158,7 +190,10 @@ impl<'a> Together<'a> {
         let here = moving(&node.pods, self.now).filter(|it| serves(it)).filter_map(workload);
         let here: BTreeSet<Workload<'_>> = here.collect();
         here.into_iter().find_map(|of| {
-            let Moved { node, pod, missing } = self.shared.get(&of).copied()?;
+            let Moved { node, pod, missing } = *match &self.shared {
+                Shared::Numbered(it) => it.moved.get(&it.spread.number(of)?)?,
+                Shared::Named(it) => it.get(&of)?,
+            };
             let (namespace, kind, called) = of;
             (node != name && !self.serves_elsewhere(name, of)).then(|| WaitFor::SharedWorkload {
                 workload: format!("{kind} {namespace}/{called}"),
@@ -176,13 +211,40 @@ impl<'a> Together<'a> {
             let mut ready = moving(&node.pods, self.now).filter(|it| serves(it));
             ready.any(|it| workload(it) == Some(of))
         };
-        let known = self.marks.as_ref().and_then(|it| {
+        let known = self.numbered().and_then(|it| {
             let node = it.spread.burden(name)?.node();
             let workload = it.spread.number(of)?;
             Some(it.spread.serves(workload, node, &it.leaving))
         });
         known
             .unwrap_or_else(|| self.fleet.nodes.iter().any(|(it, node)| stays(it) && has_one(node)))
+    }
+}
+
+impl<'a> Numbered<'a> {
+    /// A workload without a number has no pods on any node, and so none that could be its last.
+    fn new(spread: &'a Spread, named: &BTreeMap<Workload<'a>, Moved<'a>>) -> Self {
+        let numbers = named.iter().filter_map(|(of, it)| Some((spread.number(*of)?, *it)));
+        let moved: BTreeMap<usize, Moved<'a>> = numbers.collect();
+        let mut marked = Marked::default();
+        for it in moved.keys() {
+            marked.insert(*it);
+        }
+        Self { spread, moved, marked, leaving: Marked::default() }
+    }
+
+    fn leave(&mut self, node: &str) -> Option<(&'a Spread, &'a Burden)> {
+        let burden = self.spread.burden(node)?;
+        self.leaving.insert(burden.node());
+        Some((self.spread, burden))
+    }
+
+    fn take(&mut self, workload: usize, moved: Moved<'a>, held: impl Fn(&Moved<'a>) -> bool) {
+        self.marked.insert(workload);
+        let known = self.moved.entry(workload).or_insert(moved);
+        if !held(known) {
+            *known = moved;
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::{Change, Compacted, Key, What};
-use crate::json::{items, text};
+use crate::json::{at, items, members, text};
 
 /// About what etcd keeps in its five minutes in a busy cluster. Who lags more has to list again.
 const LOG_MAX: usize = 4096;
@@ -63,6 +63,8 @@ pub(super) struct Index {
     pub(super) on: BTreeMap<String, BTreeSet<Key>>,
     /// Pods without a node.
     pub(super) nowhere: BTreeSet<Key>,
+    /// Pods, by label and its value.
+    labelled: BTreeMap<String, BTreeMap<String, BTreeSet<Key>>>,
 }
 
 impl Index {
@@ -98,6 +100,7 @@ impl Index {
             }
         }
         if pods {
+            self.relabel(key, old, new);
             let node = |it: &'_ Value| text(it, &["spec", "nodeName"]).to_owned();
             let (before, after) = (old.map(node), new.map(node));
             if before != after {
@@ -119,6 +122,31 @@ impl Index {
                 }
             }
         }
+    }
+
+    fn relabel(&mut self, key: &Key, old: Option<&Value>, new: Option<&Value>) {
+        let labels = |it: Option<&Value>| -> Vec<(String, String)> {
+            let all = it.into_iter().flat_map(|it| members(it, &["metadata", "labels"]));
+            all.filter_map(|(key, it)| Some((key.to_owned(), it.as_str()?.to_owned()))).collect()
+        };
+        let path = ["metadata", "labels"];
+        if old.and_then(|it| at(it, &path)) == new.and_then(|it| at(it, &path)) {
+            return;
+        }
+        for (label, value) in labels(old) {
+            if let Some(values) = self.labelled.get_mut(&label) {
+                drop_from(values, &value, key);
+            }
+        }
+        for (label, value) in labels(new) {
+            let values = self.labelled.entry(label).or_default();
+            values.entry(value).or_default().insert(key.clone());
+        }
+    }
+
+    /// The pods with this label, in all namespaces.
+    pub(super) fn labelled(&self, label: &str, value: &str) -> impl Iterator<Item = &Key> {
+        self.labelled.get(label).and_then(|it| it.get(value)).into_iter().flatten()
     }
 }
 

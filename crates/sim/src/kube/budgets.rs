@@ -14,7 +14,7 @@ use super::{Due, Kube, KubeEvent, after};
 use crate::api_server::{Key, set_disruption_allowed};
 use crate::json::{at, items, members, remove, set, stamp, text, whole};
 use crate::kinds;
-use crate::selector::{ready, selects};
+use crate::selector::ready;
 use crate::trace::Actor;
 
 /// A pod that was let go and has not gone by then stays, and counts again.
@@ -68,13 +68,7 @@ impl Kube {
     fn count(&mut self, key: &Key, now: Timestamp) -> Option<Timestamp> {
         let budget = self.server.get(kinds::PDB, &key.namespace, &key.name)?.clone();
         let selector = at(&budget, &["spec", "selector"]);
-        let pods: Vec<_> = self
-            .server
-            .all_in(kinds::POD, &key.namespace)
-            .map(|(_, it)| it)
-            .filter(|it| selects(selector, it))
-            .cloned()
-            .collect();
+        let pods: Vec<_> = self.server.pods_selected(&key.namespace, selector).cloned().collect();
         let mut disrupted: BTreeMap<&str, Timestamp> = BTreeMap::new();
         for (name, since) in members(&budget, &["status", "disruptedPods"]) {
             let there = pods.iter().find(|it| text(it, &["metadata", "name"]) == name);

@@ -185,16 +185,17 @@ impl Kube {
 type Score = (usize, usize, i128, u64);
 
 fn score(pod: &Value, wants: &Wants, room: &Room, dice: &mut Dice) -> Score {
-    let owner = |it: &Value| {
-        let owners = items(it, &["metadata", "ownerReferences"]);
-        owners.first().map(|it| text(it, &["uid"]).to_owned())
-    };
     let own = owner(pod);
-    let alike = match &own {
+    let alike = match own {
         Some(_) => room.pods.iter().filter(|it| owner(it) == own).count(),
         None => 0,
     };
     (room.soft_taints(pod), alike, room.full(wants), dice.next())
+}
+
+/// The UID of the first that it is owned by.
+fn owner(pod: &Value) -> Option<&str> {
+    items(pod, &["metadata", "ownerReferences"]).first().map(|it| text(it, &["uid"]))
 }
 
 /// The claims that a pod mounts, by name.

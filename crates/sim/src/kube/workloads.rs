@@ -188,16 +188,14 @@ impl Kube {
                 break;
             }
         }
-        // Whoever is worth least goes first: without a node, not ready, the youngest.
-        there.sort_by_key(|it| {
-            let bound = !text(it, &["spec", "nodeName"]).is_empty();
-            (
-                !bound,
-                !ready(it),
-                text(it, &["metadata", "creationTimestamp"]).to_owned(),
-                Key::of(it),
-            )
-        });
+        if there.len() > wanted {
+            // Whoever is worth least goes first: without a node, not ready, the youngest.
+            there.sort_by_cached_key(|it| {
+                let bound = !text(it, &["spec", "nodeName"]).is_empty();
+                let made = text(it, &["metadata", "creationTimestamp"]).to_owned();
+                (!bound, !ready(it), made, Key::of(it))
+            });
+        }
         while there.len() > wanted {
             let Some(surplus) = there.pop() else { break };
             // It is there and has this UID: it was just read.

@@ -48,7 +48,7 @@ impl Home {
                 let pod = world.pod(read::namespace(last), read::name(last));
                 if pod.is_some_and(|it| !it.evicted)
                     && let Some((_, _, owner)) = read::controller(last)
-                    && !whole(world, last, owner, 0)
+                    && !whole(world, owner, 0)
                 {
                     self.missing.entry(owner.to_owned()).or_default().lost += 1;
                 }
@@ -82,7 +82,7 @@ impl Home {
         } else {
             missing.lost = (missing.lost - 1).max(0);
         }
-        if whole(world, pod, owner, 1) {
+        if whole(world, owner, 1) {
             *missing = Missing::default();
         }
     }
@@ -92,12 +92,6 @@ impl Home {
             return;
         }
         found.premise(Law::Home);
-        let mut running: BTreeMap<&str, i64> = BTreeMap::new();
-        for pod in world.pods.values().flat_map(BTreeMap::values).filter(|it| it.healthy) {
-            if let Some((_, _, owner)) = read::controller(&pod.object) {
-                *running.entry(owner).or_default() += 1;
-            }
-        }
         for (kind, workload) in
             WORKLOADS.iter().flat_map(|kind| world.all(kind).map(move |it| (kind, it.1)))
         {
@@ -107,7 +101,7 @@ impl Home {
                 continue;
             }
             let wanted = read::number(workload, &["spec", "replicas"]).unwrap_or(1);
-            let there = running.get(uid).copied().unwrap_or(0);
+            let there = world.running_of(uid);
             let excused = self.missing.get(uid).map_or(0, |it| it.lost);
             if wanted - there > excused {
                 let namespace = text(workload, &["metadata", "namespace"]).unwrap_or_default();
@@ -122,12 +116,8 @@ impl Home {
 }
 
 /// Whether as many pods of a workload run as it wants, with some more than are told of yet.
-fn whole(world: &World, like: &Value, owner: &str, more: i64) -> bool {
-    let all = world.pods.get(read::namespace(like)).into_iter().flat_map(BTreeMap::values);
-    let theirs = all.filter(|it| {
-        it.healthy && read::controller(&it.object).is_some_and(|(_, _, it)| it == owner)
-    });
-    let there = i64::try_from(theirs.count()).unwrap_or(i64::MAX).saturating_add(more);
+fn whole(world: &World, owner: &str, more: i64) -> bool {
+    let there = world.running_of(owner).saturating_add(more);
     let mut workloads = WORKLOADS.iter().flat_map(|kind| world.all(kind));
     workloads.find(|(_, it)| read::uid(&it.object) == owner).is_some_and(|(_, it)| {
         there >= read::number(&it.object, &["spec", "replicas"]).unwrap_or(1)

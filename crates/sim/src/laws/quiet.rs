@@ -9,7 +9,6 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
 use super::said::deed;
 use super::world::World;
@@ -108,7 +107,7 @@ impl Quiet {
         }
         self.judge(step, changed, found);
         if changed {
-            self.unsettled = unsettled(world);
+            self.unsettled = world.unsettled();
         }
     }
 
@@ -228,13 +227,4 @@ fn late(fault: &str, now: Timestamp) -> Option<(Timestamp, SignedDuration)> {
     let Ok(Fault::WatchLag { by, lasts, .. }) = fault.parse() else { return None };
     let until = now.saturating_add(lasts.unwrap_or(SignedDuration::MAX)).unwrap_or(Timestamp::MAX);
     Some((until, by))
-}
-
-/// Whether some claim has not come as far as it goes, or some pod that we moved waits for a node.
-fn unsettled(world: &World) -> bool {
-    let on_its_way = |it: &Value| !read::condition(it, "Initialized");
-    let moved = |it: &Value| read::controller(it).is_some_and(|it| world.moved.contains_key(it.2));
-    let mut claims = world.claims.values();
-    let mut pods = world.pods.values().flat_map(BTreeMap::values);
-    claims.any(|it| on_its_way(&it.object)) || pods.any(|it| it.node.is_none() && moved(&it.object))
 }

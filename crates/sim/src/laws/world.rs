@@ -35,12 +35,18 @@ pub(super) struct World {
     /// By namespace and name.
     pub(super) pods: BTreeMap<String, BTreeMap<String, Pod>>,
     on: BTreeMap<String, BTreeSet<(String, String)>>,
+    /// By UID of the owner: how many of its pods are healthy.
+    running: BTreeMap<String, i64>,
+    /// Pods that have no node, by namespace and name.
+    nowhere: BTreeSet<(String, String)>,
     /// By UID of the owner, since when we have asked pods of it to go.
     pub(super) moved: BTreeMap<String, Timestamp>,
     /// Pods that others than we ended lately.
     pub(super) lost: VecDeque<Lost>,
     /// By UID.
     pub(super) claims: BTreeMap<String, Claim>,
+    /// By UID, the claims that have not come as far as they go.
+    on_their_way: BTreeSet<String>,
     /// By the name of the node, the UID of the claim.
     claim_of: BTreeMap<String, String>,
     /// By the name of the node, the class of a claim that is gone.
@@ -198,9 +204,12 @@ impl World {
             gone: BTreeMap::new(),
             pods: BTreeMap::new(),
             on: BTreeMap::new(),
+            running: BTreeMap::new(),
+            nowhere: BTreeSet::new(),
             moved: BTreeMap::new(),
             lost: VecDeque::new(),
             claims: BTreeMap::new(),
+            on_their_way: BTreeSet::new(),
             claim_of: BTreeMap::new(),
             class_was: BTreeMap::new(),
             claims_ever: BTreeSet::new(),
@@ -489,10 +498,11 @@ impl World {
         let ever_healthy = healthy || before.is_some_and(|it| it.ever_healthy);
         if before.is_none_or(|it| it.node != node) {
             self.leave_node(namespace, name);
-            if let Some(node) = &node {
-                let there = self.on.entry(node.clone()).or_default();
-                there.insert((namespace.to_owned(), name.to_owned()));
-            }
+            let there = match &node {
+                Some(node) => self.on.entry(node.clone()).or_default(),
+                None => &mut self.nowhere,
+            };
+            there.insert((namespace.to_owned(), name.to_owned()));
         }
         let pod = Pod {
             object: Rc::clone(object),
@@ -503,13 +513,32 @@ impl World {
             ever_healthy,
             evicted,
         };
-        self.pods.entry(namespace.to_owned()).or_default().insert(name.to_owned(), pod);
+        self.count(object, healthy, 1);
+        let there = self.pods.entry(namespace.to_owned()).or_default();
+        if let Some(before) = there.insert(name.to_owned(), pod) {
+            self.count(&before.object, before.healthy, -1);
+        }
         !unchanged
+    }
+
+    fn count(&mut self, pod: &Value, healthy: bool, by: i64) {
+        if let Some((_, _, owner)) = read::controller(pod).filter(|_| healthy) {
+            *self.running.entry(owner.to_owned()).or_default() += by;
+        }
+    }
+
+    /// How many pods of a workload are healthy.
+    pub(super) fn running_of(&self, owner: &str) -> i64 {
+        self.running.get(owner).copied().unwrap_or(0)
     }
 
     fn leave_node(&mut self, namespace: &str, name: &str) {
         let Some(pod) = self.pods.get(namespace).and_then(|it| it.get(name)) else { return };
-        if let Some(there) = pod.node.as_ref().and_then(|it| self.on.get_mut(it)) {
+        let there = match &pod.node {
+            Some(node) => self.on.get_mut(node),
+            None => Some(&mut self.nowhere),
+        };
+        if let Some(there) = there {
             there.remove(&(namespace.to_owned(), name.to_owned()));
         }
     }
@@ -529,6 +558,11 @@ impl World {
         if let Some(image) = text(object, &["status", "imageID"]) {
             let class = class_key(object, &["spec", "nodeClassRef"]);
             self.in_use.insert((class, image.to_owned()), Timestamp::MAX);
+        }
+        if read::condition(object, "Initialized") {
+            self.on_their_way.remove(uid);
+        } else {
+            self.on_their_way.insert(uid.to_owned());
         }
         let claim = Claim { object: Rc::clone(object), deleting_since, deleted_by };
         self.claims.insert(uid.to_owned(), claim);
@@ -565,6 +599,9 @@ impl World {
                 let namespace = read::namespace(last);
                 self.leave_node(namespace, name);
                 let pod = self.pods.get_mut(namespace).and_then(|it| it.remove(name));
+                if let Some(pod) = &pod {
+                    self.count(&pod.object, pod.healthy, -1);
+                }
                 if pod.is_some_and(|it| !it.evicted) {
                     self.lost.push_back(Lost { at: step.at, object: Rc::clone(last) });
                 }
@@ -578,6 +615,7 @@ impl World {
                     let class = class_key(last, &["spec", "nodeClassRef"]);
                     self.class_was.insert(node.to_owned(), class);
                 }
+                self.on_their_way.remove(read::uid(last));
                 if let Some(claim) = self.claims.remove(read::uid(last))
                     && let Some(image) = text(&claim.object, &["status", "imageID"])
                 {
@@ -648,6 +686,12 @@ impl World {
         self.removed_at.get(&(kind, name.to_owned())).is_some_and(|it| !known(*it, now))
     }
 
+    /// Whether there is a Replacement of this name, or ever was.
+    pub(super) fn ever_recorded(&self, name: &str) -> bool {
+        self.replacements.contains_key(name)
+            || self.removed_at.contains_key(&("Replacement", name.to_owned()))
+    }
+
     pub(super) fn pod(&self, namespace: &str, name: &str) -> Option<&Pod> {
         self.pods.get(namespace)?.get(name)
     }
@@ -655,6 +699,16 @@ impl World {
     pub(super) fn pods_on(&self, node: &str) -> impl Iterator<Item = &Pod> {
         let there = self.on.get(node).into_iter().flatten();
         there.filter_map(|(namespace, name)| self.pod(namespace, name))
+    }
+
+    /// Whether some claim has not come as far as it goes, or some pod that we moved waits for a node.
+    pub(super) fn unsettled(&self) -> bool {
+        let moved = |(namespace, name): &(String, String)| {
+            let pod = self.pod(namespace, name);
+            let owner = pod.and_then(|it| read::controller(&it.object));
+            owner.is_some_and(|it| self.moved.contains_key(it.2))
+        };
+        !self.on_their_way.is_empty() || self.nowhere.iter().any(moved)
     }
 
     pub(super) fn claim_of(&self, node: &str) -> Option<&Claim> {
