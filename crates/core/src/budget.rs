@@ -204,7 +204,7 @@ pub struct Member {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// Not yet in the cluster, or its machine is gone: nobody counts on it.
+    /// Not yet in the cluster, and bears nothing; or its machine is gone: nobody counts on it.
     Outside,
     Available,
     Unavailable(Unavailable),

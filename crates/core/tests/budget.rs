@@ -388,6 +388,12 @@ fn people_are_gated_only_by_budgets_that_say_so() {
     assert_eq!(people.len(), 1);
     assert_eq!(people[0].id.to_string(), "NodeDisruptionBudget `b`");
     assert_eq!(rooms.shortages("web-0001", &members["web-0001"], false).len(), 2);
+    // One that nobody counts on yet is missing to nobody.
+    members.get_mut("web-0002").unwrap().standing = Standing::Outside;
+    let rooms = measured(&members, &limits, &Grants::default(), Act::Replace);
+    assert!(rooms.shortages_for_people("web-0002", &members["web-0002"]).is_empty());
+    assert_eq!(rooms.shortages_for_people("web-0001", &members["web-0001"]).len(), 1);
+    members.get_mut("web-0002").unwrap().standing = Standing::Available;
     // A budget for people alone holds nobody else, and leaves the node to what holds it without one.
     limits.disruption_budgets[1].gates_controller = false;
     limits.disruption_budgets.remove(0);

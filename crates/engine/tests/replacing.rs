@@ -12,7 +12,7 @@ use nodemolt_core::explain::explain_gone;
 use nodemolt_core::launch::Settings;
 use nodemolt_core::policy::LabelSelector;
 use nodemolt_core::replace::Phase;
-use nodemolt_core::seen::{Claim, ClassKey, DISRUPTED_TAINT, Kind, Node, PodKey, Revision};
+use nodemolt_core::seen::{Claim, ClassKey, DISRUPTED_TAINT, Kind, Node, PodKey, Revision, Stage};
 use nodemolt_engine::port::{ClusterError, EvictAnswer, Leadership};
 use nodemolt_engine::record::Pause;
 use nodemolt_engine::{Done, Errand, Turn};
@@ -404,6 +404,26 @@ fn delete(world: &mut World, change: impl FnOnce(&mut Claim)) {
     change(claim);
 }
 
+/// The old node bears no pods any more.
+fn all_leave(world: &mut World) {
+    let mut view = world.cluster.view.borrow_mut();
+    let pods: Vec<PodKey> = view.pods.on(OLD).map(nodemolt_core::seen::Pod::key).collect();
+    for pod in &pods {
+        view.pods.remove(pod);
+    }
+}
+
+/// A budget that lets nobody go.
+fn nobody(selector: BTreeMap<String, String>, gates_people: bool) -> DisruptionBudget {
+    DisruptionBudget {
+        name: "all".to_owned(),
+        selectors: vec![selector],
+        keep: Ok(Keep::MaxUnavailable(Amount::Count(0))),
+        gates_controller: true,
+        gates_people,
+    }
+}
+
 fn ends(turn: &Turn) -> bool {
     turn.acts.iter().any(|it| format!("{:?}", it.errand).contains("Terminate"))
 }
@@ -442,24 +462,30 @@ fn who_ends_with_the_machine_is_asked_for_though_its_replacement_is_given_up() {
     }
 }
 
-/// Issue 7: with the end of its time a machine ended past a budget that holds people, too, and without a grant.
+/// Issue 7: with the end of its time a machine ended past a budget that holds people, too, and without a grant. And a
+/// successor that was given up before it was set up was held by one that did not count it; with pods it counts.
 #[test]
 fn a_budget_that_holds_people_holds_the_machine_of_what_they_delete() {
-    for (what, gates_people, expected) in
-        [("it holds people", true, false), ("it holds only us", false, true)]
-    {
+    for (what, gates_people, set_up, bears, expected) in [
+        ("it holds people", true, true, true, false),
+        ("it holds only us", false, true, true, true),
+        ("nobody counts on it", true, false, false, true),
+        ("it bears pods already", true, false, true, false),
+    ] {
         let mut world = World::new(3, 1, &[NEW_IMAGE]);
         world.settle();
-        let budget = DisruptionBudget {
-            name: "all".to_owned(),
-            selectors: vec![BTreeMap::new()],
-            keep: Ok(Keep::MaxUnavailable(Amount::Count(0))),
-            gates_controller: true,
-            gates_people,
-        };
+        let budget = nobody(BTreeMap::new(), gates_people);
         world.cluster.view.borrow_mut().budgets.insert("all".to_owned(), budget);
         let grace = jiff::SignedDuration::from_secs(60);
-        delete(&mut world, |it| it.termination_grace_period = Some(grace));
+        delete(&mut world, |it| {
+            it.termination_grace_period = Some(grace);
+            if !set_up {
+                it.stages.remove(&Stage::Initialized);
+            }
+        });
+        if !bears {
+            all_leave(&mut world);
+        }
         let mut ended = false;
         for _ in 0..4 {
             world.pass(30);
@@ -468,6 +494,34 @@ fn a_budget_that_holds_people_holds_the_machine_of_what_they_delete() {
         assert_eq!(ended, expected, "{what}");
         let granted = world.cluster.records.borrow().ledger.grants.contains_key(RECORD);
         assert_eq!(granted, expected, "{what}");
+    }
+}
+
+/// Life 2802: it took pods before it was set up, and waits with them for a budget that holds people. Whoever was granted
+/// beside it went at the same time.
+#[test]
+fn who_goes_before_it_is_set_up_uses_a_slot_if_it_bears_pods() {
+    for (goes, expected) in [(false, true), (true, false)] {
+        let mut world = World::new(3, 1, &[NEW_IMAGE, OLD_IMAGE, NEW_IMAGE]);
+        edit(&mut world, OLD, |it| {
+            it.fit.labels.insert("kept".to_owned(), "yes".to_owned());
+        });
+        let kept = BTreeMap::from([("kept".to_owned(), "yes".to_owned())]);
+        // The cluster's slot is the one that is looked at here.
+        let people = DisruptionBudget { gates_controller: false, ..nobody(kept, true) };
+        world.cluster.view.borrow_mut().budgets.insert("all".to_owned(), people);
+        if goes {
+            delete(&mut world, |it| {
+                it.stages.remove(&Stage::Initialized);
+            });
+        }
+        for _ in 0..4 {
+            world.turn();
+            world.pass(1);
+        }
+        let records = world.cluster.records.borrow();
+        let begun = records.replacements.values().any(|it| it.replacement.old.node == "node-00001");
+        assert_eq!(begun, expected, "is being deleted: {goes}");
     }
 }
 
@@ -480,12 +534,8 @@ fn what_others_hold_of_a_node_that_has_gone_holds_nobody() {
         ("its node is there", false, false, Phase::Terminating),
     ] {
         let mut world = being_emptied();
+        all_leave(&mut world);
         {
-            let mut view = world.cluster.view.borrow_mut();
-            let pods: Vec<PodKey> = view.pods.on(OLD).map(nodemolt_core::seen::Pod::key).collect();
-            for pod in &pods {
-                view.pods.remove(pod);
-            }
             let mut records = world.cluster.records.borrow_mut();
             let record = records.replacements.get_mut(RECORD).unwrap();
             record.replacement.phase = Phase::Terminating;

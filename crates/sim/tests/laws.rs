@@ -108,6 +108,28 @@ fn a_grant_counts_in_its_own_class_after_its_node_has_gone() {
     assert_eq!(granted_beside("n2").len(), 1);
 }
 
+/// Who dies between grant and record has started nothing, and a lost ledger does not know of it.
+#[test]
+fn a_grant_that_was_never_recorded_fills_no_batch() {
+    for recorded in [true, false] {
+        let mut tale = begun();
+        tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
+            it["spec"]["rollout"] = json!({"cooldown": "1h"});
+        });
+        tale.wait(120);
+        tale.ledger(&["n1"], 1);
+        if recorded {
+            tale.record("n1", "Done");
+        }
+        tale.ledger(&[], 1);
+        tale.wait(1200);
+        tale.ledger(&["n2"], 1);
+        tale.ledger(&[], 1);
+        let broken = judge(&tale).1;
+        assert_eq!(!broken.is_empty(), recorded, "{broken:#?}");
+    }
+}
+
 /// Whom a budget holds back it says itself: one that is for people only holds them, and not us.
 #[test]
 fn a_budget_holds_back_whom_it_says() {

@@ -561,10 +561,12 @@ impl Measured {
     }
 
     /// Those `NodeDisruptionBudgets` that a person who deletes this node has to wait for. Another one that
-    /// is being deleted and waits as well holds nobody: two would wait for each other for ever.
+    /// is being deleted and waits as well holds nobody: two would wait for each other for ever. Whom nobody counts on is
+    /// missing to nobody: one that was never set up may go, however few there are.
     pub fn shortages_for_people(&self, node: &str, member: &Member) -> Vec<Shortage> {
+        let missed = member.standing != Standing::Outside;
         self.rooms_of(member)
-            .filter(|it| it.gates_people)
+            .filter(|it| it.gates_people && missed)
             .filter_map(|it| it.shortage(node, weight(member, it.unit), Whom::People))
             .collect()
     }

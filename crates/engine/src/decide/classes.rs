@@ -56,6 +56,30 @@ impl Resolved {
     }
 }
 
+/// What is booted, by class and pool. Equal means the same pointers, so that asking costs nothing.
+#[derive(Debug)]
+pub(crate) struct Boots(BTreeMap<ClassKey, BTreeMap<String, Arc<Wanted>>>);
+
+impl Boots {
+    pub(crate) fn of(memory: &Memory) -> Self {
+        Self(memory.classes.iter().map(|(key, it)| (key.clone(), it.wanted.clone())).collect())
+    }
+
+    pub(crate) fn of_pool(&self, class: &ClassKey, pool: &str) -> Option<&Arc<Wanted>> {
+        self.0.get(class)?.get(pool)
+    }
+}
+
+impl PartialEq for Boots {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.keys().eq(other.0.keys())
+            && self.0.values().zip(other.0.values()).all(|(pools, others)| {
+                let mut both = pools.values().zip(others.values());
+                pools.keys().eq(others.keys()) && both.all(|(one, other)| Arc::ptr_eq(one, other))
+            })
+    }
+}
+
 /// All that the answer depends on beside the time.
 #[derive(Debug, Clone, PartialEq)]
 struct From {

@@ -17,7 +17,7 @@ use nodemolt_core::node::{ImageRef, Instance, Running};
 use nodemolt_core::place::daemons;
 use nodemolt_core::plan::{Fleet, Node};
 use nodemolt_core::seen::{
-    self, Claim, ClassKey, DISRUPTED_TAINT, Kind, Looked, Mark, Readiness, Revision, Stage,
+    self, Claim, DISRUPTED_TAINT, Kind, Looked, Mark, Readiness, Revision, Stage,
 };
 use nodemolt_core::wanted::{NoImage, Wanted};
 use nodemolt_fit::capacity::{Amounts, CPU};
@@ -26,6 +26,7 @@ use nodemolt_fit::taint::Taint;
 use nodemolt_fit::{self as fit, Operator, Quantity, Written, label};
 
 use super::along::Along;
+use super::classes::Boots;
 use super::{Sight, pools, wishes};
 use crate::claims;
 use crate::memory::{Listed, Memory};
@@ -108,7 +109,8 @@ impl From {
     }
 }
 
-fn same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
+/// Whether nothing was read anew.
+pub(super) fn same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
     match (one, other) {
         (None, None) => true,
         (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -120,39 +122,26 @@ fn same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
 #[derive(Debug)]
 struct Around {
     machines: Option<Arc<Listed>>,
-    /// By class and pool.
-    wanted: BTreeMap<ClassKey, BTreeMap<String, Arc<Wanted>>>,
+    boots: Boots,
     catalog: u64,
     daemons: u64,
 }
 
 impl Around {
     fn new(memory: &Memory, daemons: u64) -> Self {
-        let wanted = memory.classes.iter().map(|(key, it)| (key.clone(), it.wanted.clone()));
         Self {
             machines: memory.machines.value().cloned(),
-            wanted: wanted.collect(),
+            boots: Boots::of(memory),
             catalog: memory.images.version,
             daemons,
         }
     }
 
     fn still(&self, other: &Self) -> bool {
-        let pools = |it: &Self| -> Vec<(ClassKey, String)> {
-            let pools = it.wanted.iter().flat_map(|(class, pools)| {
-                pools.keys().map(move |pool| (class.clone(), pool.clone()))
-            });
-            pools.collect()
-        };
-        let all = |it: &'_ Self| -> Vec<Arc<Wanted>> {
-            it.wanted.values().flat_map(BTreeMap::values).cloned().collect()
-        };
-        let (one, another) = (all(self), all(other));
         same(self.machines.as_ref(), other.machines.as_ref())
             && self.catalog == other.catalog
             && self.daemons == other.daemons
-            && pools(self) == pools(other)
-            && one.iter().zip(&another).all(|(one, other)| Arc::ptr_eq(one, other))
+            && self.boots == other.boots
     }
 }
 
@@ -349,7 +338,7 @@ impl Readings {
         let claim = sight.claim_of(name);
         let machines = around.machines.as_ref();
         let machine = node.machine.as_ref().and_then(|it| machines?.get(it));
-        let wanted = claim.and_then(|it| around.wanted.get(&it.class)?.get(it.pool.as_ref()?));
+        let wanted = claim.and_then(|it| around.boots.of_pool(&it.class, it.pool.as_ref()?));
         let parts = Parts {
             claim,
             pods: sight.view.pods.mark(name),
@@ -482,7 +471,7 @@ fn read_node(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> Nod
             class: claim.map(|it| it.class.to_string()),
             labels: labels.clone(),
             cpu_millis: millis(cpu),
-            standing: standing(node, claim),
+            standing: standing(sight, node, claim),
             // By the records, which change without the node.
             surge: false,
             taken_from: BTreeSet::new(),
@@ -507,10 +496,16 @@ fn millis(cpu: Quantity) -> u64 {
     u64::try_from(cpu.ceil_millis()).unwrap_or(0)
 }
 
-/// A node that is not set up yet is missing to nobody, and neither is one whose machine has ended and that others keep.
-fn standing(node: &seen::Node, claim: Option<&Claim>) -> Standing {
+/// A node that is not set up yet is missing to nobody while it bears no pods that would have to leave, and neither is one
+/// whose machine has ended and that others keep.
+fn standing(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> Standing {
     let set_up = claim.is_none_or(|it| it.stages.contains_key(&Stage::Initialized));
-    if !set_up || claims::left_over(node, claim) {
+    // Whether a pod that should be gone is stuck time alone tells, and nobody looks again for that.
+    let bears = |it: &seen::Pod| {
+        let own = [Stays::DaemonSet, Stays::Mirror, Stays::Finished].map(Some);
+        !own.contains(&stays(&it.drain, sight.now))
+    };
+    if claims::left_over(node, claim) || !(set_up || sight.view.pods.on(&node.name).any(bears)) {
         return Standing::Outside;
     }
     let deleting =

@@ -16,8 +16,8 @@ use nodemolt_core::seen::{Claim, ClassKey, Kind, Node, Stage};
 use nodemolt_core::wanted::{NoImage, Replacing, Wanted};
 
 use super::Sight;
-use super::classes::Resolved;
-use super::fleet::{Readings, ours};
+use super::classes::{Boots, Resolved};
+use super::fleet::{Readings, ours, same};
 use crate::memory::{Listed, Memory, after};
 use crate::port::{Machine, MachineState};
 use crate::record::{Recorded, Told};
@@ -52,13 +52,12 @@ pub(crate) struct Known {
     expires: BTreeMap<String, Timestamp>,
 }
 
-/// Why a class boots none, and by pool what it boots. The same value is the same pointer.
-type Boots = (Option<NoImage>, BTreeMap<String, Arc<Wanted>>);
-
 /// Whether a node that should go can be followed.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct Images {
-    classes: BTreeMap<ClassKey, Boots>,
+    boots: Boots,
+    /// Why a class boots none.
+    refused: BTreeMap<ClassKey, NoImage>,
     remembered: BTreeSet<ImageId>,
 }
 
@@ -66,28 +65,14 @@ impl Images {
     fn of(memory: &Memory, sight: &Sight<'_>) -> Option<Self> {
         let view = sight.view;
         let all_read = view.unreadable.is_empty() && sight.records.unreadable.is_empty();
-        let class = |(key, it): (&ClassKey, &Resolved)| {
-            (key.clone(), (it.outcome.as_ref().err().cloned(), it.wanted.clone()))
+        let refused = |(key, it): (&ClassKey, &Resolved)| {
+            Some((key.clone(), it.outcome.as_ref().err()?.clone()))
         };
         all_read.then(|| Self {
-            classes: memory.classes.iter().map(class).collect(),
+            boots: Boots::of(memory),
+            refused: memory.classes.iter().filter_map(refused).collect(),
             remembered: view.images.keys().cloned().collect(),
         })
-    }
-
-    fn still(&self, other: &Self) -> bool {
-        let all = |it: &Self| -> Vec<Arc<Wanted>> {
-            it.classes.values().flat_map(|(_, it)| it.values()).cloned().collect()
-        };
-        let pools = |it: &Self| -> Vec<(ClassKey, Option<NoImage>, Vec<String>)> {
-            let pools = it.classes.iter().map(|(class, (why, pools))| {
-                (class.clone(), why.clone(), pools.keys().cloned().collect())
-            });
-            pools.collect()
-        };
-        self.remembered == other.remembered
-            && pools(self) == pools(other)
-            && all(self).iter().zip(&all(other)).all(|(one, other)| Arc::ptr_eq(one, other))
     }
 }
 
@@ -210,14 +195,9 @@ fn to_look_at(
     let view = sight.view;
     let asked = view.pools.values().map(|it| (it.name.clone(), it.upgrade_asked_at)).collect();
     let machines = memory.machines.value();
-    let same_machines = match (&known.machines, machines) {
-        (None, None) => true,
-        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-        (Some(_), None) | (None, Some(_)) => false,
-    };
-    let same = known.asked == asked && same_machines;
+    let same = known.asked == asked && same(known.machines.as_ref(), machines);
     let images = Images::of(memory, sight);
-    let same_images = matches!((&known.images, &images), (Some(one), Some(it)) if one.still(it));
+    let same_images = matches!((&known.images, &images), (Some(one), Some(it)) if one == it);
     (known.asked, known.machines, known.images) = (asked, machines.cloned(), images);
     let succeeding = sight.successors.keys().filter_map(|it| view.claims.get(*it)?.node.as_deref());
     let recorded = records.keys().chain(surge).copied().chain(succeeding).map(str::to_owned);

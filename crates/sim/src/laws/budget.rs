@@ -12,7 +12,9 @@ use super::read::{self, at, items, text};
 use super::said::other_members;
 use super::settling::open;
 use super::succession::of_this_try;
-use super::world::{DISRUPTED_TAINT, Grant, Kept, POOL_LABEL, World, grants, has_taint, known};
+use super::world::{
+    Claim, DISRUPTED_TAINT, Grant, Kept, POOL_LABEL, World, grants, has_taint, known, must_move,
+};
 use super::{Found, KNOWN_AFTER, Law, Setting, calendar};
 use crate::trace::{Actor, Step};
 
@@ -70,7 +72,7 @@ impl Budget {
         found: &mut Found,
     ) {
         let granted = grants(ledger);
-        self.close(setting, &granted, step.at);
+        self.close(world, setting, &granted, step.at);
         if !matches!(step.by, Actor::Operator(_)) {
             return;
         }
@@ -82,6 +84,9 @@ impl Budget {
         let (people, fresh): (Vec<_>, Vec<(&String, &Grant)>) = fresh.partition(|it| it.1.passes());
         for (_, grant) in people.into_iter().filter(|it| it.1.kind == "Delete") {
             let sent_at = world.sent_at(step);
+            if missed_by_nobody(world, &grant.node, sent_at) {
+                continue;
+            }
             for room in disruption_rooms(world, &grant.node, Whom::People, sent_at) {
                 found.premise(Law::Budget);
                 if let Some(what) = overdrawn(world, &room, grant, &granted, Whom::People, sent_at)
@@ -140,12 +145,20 @@ impl Budget {
         }
     }
 
-    fn close(&mut self, setting: &Setting, granted: &BTreeMap<String, Grant>, now: Timestamp) {
+    fn close(
+        &mut self,
+        world: &World,
+        setting: &Setting,
+        granted: &BTreeMap<String, Grant>,
+        now: Timestamp,
+    ) {
         for batch in self.batches.values_mut() {
-            let before = batch.open.len();
-            batch.open.retain(|it| granted.contains_key(it));
-            if batch.open.len() < before {
+            for holder in batch.open.extract_if(.., |it| !granted.contains_key(it)) {
                 batch.last_ended = Some((now, setting.slowest_clock));
+                // Whoever died before it made the record has started nothing.
+                if !world.ever_recorded(&holder) {
+                    batch.started = batch.started.saturating_sub(1);
+                }
             }
         }
     }
@@ -261,6 +274,9 @@ fn went_alone(world: &World, member: impl Fn(&str) -> bool) -> Option<i128> {
 
 /// Whether a person who has deleted a node waits for nobody else.
 pub(super) fn room_for_people(world: &World, node: &str, now: Timestamp) -> bool {
+    if missed_by_nobody(world, node, now) {
+        return true;
+    }
     let holder = world.claim_of(node).map_or("", |it| read::uid(&it.object)).to_owned();
     let grant = Grant { node: node.to_owned(), kind: "Delete".to_owned(), epoch: 0 };
     let mut granted = world.ledger.grants.clone();
@@ -280,7 +296,10 @@ pub(super) fn see_terminate(world: &World, machine: &str, step: &Step, found: &m
     let holder = read::uid(&claim.object);
     let ledger = &world.ledger;
     let granted = ledger.grants.contains_key(holder) || ledger.ended.contains_key(holder);
-    if granted || !world.nodes.get(name).is_some_and(|it| it.ready) {
+    if granted
+        || !world.nodes.get(name).is_some_and(|it| it.ready)
+        || missed_by_nobody(world, name, world.sent_at(step))
+    {
         return;
     }
     if let Some(room) = disruption_rooms(world, name, Whom::People, world.sent_at(step)).first() {
@@ -290,6 +309,13 @@ pub(super) fn see_terminate(world: &World, machine: &str, step: &Step, found: &m
         );
         found.broken(Law::Budget, step.at, what);
     }
+}
+
+/// Whether a node was never set up, and bears no pod that everybody must know of and that would have to go elsewhere.
+fn missed_by_nobody(world: &World, node: &str, now: Timestamp) -> bool {
+    let set_up = |it: &Claim| read::condition(&it.object, "Initialized");
+    let mut bears = world.pods_on(node).filter(|it| must_move(&it.object, now));
+    world.claim_of(node).is_some_and(|it| !set_up(it)) && !bears.any(|it| known(it.bound_at, now))
 }
 
 /// Whether it was said lately how the nodes of a class are replaced, or for which classes that is.
