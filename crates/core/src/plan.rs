@@ -33,6 +33,7 @@ use crate::drain::{
 };
 use crate::place::{Placement, Placements};
 use crate::replace::{Cause, Order};
+use fleet::Stirring;
 use queue::Queue;
 use spread::Burden;
 pub use spread::Spread;
@@ -130,7 +131,7 @@ impl<'a> Planner<'a> {
     ) -> Self {
         let rooms = counted.measure(limits, grants, Act::Replace, now);
         let stirring = fleet.stirring();
-        let wished = stirring.iter().any(|(_, it)| it.wish.is_some()).then(|| {
+        let wished = stirring.iter().any(|it| it.node.wish.is_some()).then(|| {
             let pdbs = Pdbs::new(&fleet.pdbs);
             // Once for each class: calendars are slow to look through, and nodes are many.
             let openings =
@@ -171,13 +172,14 @@ impl<'a> Planner<'a> {
         };
         let mut plan = Plan::default();
         let mut queue = wished.queue.clone();
-        while let Some((name, node, wish)) = queue.next() {
+        while let Some((stirring, wish)) = queue.next() {
+            let Stirring { name, node, .. } = stirring;
             if node.under_way.is_some() {
                 plan.under_way.insert(name.to_owned());
                 continue;
             }
             plan.order.push(name.to_owned());
-            match desk.decide(name, node, wish) {
+            match desk.decide(stirring, wish) {
                 Decided::Starts(start) => {
                     queue.started(node);
                     plan.start.push(start);
@@ -221,17 +223,17 @@ struct Desk<'a, 'p> {
 }
 
 impl<'a> Desk<'a, '_> {
-    fn decide(&mut self, name: &'a str, node: &'a Node, wish: &Wish) -> Decided {
+    fn decide(&mut self, stirring: Stirring<'a>, wish: &Wish) -> Decided {
+        let Stirring { name, node, burden } = stirring;
         let class = node.member.class.as_deref();
         let rule = class.and_then(|it| self.limits.classes.get(it));
         let mut reasons = Vec::new();
         if !wish.cause.voluntary() {
-            return self.goes_anyway(name, node, wish);
+            return self.goes_anyway(stirring, wish);
         }
-        let burden = self.fleet.spread.as_ref().and_then(|it| it.burden(name));
         self.people(name, (node, burden), wish, rule, &mut reasons);
         self.time(node, wish, rule, &mut reasons);
-        self.progress(name, (node, burden), wish, &mut reasons);
+        self.progress(stirring, wish, &mut reasons);
         let order = rule.map_or(Order::SuccessorFirst, |it| it.order);
         let placement = self.placements.of.get(name);
         // Whoever goes first is followed when it is empty: pods that have room nowhere else wait for that, and a
@@ -270,23 +272,23 @@ impl<'a> Desk<'a, '_> {
                 return Decided::Waits(waiting);
             }
             // Its room is kept for it; else everybody would be considered for one slot.
-            self.take(name, node, wish);
+            self.take(stirring, wish);
             return Decided::Considers(waiting);
         }
         let placement = placement.cloned().filter(|_| order == Order::SuccessorFirst);
-        self.start(name, node, wish, order, placement)
+        self.start(stirring, wish, order, placement)
     }
 
     fn start(
         &mut self,
-        name: &'a str,
-        node: &'a Node,
+        stirring: Stirring<'a>,
         wish: &Wish,
         order: Order,
         placement: Option<Placement>,
     ) -> Decided {
+        let Stirring { name, node, .. } = stirring;
         let takes = self.rooms.rooms_of(&node.member).map(|it| it.id.clone()).collect();
-        self.take(name, node, wish);
+        self.take(stirring, wish);
         let (node, cause) = (name.to_owned(), wish.cause);
         Decided::Starts(Start { node, cause, order, placement, takes })
     }
@@ -294,7 +296,8 @@ impl<'a> Desk<'a, '_> {
     /// A person deleted it, or its machine is taken away: it passes budgets and counts against them. Only
     /// a `NodeDisruptionBudget` that says so holds people. Its pods get successors where they fit nowhere
     /// else, so somebody must have looked; that nothing fits holds nothing.
-    fn goes_anyway(&mut self, name: &'a str, node: &'a Node, wish: &Wish) -> Decided {
+    fn goes_anyway(&mut self, stirring: Stirring<'a>, wish: &Wish) -> Decided {
+        let Stirring { name, node, .. } = stirring;
         let gates = match wish.cause {
             Cause::Deleted => self.rooms.shortages_for_people(name, &node.member),
             Cause::Interrupted | Cause::Drift | Cause::Expiry | Cause::Asked => Vec::new(),
@@ -308,18 +311,19 @@ impl<'a> Desk<'a, '_> {
         }
         match Waiting::of(reasons) {
             Some(waiting) if considers => {
-                self.take(name, node, wish);
+                self.take(stirring, wish);
                 Decided::Considers(waiting)
             }
             // Whoever is held has no grant; that it is being deleted counts already.
             Some(waiting) => Decided::Waits(waiting),
-            None => self.start(name, node, wish, Order::SuccessorFirst, placement),
+            None => self.start(stirring, wish, Order::SuccessorFirst, placement),
         }
     }
 
-    fn take(&mut self, name: &'a str, node: &'a Node, wish: &Wish) {
+    fn take(&mut self, stirring: Stirring<'a>, wish: &Wish) {
+        let Stirring { name, node, .. } = stirring;
         self.rooms.take(name, &node.member, self.now);
-        self.together.take(name, node, self.pdbs);
+        self.together.take(stirring, self.pdbs);
         if let Some(more) = self.reach_of(node, wish) {
             more.nodes = more.nodes.saturating_sub(1);
         }
@@ -420,13 +424,8 @@ impl<'a> Desk<'a, '_> {
     }
 
     /// What our own progress lifts.
-    fn progress(
-        &mut self,
-        name: &str,
-        (node, burden): (&Node, Option<&Burden>),
-        wish: &Wish,
-        out: &mut Vec<WaitFor>,
-    ) {
+    fn progress(&mut self, stirring: Stirring<'_>, wish: &Wish, out: &mut Vec<WaitFor>) {
+        let Stirring { name, node, .. } = stirring;
         if let Some(more) = self.reach_of(node, wish)
             && more.nodes == 0
         {
@@ -435,7 +434,7 @@ impl<'a> Desk<'a, '_> {
         if let Some(node) = &node.succeeds {
             out.push(WaitFor::Succession { node: node.clone() });
         }
-        if let Some(shared) = self.together.conflict(name, node, burden, self.pdbs) {
+        if let Some(shared) = self.together.conflict(stirring, self.pdbs) {
             out.push(shared);
         }
         let shortages = self.rooms.shortages(name, &node.member, node.leads_back);

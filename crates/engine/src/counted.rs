@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use nodemolt_core::drain::{self, AllPdbs, Selecting};
-use nodemolt_core::seen::{Kind, Looked, Node, ObjectName, Pod, PodKey, View};
+use nodemolt_core::seen::{Kind, Looked, Mark, Node, ObjectName, Pod, PodKey, View};
 
 /// Which pods each budget selects, kept from turn to turn: pods are hundreds of thousands, and few of them change.
 #[derive(Debug, Default)]
@@ -22,6 +22,8 @@ pub(crate) struct Selected {
     pods: Vec<BTreeMap<PodKey, Arc<drain::Pod>>>,
     /// In which of them a pod is.
     of: BTreeMap<PodKey, Vec<usize>>,
+    /// In which of them pods of a node are that was asked for, as long as it has the same pods.
+    on: BTreeMap<String, (Mark, Vec<usize>)>,
     looked_at: (Looked, Looked),
 }
 
@@ -32,6 +34,7 @@ impl Selected {
             self.selecting = Arc::new(Selecting::new(view.pdbs.values().cloned()));
             self.pods = vec![BTreeMap::new(); self.selecting.all().len()];
             self.of = BTreeMap::new();
+            self.on = BTreeMap::new();
             let namespaces: BTreeSet<&str> = view.pdbs.keys().map(|it| it.0.as_str()).collect();
             for pod in namespaces.into_iter().flat_map(|it| view.pods.in_namespace(it)) {
                 self.take_in(pod);
@@ -77,12 +80,12 @@ impl Selected {
         self.of.insert(pod.key(), budgets);
     }
 
-    /// All budgets; those that select one of these pods as they are counted. Where no node with pods is gone or
+    /// All budgets; those that select pods on one of these nodes as they are counted. Where no node with pods is gone or
     /// about to be, nobody has ended.
     pub(crate) fn pdbs<'p>(
-        &self,
+        &mut self,
         view: &View,
-        leaving: impl Iterator<Item = &'p drain::Pod>,
+        leaving: impl Iterator<Item = &'p str>,
         some_gone: bool,
         now: Timestamp,
     ) -> AllPdbs {
@@ -90,14 +93,41 @@ impl Selected {
         if self.pods.is_empty() {
             return all;
         }
-        let counted: BTreeSet<usize> = leaving.flat_map(|it| self.selecting.of(it)).collect();
-        for at in counted {
+        for at in self.of_nodes(view, leaving) {
             let Some(pdb) = self.selecting.all().get(at) else { continue };
             let serves = |(key, pod): &(&PodKey, &Arc<drain::Pod>)| {
                 let gone = || some_gone && view.pods.get(key).is_none_or(|it| ended(view, it));
                 pod.ready && pod.ends_at.is_none() && !pdb.lets_go(pod, now) && !gone()
             };
             all.count(at, self.pods[at].iter().filter(serves).count());
+        }
+        all
+    }
+
+    fn of_nodes<'p>(
+        &mut self,
+        view: &View,
+        nodes: impl Iterator<Item = &'p str>,
+    ) -> BTreeSet<usize> {
+        let mut known = std::mem::take(&mut self.on);
+        let mut all = BTreeSet::new();
+        for node in nodes {
+            let Some(mark) = view.pods.mark(node) else { continue };
+            if self.on.contains_key(node) {
+                continue;
+            }
+            let same = known.remove_entry(node).filter(|(_, (it, _))| it == mark);
+            let (name, budgets) = same.map_or_else(
+                || {
+                    let pods = view.pods.on(node);
+                    let found: BTreeSet<usize> =
+                        pods.flat_map(|it| self.selecting.of(&it.drain)).collect();
+                    (node.to_owned(), found.into_iter().collect::<Vec<usize>>())
+                },
+                |(name, (_, budgets))| (name, budgets),
+            );
+            all.extend(budgets.iter().copied());
+            self.on.insert(name, (mark.clone(), budgets));
         }
         all
     }

@@ -183,7 +183,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     pools::tell_unable(memory, sight, &limits, &mut fleet.pools);
     let mut selected = std::mem::take(&mut memory.selected);
     selected.look(sight.view);
-    fleet.pdbs = pdbs(sight, &selected, &going_away, &[]);
+    fleet.pdbs = pdbs(sight, &mut selected, &going_away, &[]);
     if let Some(spread) = &mut fleet.spread {
         spread.select(&fleet.pdbs);
     }
@@ -201,7 +201,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let mut planned = placing::plan_all(memory, sight, &mut table, &grants, &limits);
     // Whose budgets nobody had a reason to count before.
     if !planned.plan.start.is_empty() {
-        let counted = pdbs(sight, &selected, &going_away, &planned.plan.start);
+        let counted = pdbs(sight, &mut selected, &going_away, &planned.plan.start);
         if counted != table.readings.fleet().pdbs {
             table.readings.fleet_mut().pdbs = counted;
             planned = placing::plan_all(memory, sight, &mut table, &grants, &limits);
@@ -261,7 +261,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
 /// Budgets of pods. Those of whom somebody is about to leave, or may have ended, are counted once more.
 fn pdbs(
     sight: &Sight<'_>,
-    selected: &Selected,
+    selected: &mut Selected,
     going: &BTreeSet<String>,
     starts: &[Start],
 ) -> AllPdbs {
@@ -271,8 +271,7 @@ fn pdbs(
     let starts = starts.iter().map(|it| it.node.as_str());
     let some_gone = !going.is_empty();
     let going = going.iter().map(String::as_str);
-    let pods = open.chain(starts).chain(going).flat_map(|it| view.pods.on(it));
-    selected.pdbs(view, pods.map(|it| it.drain.as_ref()), some_gone, sight.now)
+    selected.pdbs(view, open.chain(starts).chain(going), some_gone, sight.now)
 }
 
 /// What is to be done about claims: machines asked for, joined, ended.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::spread::Burden;
 use super::{Spread, WaitFor};
 use crate::budget::Member;
 use crate::drain::{AllPdbs, Homeless, Pod, PodId, Protection};
@@ -46,18 +47,33 @@ impl Fleet {
     }
 
     /// Those that should go and those that are going, by name.
-    pub(super) fn stirring(&self) -> Vec<(&str, &Node)> {
-        let stirs = |node: &Node| node.wish.is_some() || node.under_way.is_some();
-        if let Some(astir) = &self.astir {
-            let nodes = astir.iter().filter_map(|it| self.nodes.get_key_value(it));
-            return nodes
-                .filter(|(_, it)| stirs(it))
-                .map(|(name, it)| (name.as_str(), it))
-                .collect();
+    pub(super) fn stirring(&self) -> Vec<Stirring<'_>> {
+        match &self.astir {
+            Some(astir) => {
+                self.stirs(astir.iter().filter_map(|it| self.nodes.get_key_value(it))).collect()
+            }
+            None => self.stirs(self.nodes.iter()).collect(),
         }
-        let nodes = self.nodes.iter().filter(|(_, it)| stirs(it));
-        nodes.map(|(name, it)| (name.as_str(), it)).collect()
     }
+
+    fn stirs<'a>(
+        &'a self,
+        nodes: impl Iterator<Item = (&'a String, &'a Node)>,
+    ) -> impl Iterator<Item = Stirring<'a>> {
+        let nodes = nodes.filter(|(_, it)| it.wish.is_some() || it.under_way.is_some());
+        nodes.map(|(name, node)| {
+            let burden = self.spread.as_ref().and_then(|it| it.burden(name));
+            Stirring { name, node, burden }
+        })
+    }
+}
+
+/// One that should go or is going, with what is known of its pods: found once, and asked for in every decision.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stirring<'a> {
+    pub(super) name: &'a str,
+    pub(super) node: &'a Node,
+    pub(super) burden: Option<&'a Burden>,
 }
 
 /// A pod that no node has.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::fleet::Stirring;
 use super::{Fleet, Node, Wish};
 use crate::drain::moving;
 use crate::replace::Cause;
@@ -23,12 +24,14 @@ pub(super) struct Queue<'a> {
     zones: BTreeMap<Option<&'a str>, usize>,
 }
 
-type Entry<'a> = (usize, &'a str, &'a Node, &'a Wish);
+/// With how many pods have to move.
+type Entry<'a> = (usize, Stirring<'a>, &'a Wish);
 
 impl<'a> Queue<'a> {
-    pub(super) fn new(fleet: &'a Fleet, stirring: &[(&'a str, &'a Node)], now: Timestamp) -> Self {
+    pub(super) fn new(fleet: &'a Fleet, stirring: &[Stirring<'a>], now: Timestamp) -> Self {
         let mut queue = Self { ranks: BTreeMap::new(), zones: BTreeMap::new() };
-        for (name, node) in stirring.iter().copied() {
+        for it in stirring.iter().copied() {
+            let node = it.node;
             if node.under_way.is_some() {
                 queue.started(node);
             }
@@ -41,34 +44,36 @@ impl<'a> Queue<'a> {
             let state = node.member.pool.as_ref().and_then(|it| fleet.pools.get(it));
             let failures = state.filter(|_| urgency == 2).map_or(0, |it| it.failures);
             let zones = queue.ranks.entry((urgency, failures, wish.since)).or_default();
-            let known = fleet.spread.as_ref().and_then(|it| it.burden(name)?.moving);
+            let known = it.burden.and_then(|it| it.moving);
             let pods = known.unwrap_or_else(|| moving(&node.pods, now).count());
-            zones.entry(node.zone.as_deref()).or_default().push((pods, name, node, wish));
+            zones.entry(node.zone.as_deref()).or_default().push((pods, it, wish));
         }
         for entries in queue.ranks.values_mut().flat_map(BTreeMap::values_mut) {
-            entries.sort_by_key(|(pods, name, _, _)| std::cmp::Reverse((*pods, *name)));
+            entries.sort_by_key(|(pods, it, _)| std::cmp::Reverse((*pods, it.name)));
         }
         queue
     }
 
-    pub(super) fn next(&mut self) -> Option<(&'a str, &'a Node, &'a Wish)> {
+    pub(super) fn next(&mut self) -> Option<(Stirring<'a>, &'a Wish)> {
         let mut rank = self.ranks.first_entry()?;
         let zones = rank.get_mut();
         let load = |zone: Option<&str>| self.zones.get(&zone).copied().unwrap_or(0);
         let best = zones
             .iter()
-            .filter_map(|(zone, entries)| entries.last().map(|it| (load(*zone), it.0, it.1, *zone)))
+            .filter_map(|(zone, entries)| {
+                entries.last().map(|it| (load(*zone), it.0, it.1.name, *zone))
+            })
             .min()
             .map(|(_, _, _, zone)| zone)?;
         let entries = zones.get_mut(&best)?;
-        let (_, name, node, wish) = entries.pop()?;
+        let (_, stirring, wish) = entries.pop()?;
         if entries.is_empty() {
             zones.remove(&best);
         }
         if zones.is_empty() {
             rank.remove();
         }
-        Some((name, node, wish))
+        Some((stirring, wish))
     }
 
     pub(super) fn started(&mut self, node: &'a Node) {

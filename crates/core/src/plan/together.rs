@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::spread::{Burden, Marked};
+use super::fleet::Stirring;
+use super::spread::Marked;
 use super::waiting::WaitFor;
 use super::{Fleet, Node, Spread};
 use crate::drain::{Owner, Pdbs, Pod, PodId, moving};
@@ -60,7 +61,7 @@ struct Moved<'a> {
 impl<'a> Together<'a> {
     pub(super) fn new(
         fleet: &'a Fleet,
-        stirring: &[(&'a str, &'a Node)],
+        stirring: &[Stirring<'a>],
         pdbs: &Pdbs<'a>,
         now: Timestamp,
     ) -> Self {
@@ -72,39 +73,40 @@ impl<'a> Together<'a> {
             Some((workload(pod)?, Moved { node, pod: Some(&pod.id), missing: false }))
         });
         let named: BTreeMap<Workload<'_>, Moved<'_>> = missing.chain(unready).collect();
-        let known = |it: &&Spread| stirring.iter().all(|(node, _)| it.burden(node).is_some());
-        let shared = match fleet.spread.as_ref().filter(known) {
+        let known = stirring.iter().all(|it| it.burden.is_some());
+        let shared = match fleet.spread.as_ref().filter(|_| known) {
             Some(spread) => Shared::Numbered(Numbered::new(spread, &named)),
             None => Shared::Named(named),
         };
         let (spoken_for, leaving) = (BTreeMap::new(), BTreeSet::new());
         let mut all = Self { fleet, now, spoken_for, shared, leaving };
-        for (name, node) in stirring.iter().copied().filter(|(_, it)| it.under_way.is_some()) {
-            all.take(name, node, pdbs);
+        for it in stirring.iter().filter(|it| it.node.under_way.is_some()) {
+            all.take(*it, pdbs);
         }
         all
     }
 
     /// One of those that should go is emptied.
-    pub(super) fn take(&mut self, name: &'a str, node: &'a Node, pdbs: &Pdbs<'a>) {
+    pub(super) fn take(&mut self, Stirring { name, node, burden }: Stirring<'a>, pdbs: &Pdbs<'a>) {
         self.leaving.insert(name);
         // Whoever is under way holds more than who was, and is tried again.
         let moved = Moved { node: name, pod: None, missing: false };
         let held = |known: &Moved<'_>, leaving: &BTreeSet<&str>| {
             known.node != name && leaving.contains(known.node)
         };
-        let burden = match &mut self.shared {
-            Shared::Numbered(it) => it.leave(name),
-            Shared::Named(_) => None,
-        };
-        let budgets = burden.and_then(|(spread, burden)| spread.budgets(burden, node, pdbs));
+        if let (Shared::Numbered(it), Some(burden)) = (&mut self.shared, burden) {
+            it.leaving.insert(burden.node());
+        }
+        let spread = self.numbered().map(|it| it.spread);
+        // Where time decides nothing of its pods they need not be looked at.
+        let timeless = burden.filter(|it| it.moving.is_some());
+        let budgets = spread.zip(timeless).and_then(|(it, burden)| it.budgets(burden, node, pdbs));
         let mut spoken_for = |budget: usize| {
             let (nodes, _) = self.spoken_for.entry(budget).or_insert((0, name));
             *nodes += 1;
         };
-        // Where time decides nothing of its pods they need not be looked at.
-        if let (Shared::Numbered(shared), Some((_, burden)), Some(budgets)) =
-            (&mut self.shared, burden.filter(|it| it.1.moving.is_some()), budgets)
+        if let (Shared::Numbered(shared), Some(burden), Some(budgets)) =
+            (&mut self.shared, timeless, budgets)
         {
             budgets.all.iter().copied().for_each(&mut spoken_for);
             for workload in burden.movers() {
@@ -135,9 +137,7 @@ impl<'a> Together<'a> {
 
     pub(super) fn conflict(
         &self,
-        name: &str,
-        node: &Node,
-        burden: Option<&Burden>,
+        Stirring { name, node, burden }: Stirring<'_>,
         pdbs: &Pdbs<'_>,
     ) -> Option<WaitFor> {
         let numbered = self.numbered().zip(burden);
@@ -231,12 +231,6 @@ impl<'a> Numbered<'a> {
             marked.insert(*it);
         }
         Self { spread, moved, marked, leaving: Marked::default() }
-    }
-
-    fn leave(&mut self, node: &str) -> Option<(&'a Spread, &'a Burden)> {
-        let burden = self.spread.burden(node)?;
-        self.leaving.insert(burden.node());
-        Some((self.spread, burden))
     }
 
     fn take(&mut self, workload: usize, moved: Moved<'a>, held: impl Fn(&Moved<'a>) -> bool) {
