@@ -11,6 +11,7 @@ pub(crate) mod rows;
 
 use std::fmt::Write as _;
 
+use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Unavailable;
 use nodemolt_core::drift::Drift;
 use nodemolt_core::explain::{self, Story};
@@ -45,6 +46,9 @@ pub(crate) fn status(verb: &cli::Status, look: Look) -> Result<Answer, Failure> 
             let mut text = line(&head(&opened));
             if let Some(halt) = &halt {
                 text.push_str(&line(&look.mark(Mark::Careful, &halt.text())));
+            }
+            if let Some(unled) = unled(&opened) {
+                text.push_str(&line(&look.mark(Mark::Careful, &unled)));
             }
             text.push('\n');
             text.push_str(&pool_table(&pools, look).print_within(!verb.no_headers, within));
@@ -117,7 +121,7 @@ pub(crate) fn drift(verb: &cli::Drift, look: Look) -> Result<Answer, Failure> {
 }
 
 pub(crate) fn plan(verb: &cli::Plan, look: Look) -> Result<Answer, Failure> {
-    let (_, picture) = look_at(&verb.world)?;
+    let (opened, picture) = look_at(&verb.world)?;
     let rows = rows::in_order(&picture);
     let homeless = rows::homeless(&picture);
     let data = match verb.output {
@@ -131,6 +135,10 @@ pub(crate) fn plan(verb: &cli::Plan, look: Look) -> Result<Answer, Failure> {
             };
             text.push_str(&pending_lines(&picture, &homeless, look));
             text.push_str(&expected(&picture));
+            if let Some(unled) = unled(&opened) {
+                let columns = Within::terminal().columns;
+                text.push_str(&hanging(&look.mark(Mark::Careful, &unled), 2, columns));
+            }
             look.plain(&text)
         }
         FleetFormat::Json => serialize(Format::Json, &data::plan(&picture, &rows, &homeless))?,
@@ -156,15 +164,13 @@ fn expected(picture: &Picture) -> String {
         }
         // Before anything was measured nobody knows of anybody.
         None if all == 0 || nodemolt_core::plan::round(&picture.fleet).is_none() => String::new(),
-        None => {
-            "expected: no duration: nobody knows how long what they wait for lasts\n".to_owned()
-        }
+        None => "expected: no duration is foreseen for what they wait for\n".to_owned(),
     }
 }
 
 pub(crate) fn explain(verb: &cli::Explain, look: Look) -> Result<Answer, Failure> {
     let (opened, picture) = look_at(&verb.world)?;
-    let story = match &verb.about {
+    let mut story = match &verb.about {
         None => fleet_story(&opened, &picture),
         Some(about) => {
             let names = Names::new(&opened.world, &picture);
@@ -173,6 +179,9 @@ pub(crate) fn explain(verb: &cli::Explain, look: Look) -> Result<Answer, Failure
             story.ok_or_else(|| names.unknown(about))?
         }
     };
+    if let Some(text) = unled(&opened).filter(|_| verb.about.is_some()) {
+        story.facts.push(explain::Fact { label: "leader", text });
+    }
     let data = match verb.output {
         StoryFormat::Text => {
             look.plain(&hanging(&story.to_string(), STORY_INDENT, terminal::columns()))
@@ -197,12 +206,27 @@ fn story(opened: &Opened, picture: &Picture, named: &Named) -> Option<Story> {
 fn fleet_story(opened: &Opened, picture: &Picture) -> Story {
     let mut story = explain::explain_fleet(&picture.world(), picture.at);
     let halt = Halt::of(opened).map(|it| ("halt", it.text()));
-    let leader = ("leader", leader(opened));
+    let leader = ("leader", unled(opened).unwrap_or_else(|| leader(opened)));
     let clock = picture.clock_told().map(|it| ("clock", it));
     for (label, text) in [leader].into_iter().chain(clock).chain(halt) {
         story.facts.push(explain::Fact { label, text });
     }
     story
+}
+
+/// Since when nobody leads, if nobody does: what was decided then is all that there is to tell.
+fn unled(opened: &Opened) -> Option<String> {
+    let leases = opened.world.objects(kinds::LEASE);
+    let spec = leases.iter().find_map(|it| it.pointer("/spec"))?;
+    let renewed: Timestamp = spec.get("renewTime")?.as_str()?.parse().ok()?;
+    let lasts = SignedDuration::from_secs(spec.get("leaseDurationSeconds")?.as_i64()?);
+    let holder = spec.get("holderIdentity").and_then(|it| it.as_str()).filter(|it| !it.is_empty());
+    let over = renewed.saturating_add(lasts).unwrap_or(Timestamp::MAX) < opened.world.now();
+    (over || holder.is_none()).then(|| {
+        let last = holder.map(|it| format!("; {it} led last")).unwrap_or_default();
+        let renewed = Timestamp::from_second(renewed.as_second()).unwrap_or(renewed);
+        format!("nobody leads since {renewed}{last}: nothing goes on until somebody does")
+    })
 }
 
 /// By the lease, which is all that a cluster knows of it; the ledger counts the leaders.
@@ -242,6 +266,10 @@ pub(crate) fn upgrade(verb: &cli::Upgrade) -> Result<Answer, Failure> {
 pub(crate) fn pause(verb: &cli::Pause) -> Result<Answer, Failure> {
     if verb.reason.trim().is_empty() {
         return Err(Failure::usage("--reason is empty").hint("whoever waits is told; write why"));
+    }
+    if verb.reason.contains(char::is_control) {
+        return Err(Failure::usage(format!("--reason has a line break in it: {:?}", verb.reason))
+            .hint("it is told in one line"));
     }
     do_act(&verb.world, &Act::Pause { reason: verb.reason.clone() })
 }
@@ -432,9 +460,10 @@ fn drift_table(rows: &[&Row<'_>], look: Look) -> Table {
                 lines.extend(unchecked.iter().map(|it| format!("not compared: {it}")));
                 (look.mark(Mark::Waiting, "drifted"), lines)
             }
-            None => {
-                (look.mark(Mark::Careful, "unknown"), vec!["it has no claim of ours".to_owned()])
-            }
+            None => (
+                look.mark(Mark::Careful, "unknown"),
+                vec!["there is no claim of ours that can be read".to_owned()],
+            ),
         };
         for (place, line) in lines.into_iter().enumerate() {
             // The name in every line: `grep` finds all of a node.

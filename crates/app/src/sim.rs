@@ -116,7 +116,7 @@ impl Held {
 /// What was kept of a world.
 fn kept(asked: &cli::WorldPath) -> Result<(PathBuf, WorldFile), Failure> {
     let path = path(asked)?;
-    if !path.exists() {
+    if !exists(&path)? {
         let example = scenarios::ALL.first().map_or("SCENARIO", |it| it.name);
         let message = format!("there is no simulated world: {} does not exist", path.display());
         if let Some(Some(file)) = &asked.file {
@@ -151,10 +151,20 @@ fn told(error: &dyn std::error::Error) -> Failure {
     Failure::new(text)
 }
 
+/// Whether there is a file. That nobody may look is another answer.
+fn exists(path: &Path) -> Result<bool, Failure> {
+    path.try_exists().map_err(|it| {
+        Failure::new(format!("could not look at {}: {it}", path.display()))
+            .hint("name another file with `--sim FILE`, or see who may read its folder")
+    })
+}
+
 /// The file that is meant: the one that was named, or the one in the user's state folder.
 fn path(asked: &cli::WorldPath) -> Result<PathBuf, Failure> {
     if let Some(Some(file)) = &asked.file {
-        return Ok(file.clone());
+        // What a link points at is the world: that is locked, and that is put in its own place.
+        let linked = file.is_symlink().then(|| file.canonicalize().ok()).flatten();
+        return Ok(linked.unwrap_or_else(|| file.clone()));
     }
     let absolute =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
@@ -225,7 +235,7 @@ fn load(verb: &cli::SimLoad) -> Result<Answer, Failure> {
     let world = file.replay().map_err(|it| told(&it))?;
     let _lock = Lock::take(&path)?;
     let mut talk = String::new();
-    if path.exists() {
+    if exists(&path)? {
         // What is no world of ours is not overwritten; an older or newer one may be.
         match WorldFile::load(&path) {
             Ok(old) => talk = format!("replaces the world of {}, seed {}\n", old.name, old.seed),
@@ -256,7 +266,8 @@ fn load(verb: &cli::SimLoad) -> Result<Answer, Failure> {
 
 fn list(verb: &cli::SimList) -> Result<Answer, Failure> {
     let path = path(&verb.world)?;
-    let file = path.exists().then(|| WorldFile::load(&path).map_err(|it| told(&it))).transpose()?;
+    let there = exists(&path)?;
+    let file = there.then(|| WorldFile::load(&path).map_err(|it| told(&it))).transpose()?;
     if verb.output == SimFormat::Json {
         let data = serialize(Format::Json, &data::list(scenarios::ALL, file.as_ref()))?;
         return Ok(Answer { data, talk: String::new(), exit: Exit::Done });

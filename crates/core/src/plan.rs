@@ -21,9 +21,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 pub use expected::{Expected, expected, round};
-pub use fleet::{Fleet, Hand, NextTry, Node, Pending, PoolState, Recurs, UnderWay, Wish};
+pub use fleet::{
+    Fleet, Hand, NextTry, Node, Pending, PoolState, Recurs, UnderWay, Unfollowed, Wish,
+};
 pub use waiting::{WaitFor, Waiting, lacks};
-use waiting::{no_kin, no_place};
+use waiting::{no_kin, no_place, unfollowed};
 
 use crate::budget::{
     Act, BudgetId, ClassRule, Counted, Grants, Limits, Measured, Opening, Unheard,
@@ -402,6 +404,14 @@ impl<'a> Desk<'a, '_> {
             && let Some((pool, _)) = state.filter(|(_, it)| it.launches_nothing)
         {
             out.push(no_kin(pool, None));
+        }
+        // Whoever asks for one by name after that wants it tried.
+        if rule.order == Order::DeleteFirst
+            && let Some((pool, it)) =
+                state.and_then(|(pool, it)| Some((pool, it.unfollowed.as_ref()?)))
+            && !(wish.by_name && asked_after(it.at))
+        {
+            out.push(unfollowed(pool, it));
         }
         if rule.order == Order::DeleteFirst
             && let Some((pool, resource)) =

@@ -227,9 +227,10 @@ impl Replacement {
     }
 
     /// Whether its grant is held: until the old machine is gone, or it has ended. Where the old one went
-    /// first the room it left is part of the disturbance, until the successor is there.
+    /// first, for whatever reason, the room it left is part of the disturbance until the successor is there.
     pub fn holds_grant(&self, old: &OldSeen) -> bool {
-        !self.phase.ended() && (*old != OldSeen::Gone || self.deletes_first())
+        let followed = *old == OldSeen::Gone && self.successors.is_empty();
+        !self.phase.ended() && (!followed || self.deletes_first())
     }
 
     /// When to try again, if it has failed.

@@ -579,7 +579,12 @@ fn a_deleted_node_gets_successors_while_it_is_emptied() {
     assert!(asks(deleted.phase, &deleted).contains(&Command::Launch { claim: "new".to_owned() }));
     let gone = Seen { old: OldSeen::Gone, ..seen(SuccessorSeen::Launched { pods: 0 }) };
     assert_eq!(next(&deleted, &gone, now()).phase, Phase::Joining);
-    assert!(!deleted.holds_grant(&OldSeen::Gone), "given back when the old machine is gone");
+    assert!(
+        deleted.holds_grant(&OldSeen::Gone),
+        "its room is missing until the successor is there"
+    );
+    let alone = Replacement { successors: Vec::new(), ..deleted };
+    assert!(!alone.holds_grant(&OldSeen::Gone), "given back when the old machine is gone");
 }
 
 #[test]

@@ -250,7 +250,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
         abandoned: [going::abandoned(sight), stray].concat(),
         rooms: rooms.made,
         claims: lives.acts,
-        forget: starting::to_forget(sight),
+        forget: starting::to_forget(memory, sight),
         statuses,
         cooldown_max,
         picture,

@@ -48,7 +48,7 @@ pub struct Picture {
     /// By claim: those of replacements, and whatever else is on its way.
     pub successors: Arc<BTreeMap<String, SuccessorTold>>,
     pub limits: Limits,
-    /// Classes, pools, policies and quarantines that cannot be read, each with why.
+    /// Classes, pools, claims, nodes, policies and quarantines that cannot be read, each with why.
     pub unreadable: Vec<String>,
     /// Policies that are for no class, or whose `rollout` another one stands before; pools whose nodes do
     /// not expire as was written.
@@ -190,11 +190,11 @@ pub(crate) fn on_its_way(claim: &Claim) -> bool {
 
 fn unreadable(view: &View) -> Vec<String> {
     let ours = |it: &&ObjectName| match it.kind {
-        Kind::Class | Kind::Pool | Kind::Policy | Kind::Quarantine => true,
+        Kind::Class | Kind::Pool | Kind::Policy | Kind::Quarantine | Kind::Claim | Kind::Node => {
+            true
+        }
         // It has its room, which says so.
         Kind::DisruptionBudget
-        | Kind::Claim
-        | Kind::Node
         | Kind::Pod
         | Kind::Namespace
         | Kind::DaemonSet

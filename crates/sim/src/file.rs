@@ -88,6 +88,12 @@ impl WorldFile {
     }
 
     pub fn load(path: &Path) -> Result<Self, FileError> {
+        let wrong = |it| FileError::Read(path.to_owned(), it);
+        // A device may have no end, and a pipe nobody who writes.
+        if !fs::metadata(path).map_err(wrong)?.is_file() {
+            let (file, why) = (path.display().to_string(), "it is no regular file".to_owned());
+            return Err(FileError::Broken { file, why });
+        }
         let text = fs::read_to_string(path).map_err(|it| FileError::Read(path.to_owned(), it))?;
         Self::read(&path.display().to_string(), &text)
     }
@@ -173,6 +179,10 @@ impl WorldFile {
         beside.push(format!(".new-{}", std::process::id()));
         let beside = PathBuf::from(beside);
         let written = fs::File::create(&beside).and_then(|mut file| {
+            // Who may read it stays as people said.
+            if let Ok(before) = fs::metadata(path) {
+                file.set_permissions(before.permissions())?;
+            }
             file.write_all(self.to_string().as_bytes())?;
             file.sync_all()
         });

@@ -63,8 +63,11 @@ fn finished(law: Law, mut tale: Tale) -> Tale {
 
 #[test]
 fn a_slot_is_free_when_the_old_machine_is_gone() {
-    let (_, broken) = judge(&granted_after_the_end_of("SuccessorFirst"));
+    let (_, broken) = judge(&granted_after_the_end_of("SuccessorFirst", false));
     assert_eq!(broken, []);
+    // A person deleted it, say, and whoever follows is not there yet.
+    let (_, broken) = judge(&granted_after_the_end_of("SuccessorFirst", true));
+    assert!(broken.iter().any(|it| it.law == Law::Budget), "{broken:#?}");
 }
 
 /// Where the old node goes first its grant outlives it and its claim: in the budget that it was taken from.

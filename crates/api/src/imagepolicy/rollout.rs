@@ -204,7 +204,7 @@ pub struct Window {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "date")]
     pub first_date: Option<String>,
-    /// Not after this date, which is the last day of the window.
+    /// The last day on which the window begins; over midnight it lasts into the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "date")]
     pub last_date: Option<String>,

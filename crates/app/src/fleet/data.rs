@@ -240,7 +240,7 @@ pub(super) fn status<'p>(
         seed: opened.file.seed,
         paused: halt.and_then(|it| it.paused.as_deref()),
         locked: halt.and_then(|it| it.locked.as_deref()),
-        warnings: picture.warnings(),
+        warnings: super::unled(opened).into_iter().chain(picture.warnings()).collect(),
         doubted: explain::doubted(&picture.doubted),
         pools: pools.iter().map(pool).collect(),
         nodes: rows.iter().map(node).collect(),

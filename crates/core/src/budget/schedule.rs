@@ -4,14 +4,14 @@
 //!
 //! A schedule is active while one of its beginnings lies in `(now − duration, now]`: what begins at nine
 //! and lasts an hour is over at ten. Cron's times are times on a wall: a beginning in the hour that
-//! summer time skips comes an hour later, one in the hour that it repeats comes once.
+//! summer time skips comes an hour later; one in the hour that it repeats comes once, and twice for what forbids.
 
 use std::fmt;
 use std::str::FromStr;
 
 use cronexpr::{Crontab, FallbackTimezoneOption, MakeTimestamp, ParseOptions};
 use jiff::civil::{Date, DateTime, Time};
-use jiff::tz::TimeZone;
+use jiff::tz::{AmbiguousTimestamp, TimeZone};
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 
 use crate::image::shorten;
@@ -151,11 +151,36 @@ pub enum Activity {
 impl Schedule {
     /// At this moment, where the wall is in this zone.
     pub fn at(&self, zone: &TimeZone, dates: Dates, now: Timestamp) -> Activity {
+        self.read_as(zone, dates, now, AmbiguousTimestamp::compatible)
+    }
+
+    /// The same for what must not be missed: a beginning that comes twice begins twice.
+    pub fn at_both(&self, zone: &TimeZone, dates: Dates, now: Timestamp) -> Activity {
+        let last = self.read_as(zone, dates, now, AmbiguousTimestamp::later);
+        match (self.at(zone, dates, now), last) {
+            (Activity::Active { until: one }, Activity::Active { until: other }) => {
+                Activity::Active { until: one.zip(other).map(|(one, other)| one.max(other)) }
+            }
+            (active @ Activity::Active { .. }, Activity::Inactive { .. })
+            | (Activity::Inactive { .. }, active @ Activity::Active { .. }) => active,
+            (Activity::Inactive { next: one }, Activity::Inactive { next: other }) => {
+                Activity::Inactive { next: [one, other].into_iter().flatten().min() }
+            }
+        }
+    }
+
+    fn read_as(
+        &self,
+        zone: &TimeZone,
+        dates: Dates,
+        now: Timestamp,
+        meant: fn(AmbiguousTimestamp) -> Result<Timestamp, jiff::Error>,
+    ) -> Activity {
         if self.duration <= SignedDuration::ZERO {
             return Activity::Inactive { next: None };
         }
         let since = now.saturating_sub(self.duration).unwrap_or(Timestamp::MIN);
-        let mut beginnings = self.beginnings(zone, since, dates);
+        let mut beginnings = self.beginnings(zone, since, dates, meant);
         let first = beginnings.next();
         let Some(mut last) = first.filter(|it| *it <= now) else {
             return Activity::Inactive { next: first };
@@ -175,6 +200,7 @@ impl Schedule {
         zone: &'a TimeZone,
         after: Timestamp,
         dates: Dates,
+        meant: fn(AmbiguousTimestamp) -> Result<Timestamp, jiff::Error>,
     ) -> impl Iterator<Item = Timestamp> + 'a {
         let utc = *zone == TimeZone::UTC;
         let back = if utc { SignedDuration::ZERO } else { LOOK_BACK };
@@ -191,7 +217,7 @@ impl Schedule {
                 if dates.last.is_some_and(|it| wall.date() > it) {
                     return None;
                 }
-                let begin = zone.to_ambiguous_timestamp(wall).compatible().ok()?;
+                let begin = meant(zone.to_ambiguous_timestamp(wall)).ok()?;
                 if begin > after {
                     return Some(begin);
                 }

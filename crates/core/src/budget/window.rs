@@ -208,7 +208,10 @@ enum Covered {
 impl Window {
     fn at(&self, zone: &TimeZone, twice: Twice, now: Timestamp) -> Activity {
         match &self.when {
-            When::Schedule(schedule) => schedule.at(zone, self.dates, now),
+            When::Schedule(schedule) => match twice {
+                Twice::First => schedule.at(zone, self.dates, now),
+                Twice::Last => schedule.at_both(zone, self.dates, now),
+            },
             When::Days { days, hours } => self.on_days(*days, *hours, zone, twice, now),
         }
     }

@@ -177,9 +177,21 @@ pub struct PoolState {
     /// Nothing that it asks for can be launched, as far as anybody knows: an old node that goes first would
     /// be followed by none.
     pub launches_nothing: bool,
+    /// Where an old node goes first: the last that went and that nobody has followed yet, though that was tried. Until
+    /// somebody has come, the next would go for nothing.
+    pub unfollowed: Option<Unfollowed>,
     /// Where an old node goes first: the resource of which the pool's limits have no room for one in its
     /// place, though it has gone. They were lowered, then.
     pub over_limit: Option<String>,
+}
+
+/// A node that went first, and whose successor did not come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfollowed {
+    pub node: String,
+    /// When it was given up.
+    pub at: Timestamp,
+    pub because: Because,
 }
 
 /// Who moves the nodes of a pool.

@@ -9,7 +9,7 @@ use nodemolt_fit::Quantity;
 use nodemolt_fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_fit::pod::PodId as Packed;
 
-use super::{Node, Recurs};
+use super::{Node, Recurs, Unfollowed};
 use crate::budget::{Apart, BudgetId, Shortage, Unit, UsedBy};
 use crate::drain::{PodId, Protection, Refused};
 use crate::replace::Because;
@@ -500,6 +500,16 @@ pub(super) fn no_kin(pool: &str, limit: Option<&String>) -> WaitFor {
         Some(resource) => WaitFor::Limit { pod: None, pool, resource: resource.clone(), by: None },
         None => WaitFor::Capacity { pool, until: None, because: NOTHING_OFFERED.to_owned() },
     }
+}
+
+/// One like it has gone first, and its successor did not come: neither might its own.
+pub(super) fn unfollowed(pool: &str, last: &Unfollowed) -> WaitFor {
+    let Unfollowed { node, at: _, because } = last;
+    let because = format!(
+        "{node} went first and nobody has followed it: {because}; the others go when a node of this pool has come up, or may \
+         boot another image; `nodemolt upgrade node/NAME` tries one of them all the same"
+    );
+    WaitFor::Capacity { pool: pool.to_owned(), until: None, because }
 }
 
 const NOTHING_OFFERED: &str = "nothing that it asks for is offered and has an image";

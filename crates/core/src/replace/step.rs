@@ -111,7 +111,8 @@ impl<'a> View<'a> {
         if self.seen.wanted == Some(false) && !self.old_gone() {
             return Some(retreat(Because::NoLongerWanted));
         }
-        if !self.seen.granted {
+        // Once the old one is gone there is nothing left to be granted.
+        if !self.seen.granted && !self.old_gone() {
             return Some(retreat(Because::NotGranted));
         }
         self.successors().find_map(|(claim, it)| {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Limits;
-use nodemolt_core::plan::{Hand, PoolState};
-use nodemolt_core::replace::{Because, Order, Phase};
-use nodemolt_core::seen::{Claim, Class, Pool, View};
+use nodemolt_core::image::ImageId;
+use nodemolt_core::plan::{Hand, PoolState, Unfollowed};
+use nodemolt_core::replace::{Because, Order, Phase, Replacement};
+use nodemolt_core::seen::{Claim, Class, Pool, Stage, View};
 use nodemolt_core::wanted::Wanted;
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::pod::{Demand, Namespace, Pod};
@@ -22,6 +23,7 @@ use super::wishes::image_of;
 use crate::claims::Mark;
 use crate::memory::{Memory, after, wait_after};
 use crate::port::{Network, NewClaim, Offered};
+use crate::record::Recorded;
 
 /// After a launch that found no capacity the pool rests, doubling: what EC2 lacks it lacks for minutes.
 const BACK_OFF_FIRST: SignedDuration = SignedDuration::from_mins(5);
@@ -144,7 +146,41 @@ pub(crate) fn tell_unable(
         let launchable: Vec<&Machine> =
             machines.filter(|it| can_be(it, &asked, &vocabulary)).collect();
         state.over_limit = over_limit(sight, pool, &launchable);
+        state.unfollowed = unfollowed(memory, sight, pool).map(|it| Unfollowed {
+            node: it.replacement.old.node.clone(),
+            at: it.replacement.since,
+            because: it.replacement.because.clone(),
+        });
     }
+}
+
+/// The last of a pool that went first and whose successor did not come, if nobody of the pool has come up since, and it
+/// would boot the same image.
+pub(crate) fn unfollowed<'a>(
+    memory: &Memory,
+    sight: &Sight<'a>,
+    pool: &Pool,
+) -> Option<&'a Recorded> {
+    let of_pool = |it: &&Recorded| it.pool.as_ref() == Some(&pool.name);
+    let ended = |it: &&Recorded| {
+        let Replacement { old, phase, .. } = &it.replacement;
+        *phase == Phase::Failed
+            && it.replacement.deletes_first()
+            && sight.claim(&old.claim, &old.claim_uid).is_none()
+    };
+    let records = sight.records.replacements.values().filter(of_pool).filter(ended);
+    let last = records.max_by_key(|it| it.replacement.since)?;
+    let came = |it: &Claim| {
+        it.pool.as_ref() == Some(&pool.name)
+            && it.deleting_since.is_none()
+            && it.stages.get(&Stage::Initialized).is_some_and(|at| *at > last.replacement.since)
+    };
+    let wanted = memory.classes.get(&pool.class).and_then(|it| it.wanted.get(&pool.name));
+    let same_image = |image: &ImageId| {
+        wanted.is_none_or(|it| it.bootable(Some(&pool.name)).any(|it| it.id == *image))
+    };
+    let same = last.told.wanted_image.as_ref().is_none_or(same_image);
+    (same && !sight.view.claims.values().any(came)).then_some(last)
 }
 
 /// The resource of which a pool's limits have no room for the smallest that it could launch, though the

@@ -173,7 +173,7 @@ fn told(table: &Table<'_>, node: &str, now: Timestamp) -> Told {
 /// Ended ones that nobody needs: old ones, and the oldest where there are too many. One that failed is
 /// kept while its claim is there: it says when to try again. So is one whose pods are not ready elsewhere yet: it says from
 /// where they came.
-pub(crate) fn to_forget(sight: &Sight<'_>) -> Vec<Recorded> {
+pub(crate) fn to_forget(memory: &Memory, sight: &Sight<'_>) -> Vec<Recorded> {
     let mut ended: Vec<&Recorded> = sight
         .records
         .replacements
@@ -193,6 +193,12 @@ pub(crate) fn to_forget(sight: &Sight<'_>) -> Vec<Recorded> {
         return Vec::new();
     }
     let unsettled = homes::unsettled(sight);
-    let needed = |it: &Recorded| unsettled.iter().any(|(_, node)| *node == it.replacement.old.node);
+    // While nobody has followed one that went first, that holds the others of its pool.
+    let last = sight.view.pools.values().filter_map(|it| pools::unfollowed(memory, sight, it));
+    let unfollowed: BTreeSet<&str> = last.map(|it| it.name.as_str()).collect();
+    let needed = |it: &Recorded| {
+        unfollowed.contains(it.name.as_str())
+            || unsettled.iter().any(|(_, node)| *node == it.replacement.old.node)
+    };
     forgotten.filter(|(_, it)| !needed(it)).map(|(_, it)| (*it).clone()).collect()
 }

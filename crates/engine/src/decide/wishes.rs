@@ -47,6 +47,8 @@ pub(crate) struct Known {
     recorded: BTreeSet<String>,
     /// By node: the claim's UID, where it has drifted, or nobody knows.
     doubted: BTreeMap<String, String>,
+    /// Those of them of whom others say that they have drifted.
+    said: BTreeSet<String>,
     /// When nodes expire, and by node.
     expiries: BTreeSet<(Timestamp, String)>,
     expires: BTreeMap<String, Timestamp>,
@@ -112,6 +114,7 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
         let machine = at.and_then(|it| readings.machine(it)).cloned();
         let Some(node) = readings.fleet_mut().nodes.get_mut(name) else {
             known.doubted.remove(name);
+            known.said.remove(name);
             known.expires(name, None);
             continue;
         };
@@ -134,6 +137,7 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
         node.succeeds = claim.and_then(|it| succeeds(sight, it)).map(str::to_owned);
         node.wish = None;
         known.doubted.remove(name);
+        known.said.remove(name);
         known.expires(name, claim.and_then(expires_at));
         if let Some(claim) = claim
             && let Some(seen) = sight.view.nodes.get(name)
@@ -145,6 +149,9 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
             // What is not known just now has not come back into line by that.
             if drift.is_some_and(|it| matches!(it, Drift::Drifted { .. } | Drift::Unknown(_))) {
                 known.doubted.insert(name.clone(), claim.uid.clone());
+            }
+            if drift.is_some_and(|it| !foreign(it).is_empty()) {
+                known.said.insert(name.clone());
             }
             let machine = machine_of(memory, claim, machine.as_ref());
             node.wish = of_node(memory, sight, seen, claim, machine, drift);
@@ -219,11 +226,8 @@ fn to_look_at(
 /// So nobody of its pool is replaced for that alone before the new one is an hour old, then two, up to a day.
 fn hold_what_recurs(sight: &Sight<'_>, readings: &mut Readings, drifts: &BTreeMap<String, Drift>) {
     let mut recurring: BTreeMap<(String, String, String), Recurs> = BTreeMap::new();
-    for name in readings.wishes.doubted.keys() {
+    for name in &readings.wishes.said {
         let said = drifts.get(name).map(foreign).unwrap_or_default();
-        if said.is_empty() {
-            continue;
-        }
         let Some(claim) = sight.claim_of(name) else { continue };
         let Some(pool) = &claim.pool else { continue };
         for it in said {

@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::excuse::{Unfollowed, unfollowed};
 use super::read::{self, at, items, text};
 use super::said::other_members;
 use super::settling::open;
@@ -114,6 +115,9 @@ impl Budget {
             if let Some(what) = closed_window(world, setting, grant, sent_at) {
                 found.broken(Law::Budget, step.at, what);
             }
+            if let Some(what) = goes_for_nothing(world, grant, sent_at) {
+                found.broken(Law::Budget, step.at, what);
+            }
             if let Some(what) = self.rests(world, holder, grant, sent_at) {
                 found.broken(Law::Budget, step.at, what);
             }
@@ -197,6 +201,25 @@ impl Budget {
             format!("node {} was granted in the cooldown of its class {class}", grant.node)
         })
     }
+}
+
+/// It goes first, and one of its pool has gone so already that nobody follows. Whoever asks for it by name wants that tried,
+/// and with another image it may be another matter.
+fn goes_for_nothing(world: &World, grant: &Grant, now: Timestamp) -> Option<String> {
+    const ASKED: &str = "nodemolt.dev/upgrade-requested-at";
+    let class = world.class_of(&grant.node).filter(|_| grant.takes_slot())?;
+    let first = text(world.rollout_of(&class)?, &["replacement"]) == Some("DeleteFirst");
+    let Unfollowed { node: last, begun, at } =
+        unfollowed(world, &grant.node).filter(|_| first && !anew(world, &class, now))?;
+    let node = world.nodes.get(&grant.node).map(|it| &it.object);
+    let claim = world.claim_of(&grant.node).map(|it| &it.object);
+    let asked = [node, claim].into_iter().flatten();
+    let asked = asked.filter_map(|it| read::time(it, &["metadata", "annotations", ASKED]));
+    let held =
+        known(at, now) && world.choice_changed_at < begun && asked.max().is_none_or(|it| it <= at);
+    held.then(|| {
+        format!("node {} was granted to go first, and nobody has followed {last}", grant.node)
+    })
 }
 
 /// Whether people have paused everything, or one of us has locked it, and this node does not go whatever we do: nobody who is deleted waits
@@ -495,10 +518,17 @@ fn overdrawn(
 }
 
 /// A slot is free again when the old machine is gone, also before somebody has written that down; where the
-/// old one goes first, when the successor is there.
+/// old one goes first, for whatever reason, when the successor is there.
 fn given_back(world: &World, holder: &str) -> bool {
     let record = world.replacements.get(holder);
-    if record.and_then(|it| text(it, &["status", "order"])) == Some("DeleteFirst") {
+    let first = record.and_then(|it| text(it, &["status", "order"])) == Some("DeleteFirst");
+    let ready = |successor: &Value| {
+        let claim = text(successor, &["uid"]).and_then(|it| world.claims.get(it));
+        let node = claim.and_then(|it| text(&it.object, &["status", "nodeName"]));
+        node.and_then(|it| world.nodes.get(it)).is_some_and(|it| it.ready)
+    };
+    let mut successors = record.into_iter().flat_map(|it| items(it, &["status", "successors"]));
+    if first || (record.is_some_and(|it| open(it)) && !successors.all(ready)) {
         return false;
     }
     let mut own =

@@ -4,7 +4,7 @@
 //! grant is written.
 
 use jiff::civil::{Date, DateTime, Time};
-use jiff::tz::TimeZone;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp, ToSpan as _, Zoned};
 use serde_json::Value;
 
@@ -34,7 +34,24 @@ fn began<'a>(
         .filter_map(move |back| Timestamp::from_second(first - back * 60).ok())
         .filter(move |it| now.duration_since(*it) < lasts)
         .map(move |it| it.to_zoned(zone.clone()))
-        .filter(move |it| begins(schedule, it.datetime()))
+        .filter(move |it| {
+            begins(schedule, it.datetime())
+                || skipped(it).is_some_and(|earlier| begins(schedule, earlier))
+        })
+}
+
+/// The time on the wall that summer time skipped and that is made up for in this minute.
+fn skipped(minute: &Zoned) -> Option<DateTime> {
+    let zone = minute.time_zone();
+    // No zone of today skips anything else.
+    [30, 60].into_iter().find_map(|by: i64| {
+        let earlier = minute.datetime().checked_sub(by.minutes()).ok()?;
+        let AmbiguousOffset::Gap { before, after } = zone.to_ambiguous_timestamp(earlier).offset()
+        else {
+            return None;
+        };
+        (i64::from(after.seconds() - before.seconds()) == by * 60).then_some(earlier)
+    })
 }
 
 /// Whether a cron expression of five fields, or one of its words, begins in this minute.

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::image::Rules;
-use super::read::{self, at, text};
+use super::read::{self, at, items, text};
 use super::said::line_of;
 use super::settling::{held, open};
 use super::world::{Kept, POOL_LABEL, Pod, World, ends_with_machine, must_move};
@@ -50,6 +50,7 @@ pub(super) fn lasts(
         // Whether it is our fault that it has no place is another law's to say.
         "HomelessPod" => pod.is_some_and(|it| at(it, &["spec", "nodeName"]).is_none()),
         "MinimumLifetime" => young(world, node, now),
+        "NoCapacity" => unfollowed(world, node).is_some(),
         "Limit" => wait.name.as_deref().is_some_and(|it| reached(world, it, node)),
         "Succession" => {
             let old = world
@@ -66,6 +67,50 @@ pub(super) fn lasts(
         }
         _ => false,
     }
+}
+
+/// Of the last node of this one's pool that went first and whose successor did not come, if nobody of the pool has come up
+/// since.
+pub(super) fn unfollowed<'a>(world: &'a World, node: &str) -> Option<Unfollowed<'a>> {
+    let node = world.nodes.get(node)?;
+    let pool = read::label(&node.object, POOL_LABEL)?;
+    let failed = |it: &&Value| {
+        let of = |key: &str| text(it, &["status", key]);
+        text(it, &["spec", "nodePool"]) == Some(pool)
+            && of("phase") == Some("Failed")
+            && of("order") == Some("DeleteFirst")
+            && !matches!(of("cause"), Some("Delete" | "Interruption"))
+            && !text(it, &["spec", "nodeClaim", "uid"])
+                .is_some_and(|it| world.claims.contains_key(it))
+    };
+    let records = world.replacements.values().map(|it| &**it).filter(failed);
+    let given_up = records.filter_map(|it| {
+        let at = read::time(it, &["status", "phaseSince"])?;
+        let begun = read::time(it, &["metadata", "creationTimestamp"]).unwrap_or(at);
+        Some(Unfollowed { node: text(it, &["spec", "nodeName"])?, begun, at })
+    });
+    let last = given_up.max_by_key(|it| it.at)?;
+    let came = |claim: &Value| {
+        let mut conditions = items(claim, &["status", "conditions"]);
+        read::label(claim, POOL_LABEL) == Some(pool)
+            && read::deleting(claim).is_none()
+            && conditions.any(|it| {
+                text(it, &["type"]) == Some("Initialized")
+                    && text(it, &["status"]) == Some("True")
+                    && read::time(it, &["lastTransitionTime"]).is_some_and(|it| it > last.at)
+            })
+    };
+    (!world.claims.values().any(|it| came(&it.object))).then_some(last)
+}
+
+/// A node that went first and that nobody followed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unfollowed<'a> {
+    pub(super) node: &'a str,
+    /// When it was begun to be replaced.
+    pub(super) begun: Timestamp,
+    /// When that was given up.
+    pub(super) at: Timestamp,
 }
 
 /// Whether all pods of a workload that are ready are on this node, and one that we moved is not: only whoever looks after

@@ -128,7 +128,7 @@ pub(crate) const CASES: &[Case] = &[
         tale
     }),
     ("the old node went first, and its successor is not there yet", Law::Budget, || {
-        granted_after_the_end_of("DeleteFirst")
+        granted_after_the_end_of("DeleteFirst", false)
     }),
     ("a second node is granted after the ledger was rebuilt", Law::Budget, || {
         let mut tale = rebuilt();
@@ -211,6 +211,24 @@ pub(crate) const CASES: &[Case] = &[
         tale.record("n1", "Done");
         tale.ledger(&[], 1);
         tale.wait(1200);
+        tale.ledger(&["n2"], 1);
+        tale.ledger(&[], 1);
+        tale
+    }),
+    ("the one before it went first and nobody followed", Law::Budget, || {
+        let mut tale = begun();
+        tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
+            it["spec"]["rollout"] = json!({"replacement": "DeleteFirst"});
+        });
+        tale.wait(120);
+        tale.record("gone", "Failed");
+        let now = tale.now.to_string();
+        tale.change(US, "Replacement", "/claim-gone", |it| {
+            it["spec"]["nodePool"] = json!("web");
+            it["status"]["order"] = json!("DeleteFirst");
+            it["status"]["phaseSince"] = json!(now);
+        });
+        tale.wait(120);
         tale.ledger(&["n2"], 1);
         tale.ledger(&[], 1);
         tale
@@ -1113,10 +1131,15 @@ pub(crate) fn bound_to_its_machine() -> Tale {
 }
 
 /// The machine of `n1` is gone, its grant is not given back yet, and `n2` is granted.
-pub(crate) fn granted_after_the_end_of(order: &str) -> Tale {
+pub(crate) fn granted_after_the_end_of(order: &str, awaits: bool) -> Tale {
     let mut tale = begun();
     tale.granted("n1");
-    tale.change(US, "Replacement", "/claim-n1", |it| it["status"]["order"] = json!(order));
+    tale.change(US, "Replacement", "/claim-n1", |it| {
+        it["status"]["order"] = json!(order);
+        if !awaits {
+            it["status"]["successors"] = json!([]);
+        }
+    });
     tale.machine("n1", OLD, "terminated");
     tale.ledger(&["n1", "n2"], 1);
     tale.record("n1", "Done");
