@@ -161,7 +161,12 @@ fn stays(story: &mut Story, world: &World<'_>, name: &str, node: &Node, now: Tim
     if gone::tell_left_over(story, world, name, now) {
         return;
     }
+    let ours = node.member.pool.is_some() && !world.drifts.contains_key(name);
+    let unread = ours && doubted::tell_unread(story, world);
     story.fact("plan", "stays as it is");
+    if unread {
+        return;
+    }
     story.next = match world.drifts.get(name) {
         Some(Drift::Unknown(missing)) => {
             let class = node.member.class.as_deref();

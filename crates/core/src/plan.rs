@@ -22,10 +22,10 @@ use jiff::Timestamp;
 
 pub use expected::{Expected, expected, round};
 pub use fleet::{
-    Fleet, Hand, NextTry, Node, Pending, PoolState, Recurs, UnderWay, Unfollowed, Wish,
+    Dry, Fleet, Hand, NextTry, Node, Pending, PoolState, Recurs, UnderWay, Unfollowed, Wish,
 };
 pub use waiting::{WaitFor, Waiting, lacks};
-use waiting::{no_kin, no_place, unfollowed};
+use waiting::{no_kin, no_place, unfollowed, with_dry};
 
 use crate::budget::{
     Act, BudgetId, ClassRule, Counted, Grants, Limits, Measured, Opening, Unheard,
@@ -238,6 +238,7 @@ impl<'a> Desk<'a, '_> {
         self.progress(stirring, wish, &mut reasons);
         let order = rule.map_or(Order::SuccessorFirst, |it| it.order);
         let placement = self.placements.of.get(name);
+        let zone = node.zone.as_ref();
         // Whoever goes first is followed when it is empty: pods that have room nowhere else wait for that, and a
         // budget that lets only some of them go would wait for those.
         let not_all = match rule {
@@ -253,9 +254,13 @@ impl<'a> Desk<'a, '_> {
                 (Some(_), None) if reasons.is_empty() => reasons.push(WaitFor::Consideration),
                 (Some(_), None) => {}
             },
-            Some(Placement::Unplaced { pod, why }) => reasons.push(no_place(node, pod, why)),
+            Some(Placement::Unplaced { pod, why }) => {
+                let dry = node.member.pool.as_ref().and_then(|it| self.dry(it));
+                reasons.extend(with_dry(no_place(node, pod, why), dry, zone));
+            }
             Some(Placement::NoKin { pool, limit }) => {
-                reasons.push(no_kin(pool, limit.as_ref().map(|(it, _)| it)));
+                let no_kin = no_kin(pool, limit.as_ref().map(|(it, _)| it));
+                reasons.extend(with_dry(no_kin, self.dry(pool), zone));
             }
             None if reasons.is_empty() => reasons.push(WaitFor::Consideration),
             Some(
@@ -336,6 +341,10 @@ impl<'a> Desk<'a, '_> {
         self.reach.more.get_mut(class)
     }
 
+    fn dry(&self, pool: &str) -> Option<&Dry> {
+        self.fleet.pools.get(pool)?.dry.as_ref()
+    }
+
     /// What only a person can lift.
     fn people(
         &self,
@@ -401,9 +410,9 @@ impl<'a> Desk<'a, '_> {
         }
         let Some(rule) = rule else { return };
         if rule.order == Order::DeleteFirst
-            && let Some((pool, _)) = state.filter(|(_, it)| it.launches_nothing)
+            && let Some((pool, it)) = state.filter(|(_, it)| it.launches_nothing)
         {
-            out.push(no_kin(pool, None));
+            out.extend(with_dry(no_kin(pool, None), it.dry.as_ref(), node.zone.as_ref()));
         }
         // Whoever asks for one by name after that wants it tried.
         if rule.order == Order::DeleteFirst

@@ -681,7 +681,7 @@ fn what_is_left_for_a_person_is_told_with_what_to_do() {
         (Kept::NoOthers, "there are no other machines"),
     ] {
         let many = (0..40).map(|at| (format!("i-{at:02}"), orphan(None, kept)));
-        let all = doubted(&Doubted { machines: many.collect(), missing: BTreeMap::new() });
+        let all = doubted(&Doubted { machines: many.collect(), ..Doubted::default() });
         let [story] = &all[..] else { panic!("{all:?}") };
         let text = story.to_string();
         assert!(text.contains(because) && text.contains("and 28 more"), "{text}");
@@ -689,6 +689,31 @@ fn what_is_left_for_a_person_is_told_with_what_to_do() {
         assert!(story.next.ends_with("terminate-instances --instance-ids i-00`"), "{text}");
     }
     assert_eq!(doubted(&Doubted::default()), []);
+}
+
+/// Its claim is hidden among those that nobody can read: that is not "nothing to do".
+#[test]
+fn a_node_whose_claim_cannot_be_read_names_it() {
+    let mut told = Told::default().with("n1", node("web", "a", Vec::new()));
+    told.fleet.nodes.get_mut("n1").unwrap().wish = None;
+    let unread = "NodeClaim `web-1` cannot be read: spec.expireAfter: `banana`".to_owned();
+    told.doubted.unread.insert("web-1".to_owned(), unread.clone());
+    // Whoever has a claim is none of those.
+    told.drifts.insert("n1".to_owned(), Drift::InSync);
+    let story = told.tell(|it| explain(it, "n1", now())).unwrap();
+    assert_eq!((story.next.as_str(), story.causes.len()), ("nothing to do", 0), "{story}");
+
+    told.drifts.remove("n1");
+    let story = told.tell(|it| explain(it, "n1", now())).unwrap();
+    assert!(story.to_string().contains(&unread), "{story}");
+    assert_eq!(story.next, "nothing, until NodeClaim `web-1` can be read");
+    let [cause] = &story.causes[..] else { panic!("{:?}", story.causes) };
+    assert_eq!((cause.named.kind, cause.named.name.as_str()), ("NodeClaim", "web-1"));
+
+    // A stranger's node is none of ours.
+    told.fleet.nodes.get_mut("n1").unwrap().member.pool = None;
+    let story = told.tell(|it| explain(it, "n1", now())).unwrap();
+    assert_eq!(story.next, "nothing to do");
 }
 
 /// Issue 7: it was not said why a node goes that matches, nor that its machine had ended.

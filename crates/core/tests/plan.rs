@@ -22,8 +22,8 @@ use nodemolt_core::fit::Quantity;
 use nodemolt_core::fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_core::place::{Placement, Placements};
 use nodemolt_core::plan::{
-    Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, Spread, UnderWay, WaitFor, expected,
-    held_at_once, held_by_people, plan,
+    Dry, Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, Spread, UnderWay, Unfollowed,
+    WaitFor, expected, held_at_once, held_by_people, plan,
 };
 use nodemolt_core::replace::{Because, Cause, Order, Phase};
 use nodemolt_core::wanted::NoImage;
@@ -721,6 +721,64 @@ fn who_needs_one_of_its_own_kind_waits_for_it_by_name() {
     assert_eq!(world.starts(), ["n1"]);
     world.fleet.pools.entry("web".to_owned()).or_default().launches_nothing = true;
     assert_eq!(world.plan().waiting["n1"].first.to_string(), nothing);
+}
+
+/// Full subnets are why nothing can be launched: first where none is left, behind the rest where one of the node's own zone
+/// is full, and not at all where a limit alone would do.
+#[test]
+fn subnets_without_a_free_address_are_named() {
+    let subnet = |zone: &str| (format!("subnet-{zone}"), zone.to_owned());
+    let kin = "capacity for NodePool `web`: nothing that it asks for is offered and has an image";
+    let limit = "room in the limits of NodePool `web` (cpu) for its successor";
+    let both = "free addresses in the subnets of EC2NodeClass `general`: subnet-a (a), subnet-b (b) have none";
+    let one_of = "a free address in subnet subnet-a (a) of EC2NodeClass `general`";
+    let none = "a subnet: EC2NodeClass `general` selects none where its pool may launch";
+    for (subnets, everywhere, limited, expected) in [
+        (vec!["a", "b"], true, false, vec![both, kin]),
+        (vec!["a", "b"], true, true, vec![both, limit]),
+        (vec![], true, false, vec![none, kin]),
+        (vec!["a", "b"], false, false, vec![kin, one_of]),
+        (vec!["b"], false, false, vec![kin]),
+        (vec!["a"], false, true, vec![limit]),
+    ] {
+        let mut world = one(vec![]);
+        world.node("n1").zone = Some("a".to_owned());
+        let limit = limited.then(|| ("cpu".to_owned(), Quantity::from_units(1)));
+        let no_kin = Placement::NoKin { pool: "web".to_owned(), limit };
+        world.placements.of.insert("n1".to_owned(), no_kin);
+        let subnets = subnets.into_iter().map(subnet).collect();
+        let dry = Dry { class: "general".to_owned(), subnets, everywhere };
+        world.fleet.pools.entry("web".to_owned()).or_default().dry = Some(dry);
+        let told: Vec<String> = world.plan().waiting["n1"].all().map(ToString::to_string).collect();
+        assert_eq!(told, expected);
+    }
+}
+
+/// Where old nodes go first, nobody goes while the last that went has no successor; who asks for one by name tries it.
+#[test]
+fn nobody_goes_first_while_nobody_has_followed_the_last_one() {
+    let mut world = one(vec![]);
+    world.rule().order = Order::DeleteFirst;
+    assert_eq!(world.starts(), ["n1"]);
+    let last = Unfollowed {
+        node: "n0".to_owned(),
+        at: ago(minutes(5)),
+        because: Because::NeverReady { claim: "web-1".to_owned() },
+    };
+    world.fleet.pools.entry("web".to_owned()).or_default().unfollowed = Some(last);
+    let told = world.plan().waiting["n1"].first.to_string();
+    assert!(told.contains("n0 went first and nobody has followed it"), "{told}");
+    for (by_name, since, starts) in
+        [(true, minutes(1), true), (true, minutes(9), false), (false, minutes(1), false)]
+    {
+        let wish = world.node("n1").wish.as_mut().unwrap();
+        (wish.cause, wish.by_name, wish.since) = (Cause::Asked, by_name, ago(since));
+        assert_eq!(!world.starts().is_empty(), starts, "{by_name} {since}");
+    }
+    // Whoever is replaced with its successor first hurts nobody.
+    world.rule().order = Order::SuccessorFirst;
+    world.placements.of.insert("n1".to_owned(), Placement::Spare { on: BTreeSet::new() });
+    assert_eq!(world.starts(), ["n1"]);
 }
 
 #[test]

@@ -41,7 +41,7 @@ use crate::claims::{self, ClaimAct};
 use crate::counted::Selected;
 use crate::freshness::{GRANTING, unheard};
 use crate::memory::{Memory, after};
-use crate::picture::Picture;
+use crate::picture::{Picture, unread_claims};
 use crate::port::{NewMemory, Records, Status};
 use crate::record::Recorded;
 use crate::status;
@@ -215,7 +215,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     // room for pods that are pending for other reasons (in `homes`), nodes that are empty
     // (`budget::Act::RemoveEmpty`), and nodes whose work fewer could do (`budget::Act::Consolidate`).
     drop(table);
-    rooms.tell(&mut readings.fleet_mut().pending);
+    rooms.tell(readings.fleet_mut());
 
     // And the life of each claim, whoever made it.
     let lives = lives(memory, sight, &going);
@@ -238,7 +238,8 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let mut picture = Picture::new(sight, &readings, planned.plan, planned.rooms, &going, limits);
     picture.apart = memory.apart;
     picture.classes = classes::told(memory, sight);
-    picture.doubted = Doubted { machines: lives.orphans.kept, missing: lives.missing };
+    let unread = unread_claims(sight.view);
+    picture.doubted = Doubted { machines: lives.orphans.kept, missing: lives.missing, unread };
     let stray = going::stray_cordons(sight, &readings.cordoned);
     memory.readings = readings;
     let statuses = status::statuses(memory, sight, &picture);

@@ -208,6 +208,13 @@ fn unreadable(view: &View) -> Vec<String> {
     all.filter_map(|it| view.why_unreadable(it.kind, &it.name)).collect()
 }
 
+pub(crate) fn unread_claims(view: &View) -> BTreeMap<String, String> {
+    let claims = view.unreadable.keys().filter(|it| it.kind == Kind::Claim);
+    claims
+        .filter_map(|it| Some((it.name.clone(), view.why_unreadable(it.kind, &it.name)?)))
+        .collect()
+}
+
 /// The picture as a turn would see it now. Nothing is written, and nothing is asked.
 pub fn look(
     memory: &mut Memory,

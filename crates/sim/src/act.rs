@@ -11,6 +11,7 @@ use std::str::FromStr;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::image::{AccountId, Architecture, ImageId};
+use nodemolt_core::lookup;
 
 use crate::faults::Fault;
 use crate::length;
@@ -126,6 +127,18 @@ impl Publication {
             parameters: Vec::new(),
             tags: BTreeMap::new(),
             behaviour: Behaviour::Good,
+        }
+    }
+
+    /// What is written, else what its name tells, else what is usual.
+    pub fn architecture(&self) -> Architecture {
+        match (&self.architecture, lookup::read_name(&self.name)) {
+            (Some(architecture), _) => architecture.clone(),
+            (None, Some((flavour, _))) => match flavour.processor {
+                lookup::Processor::Amd64 => Architecture::X86_64,
+                lookup::Processor::Arm64 => Architecture::Arm64,
+            },
+            (None, None) => Architecture::X86_64,
         }
     }
 }

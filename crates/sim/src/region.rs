@@ -13,6 +13,7 @@ mod network;
 
 pub use machines::Happened;
 pub(crate) use machines::NewMachine;
+pub use network::Written;
 
 use std::collections::{BTreeMap, BTreeSet};
 

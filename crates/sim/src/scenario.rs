@@ -189,6 +189,8 @@ impl Scenario {
             .map(str::to_owned)
             .collect();
         let simulation = match simulations.as_slice() {
+            // It may be in what could not be read.
+            [] if problems.iter().any(|it| it.severity == Severity::Error) => None,
             [] => {
                 problems.push(Problem {
                     severity: Severity::Error,

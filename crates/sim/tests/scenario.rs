@@ -31,6 +31,16 @@ fn every_mistake_is_named_with_its_line_and_what_to_write() {
             "fleet[0].instanceType",
             "m7g.big",
         ),
+        (
+            "    instanceType: m7g.large",
+            "    instanceType: m7i.large",
+            "fleet[0].instanceType",
+            "which is for arm64",
+        ),
+        ("kubernetes: \"1.33\"", "kubernetes: 1.33", "kubernetes", "write it in quotes"),
+        ("kubernetes: \"1.33\"", "boot: 1m", "boot", "a mapping of fields to values"),
+        ("kubernetes: \"1.33\"", "region: \"\"", "region", "a region has a name"),
+        ("kubernetes: \"1.33\"", "zones: [\"\"]", "zones[0]", "a zone has a name"),
         ("    age: 20d", "    age: old", "fleet[0].age", "`old`"),
         ("    age: 20d", "    zones: [mars]", "fleet[0].zones", "mars"),
         ("    image: amazon", "    image: umazon", "fleet[0].image", "umazon"),
@@ -94,11 +104,26 @@ fn a_text_that_is_none_is_refused() {
     }
 }
 
+/// A Simulation that cannot be read is not missing.
+#[test]
+fn a_key_that_is_there_twice_is_told_and_nothing_else() {
+    let bad = text().replacen("kubernetes:", "start: 2026-08-02\nkubernetes:", 1);
+    let problems = Scenario::read("bad.yaml", &bad).unwrap_err();
+    let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert!(all.len() == 1 && all[0].contains("start"), "{all:?}");
+}
+
 /// What the API server would refuse is told by the object's name.
 #[test]
 fn what_the_api_server_refuses_does_not_begin() {
     for (from, to, told) in [
         ("consolidateAfter: Never", "consolidateAfter: tomorrow", "web"),
+        // Subnets that are written are all that there are.
+        (
+            "kubernetes: \"1.33\"",
+            "subnets: [{id: subnet-1, zone: eu-central-1a, tags: {of: others}}]",
+            "selects no subnet",
+        ),
         ("kind: Deployment", "kind: Deplyment", "Deplyment"),
         (
             "        name: general\n      requirements",

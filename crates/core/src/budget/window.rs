@@ -397,6 +397,35 @@ mod tests {
                 "2026-10-24T23:00:00Z",
                 "open until 2026-10-25T00:30:00Z",
             ),
+            // A freeze that begins in that hour begins twice.
+            (
+                "Europe/Berlin",
+                None,
+                &["cron 30 2 * * *|40m"],
+                "2026-10-25T00:40:00Z",
+                "opens 2026-10-25T01:10:00Z",
+            ),
+            (
+                "Europe/Berlin",
+                None,
+                &["cron 30 2 * * *|40m"],
+                "2026-10-25T01:15:00Z",
+                "open until 2026-10-25T01:30:00Z",
+            ),
+            (
+                "Europe/Berlin",
+                None,
+                &["cron 30 2 * * *|40m"],
+                "2026-10-25T01:40:00Z",
+                "opens 2026-10-25T02:10:00Z",
+            ),
+            (
+                "Europe/Berlin",
+                None,
+                &["cron 30 2 * * *|90m"],
+                "2026-10-25T00:40:00Z",
+                "opens 2026-10-25T03:00:00Z",
+            ),
             (
                 "Europe/Berlin",
                 Some(&["02:10-02:50"][..]),

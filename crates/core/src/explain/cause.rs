@@ -53,6 +53,7 @@ pub fn causes(
         | WaitFor::Budget(_)
         | WaitFor::Limit { .. }
         | WaitFor::Place { .. }
+        | WaitFor::Addresses(_)
         | WaitFor::Consideration => vec![named(reason, class)],
     };
     let cause = |named| Cause {
@@ -119,6 +120,7 @@ fn named(reason: &WaitFor, class: Option<&str>) -> Named {
         WaitFor::Capacity { pool, .. } | WaitFor::Limit { pool, .. } => {
             Named::cluster("NodePool", pool)
         }
+        WaitFor::Addresses(dry) => of_class(&dry.class),
         WaitFor::Recurs(recurs) => Named::cluster("NodeClaim", &recurs.claim),
         WaitFor::NextTry { because, .. } => of_because(because),
         WaitFor::Reach { .. } => class.map_or_else(Named::nothing, of_class),

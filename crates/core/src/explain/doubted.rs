@@ -19,6 +19,8 @@ pub struct Doubted {
     pub machines: BTreeMap<String, Orphan>,
     /// By claim: its node, which is missing.
     pub missing: BTreeMap<String, String>,
+    /// By claim: why it cannot be read. Whose node it is stands in it, so nobody knows.
+    pub unread: BTreeMap<String, String>,
 }
 
 /// A machine that no claim stands for.
@@ -84,6 +86,29 @@ fn after_missing(claim: &str) -> String {
         "a person looks; if the node is gone for good: `kubectl delete nodeclaim {claim}`, which ends \
          its machine"
     )
+}
+
+/// A node of a pool that no claim is about, while there are claims that cannot be read: each may be its own. Returns
+/// whether there are.
+pub(super) fn tell_unread(story: &mut Story, world: &World<'_>) -> bool {
+    let unread = &world.doubted.unread;
+    let Some(first) = unread.keys().next() else { return false };
+    story.fact("drift", "unknown: no NodeClaim that can be read is about it");
+    for (claim, why) in unread.iter().take(TOLD_MAX) {
+        story.fact("", why.clone());
+        story.causes.push(Cause {
+            reason: "UnreadableClaim",
+            named: Named::cluster("NodeClaim", claim),
+            text: why.clone(),
+            ends_at: None,
+            used_by: Vec::new(),
+        });
+    }
+    story.next = match unread.len() {
+        1 => format!("nothing, until NodeClaim `{first}` can be read"),
+        _ => "nothing, until its NodeClaim can be read".to_owned(),
+    };
+    true
 }
 
 impl Doubted {

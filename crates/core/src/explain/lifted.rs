@@ -5,7 +5,7 @@
 use super::World;
 use crate::budget::UsedBy;
 use crate::drain::{AllPdbs, Pdb, PodId, Refused};
-use crate::plan::{Node, WaitFor};
+use crate::plan::{Dry, Node, WaitFor};
 
 /// `when …`, or `after …`. `None` where no more is to be said than that it ends.
 pub(super) fn lifted(world: &World<'_>, node: &Node, reason: &WaitFor) -> Option<String> {
@@ -39,6 +39,14 @@ pub(super) fn lifted(world: &World<'_>, node: &Node, reason: &WaitFor) -> Option
             format!("when `limits` of NodePool `{pool}` has more {resource}, or less of it is used")
         }
         WaitFor::Place { pod, .. } => format!("when there is a place for pod {pod}"),
+        WaitFor::Addresses(Dry { class, subnets, .. }) if subnets.is_empty() => {
+            format!("when EC2NodeClass `{class}` selects a subnet in a zone that its pool asks for")
+        }
+        WaitFor::Addresses(Dry { class, .. }) => {
+            format!(
+                "when a subnet of EC2NodeClass `{class}` has a free address, or it selects another one"
+            )
+        }
         WaitFor::OtherHand { .. }
         | WaitFor::News { .. }
         | WaitFor::Recurs(_)

@@ -183,6 +183,18 @@ pub struct PoolState {
     /// Where an old node goes first: the resource of which the pool's limits have no room for one in its
     /// place, though it has gone. They were lowered, then.
     pub over_limit: Option<String>,
+    /// Subnets of its class in which nothing can be launched.
+    pub dry: Option<Dry>,
+}
+
+/// Where a pool can launch nothing for want of an address, whatever EC2 has otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dry {
+    pub class: String,
+    /// Id and zone of those that have no free address, in the zones that the pool asks for.
+    pub subnets: Vec<(String, String)>,
+    /// No subnet is left beside these; with none at all the class selects none there.
+    pub everywhere: bool,
 }
 
 /// A node that went first, and whose successor did not come.

@@ -9,7 +9,7 @@ use nodemolt_fit::Quantity;
 use nodemolt_fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_fit::pod::PodId as Packed;
 
-use super::{Node, Recurs, Unfollowed};
+use super::{Dry, Node, Recurs, Unfollowed};
 use crate::budget::{Apart, BudgetId, Shortage, Unit, UsedBy};
 use crate::drain::{PodId, Protection, Refused};
 use crate::replace::Because;
@@ -150,6 +150,8 @@ pub enum WaitFor {
         pod: PodId,
         because: String,
     },
+    /// A free address in a subnet of its class: without one no machine starts there.
+    Addresses(Dry),
     /// Nobody has looked yet where its pods would go.
     Consideration,
 }
@@ -182,6 +184,7 @@ impl WaitFor {
             Self::Budget(_) => "Budget",
             Self::Limit { .. } => "Limit",
             Self::Place { .. } => "NoPlace",
+            Self::Addresses(_) => "NoAddresses",
             Self::Consideration => "Consideration",
         }
     }
@@ -212,6 +215,7 @@ impl WaitFor {
             | Self::Reach { .. }
             | Self::Succession { .. }
             | Self::Budget(_)
+            | Self::Addresses(_)
             | Self::Consideration => None,
         }
     }
@@ -244,6 +248,7 @@ impl WaitFor {
             | Self::SharedWorkload { .. }
             | Self::Limit { .. }
             | Self::Place { .. }
+            | Self::Addresses(_)
             | Self::Consideration => None,
         }
     }
@@ -264,7 +269,8 @@ impl WaitFor {
             | Self::Pdb { .. }
             | Self::HomelessPod { .. }
             | Self::Limit { .. }
-            | Self::Place { .. } => Lifted::Person,
+            | Self::Place { .. }
+            | Self::Addresses(_) => Lifted::Person,
             Self::News { .. } | Self::Recurs(_) | Self::NextTry { .. } | Self::Lifetime { .. } => {
                 Lifted::Time
             }
@@ -308,7 +314,8 @@ impl WaitFor {
             | Self::Window { .. }
             | Self::Reach { .. }
             | Self::Limit { .. }
-            | Self::Place { .. } => false,
+            | Self::Place { .. }
+            | Self::Addresses(_) => false,
         }
     }
 }
@@ -402,6 +409,7 @@ impl WaitFor {
                 format!("room in the limits of NodePool `{pool}` ({resource}{by}) for {whom}")
             }
             Self::Place { pod, because } => format!("a place for pod {pod}: {because}"),
+            Self::Addresses(dry) => addresses(dry),
             Self::Consideration => "a look at where its pods would go".to_owned(),
         }
     }
@@ -458,6 +466,18 @@ fn budget(shortage: &Shortage, time: &dyn Fn(Timestamp) -> String) -> String {
     text
 }
 
+fn addresses(Dry { class, subnets, everywhere: _ }: &Dry) -> String {
+    let told: Vec<String> = subnets.iter().map(|(id, zone)| format!("{id} ({zone})")).collect();
+    match told.as_slice() {
+        [] => format!("a subnet: EC2NodeClass `{class}` selects none where its pool may launch"),
+        [one] => format!("a free address in subnet {one} of EC2NodeClass `{class}`"),
+        all => format!(
+            "free addresses in the subnets of EC2NodeClass `{class}`: {} have none",
+            all.join(", ")
+        ),
+    }
+}
+
 pub(super) fn no_place(node: &Node, pod: &Packed, why: &Why) -> WaitFor {
     let known = node.pods.iter().map(|it| &it.id);
     let pod = known
@@ -491,6 +511,21 @@ pub fn lacks(pod: PodId, why: &Why) -> WaitFor {
         }
     }
     WaitFor::Place { pod, because }
+}
+
+/// What is lacking, and the subnets without an address, where they may be why. Where no subnet has one nothing else
+/// helps, so that comes first. One that is full beside others matters to pods that cannot leave the zone of their node.
+pub(super) fn with_dry(lacks: WaitFor, dry: Option<&Dry>, zone: Option<&String>) -> Vec<WaitFor> {
+    let Some(dry) = dry else { return vec![lacks] };
+    if dry.everywhere {
+        return vec![WaitFor::Addresses(dry.clone()), lacks];
+    }
+    let mut here = dry.clone();
+    here.subnets.retain(|it| Some(&it.1) == zone);
+    if here.subnets.is_empty() || matches!(lacks, WaitFor::Limit { .. }) {
+        return vec![lacks];
+    }
+    vec![lacks, WaitFor::Addresses(here)]
 }
 
 /// It needs one of its own kind, and its pool cannot launch one.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::drain::{self, KEEP_A_NUMBER, Moved, Owner, PodPhase};
-use nodemolt_core::plan::{Pending, WaitFor, lacks};
+use nodemolt_core::plan::{Fleet, Pending, WaitFor, lacks};
 use nodemolt_core::replace::{Phase, Replacement};
 use nodemolt_core::seen::{Pod, PodKey};
 use nodemolt_fit::pack::Home;
@@ -175,10 +175,14 @@ pub(crate) struct Rooms {
 }
 
 impl Rooms {
-    /// Whoever asks about a pod that has no place is told what it lacks.
-    pub(crate) fn tell(&mut self, pending: &mut [Pending]) {
-        for it in pending {
-            it.lacks = self.lacks.remove(&it.pod.uid);
+    /// Whoever asks about a pod that has no place is told what it lacks: an address, where nothing can be launched
+    /// for want of one.
+    pub(crate) fn tell(&mut self, fleet: &mut Fleet) {
+        for it in &mut fleet.pending {
+            let pool = it.moved_from.as_ref().and_then(|it| fleet.pools.get(it));
+            let dry = pool.and_then(|it| it.dry.as_ref()).filter(|it| it.everywhere);
+            let lacks = self.lacks.remove(&it.pod.uid);
+            it.lacks = lacks.map(|it| dry.cloned().map_or(it, WaitFor::Addresses));
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Limits;
 use nodemolt_core::image::ImageId;
-use nodemolt_core::plan::{Hand, PoolState, Unfollowed};
+use nodemolt_core::plan::{Dry, Hand, PoolState, Unfollowed};
 use nodemolt_core::replace::{Because, Order, Phase, Replacement};
 use nodemolt_core::seen::{Claim, Class, Pool, Stage, View};
 use nodemolt_core::wanted::Wanted;
@@ -22,7 +22,7 @@ use super::limits::foreign_pools;
 use super::wishes::image_of;
 use crate::claims::Mark;
 use crate::memory::{Memory, after, wait_after};
-use crate::port::{Network, NewClaim, Offered};
+use crate::port::{Network, NewClaim, Offered, Subnet};
 use crate::record::Recorded;
 
 /// After a launch that found no capacity the pool rests, doubling: what EC2 lacks it lacks for minutes.
@@ -123,7 +123,7 @@ pub(crate) fn can_be(machine: &Machine, asked: &Requirements, vocabulary: &Vocab
     is && machine.offerings.iter().any(bought)
 }
 
-/// Pools whose old nodes go first and that nothing could follow.
+/// Pools that have no address for a new node, and those whose old nodes go first and that nothing could follow.
 pub(crate) fn tell_unable(
     memory: &mut Memory,
     sight: &Sight<'_>,
@@ -131,6 +131,9 @@ pub(crate) fn tell_unable(
     states: &mut BTreeMap<String, PoolState>,
 ) {
     for pool in sight.view.pools.values() {
+        if let Some(state) = states.get_mut(&pool.name) {
+            state.dry = dry(memory, pool);
+        }
         let rule = limits.classes.get(&pool.class.to_string());
         if rule.is_none_or(|it| it.order != Order::DeleteFirst) {
             continue;
@@ -152,6 +155,26 @@ pub(crate) fn tell_unable(
             because: it.replacement.because.clone(),
         });
     }
+}
+
+/// The subnets of a pool's class, in zones that it asks for, that have no address left; or that there are none.
+fn dry(memory: &Memory, pool: &Pool) -> Option<Dry> {
+    let network = memory.classes.get(&pool.class)?.network()?;
+    let vocabulary = Vocabulary::new();
+    let asked = Requirements::read(&pool.requirements, &vocabulary);
+    let asked_for = |it: &&Subnet| {
+        let zones = asked.iter().find(|(key, _)| *vocabulary.key_text(*key) == *label::ZONE);
+        zones.is_none_or(|(_, zones)| zones.admits(vocabulary.value(&it.zone)))
+    };
+    let subnets = network.subnets.iter().filter(asked_for);
+    let (full, free): (Vec<&Subnet>, Vec<&Subnet>) = subnets.partition(|it| it.free_addresses == 0);
+    // Another subnet of its zone serves as well.
+    let served = |it: &&Subnet| !free.iter().any(|free| free.zone == it.zone);
+    let full: Vec<(String, String)> =
+        full.into_iter().filter(served).map(|it| (it.id.clone(), it.zone.clone())).collect();
+    let everywhere = free.is_empty();
+    let class = pool.class.name.clone();
+    (everywhere || !full.is_empty()).then_some(Dry { class, subnets: full, everywhere })
 }
 
 /// The last of a pool that went first and whose successor did not come, if nobody of the pool has come up since, and it

@@ -5,7 +5,7 @@ use nodemolt_core::ask::Owner;
 use nodemolt_core::catalog::{
     ImageQuery, Observation, Outcome, Parameter, ParameterQuery, ParameterValue, Query,
 };
-use nodemolt_core::image::{AccountId, Architecture, Date, Image, ImageId, State};
+use nodemolt_core::image::{AccountId, Date, Image, ImageId, State};
 use nodemolt_core::lookup;
 
 use super::{Held, Region};
@@ -117,7 +117,7 @@ impl Region {
         publication: &Publication,
         now: Timestamp,
     ) -> Result<ImageId, String> {
-        let Publication { name, id, architecture, owner, created, parameters, tags, behaviour } =
+        let Publication { name, id, architecture: _, owner, created, parameters, tags, behaviour } =
             publication;
         let flavour = lookup::read_name(name);
         let id = match id {
@@ -139,14 +139,7 @@ impl Region {
         };
         image.owner_alias = (image.owner == eks).then(|| "amazon".to_owned());
         image.public = Some(image.owner != Some(self.account.clone()));
-        image.architecture = match (architecture, &flavour) {
-            (Some(architecture), _) => architecture.clone(),
-            (None, Some((flavour, _))) => match flavour.processor {
-                lookup::Processor::Amd64 => Architecture::X86_64,
-                lookup::Processor::Arm64 => Architecture::Arm64,
-            },
-            (None, None) => Architecture::X86_64,
-        };
+        image.architecture = publication.architecture();
         image.created = Date::At(created.unwrap_or(now));
         image.tags.clone_from(tags);
         image.virtualization = Some("hvm".to_owned());

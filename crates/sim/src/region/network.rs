@@ -78,9 +78,11 @@ impl Region {
     }
 
     /// Makes sure that what the classes of a scenario select is there: whoever writes a class for a
-    /// simulation should not have to invent a network for it.
-    pub fn provide(&mut self, ask: &NetworkAsk) {
-        for (at, term) in ask.subnets.iter().enumerate() {
+    /// simulation should not have to invent a network for it. Whoever writes some means those, and no others.
+    pub fn provide(&mut self, ask: &NetworkAsk, written: Written) {
+        let subnets = if written.subnets { &[][..] } else { &ask.subnets };
+        let security_groups = if written.security_groups { &[][..] } else { &ask.security_groups };
+        for (at, term) in subnets.iter().enumerate() {
             if self.subnets.iter().any(|it| self.selects(term, &it.id, None, &it.tags)) {
                 continue;
             }
@@ -104,7 +106,7 @@ impl Region {
                 .collect();
             self.subnets.extend(made);
         }
-        for term in &ask.security_groups {
+        for term in security_groups {
             let there =
                 |it: &scenario::SecurityGroup| self.selects(term, &it.id, Some(&it.name), &it.tags);
             if self.security_groups.iter().any(there) {
@@ -116,6 +118,13 @@ impl Region {
             self.security_groups.push(scenario::SecurityGroup { id, name, tags: tags(term) });
         }
     }
+}
+
+/// Which parts of the network the scenario writes itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Written {
+    pub subnets: bool,
+    pub security_groups: bool,
 }
 
 /// Tags that a term is content with.

@@ -46,7 +46,7 @@ reservations:
         security_groups: vec![term],
         reservations: Vec::new(),
     };
-    region.provide(&ask);
+    region.provide(&ask, Written::default());
     region
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodemolt_api::problem::Finding;
+use nodemolt_core::image::Architecture;
 use nodemolt_fit::Types;
 use serde::Deserialize;
 use serde_json::Value;
@@ -159,12 +160,20 @@ pub(super) fn read(value: &Value, pools: &BTreeSet<String>) -> Result<Simulation
         let field = error.path().to_string();
         let field = if field == "." { String::new() } else { field };
         let told = error.into_inner().to_string();
-        // Nobody who writes a file knows how numbers are kept.
+        // Nobody who writes a file knows how numbers are kept, and what our types are called.
         let told = told.replace("expected u8", "expected a number from 0 to 255");
         let told = told.replace("expected u32", "expected a whole number, 0 or more");
-        vec![
-            Finding::error(field, told).hint("the fields of a Simulation are in docs/simulator.md"),
-        ]
+        let told = match told.split_once("expected struct ") {
+            Some((before, _)) => format!("{before}expected a mapping of fields to values"),
+            None => told,
+        };
+        let number = told.contains("expected a string") && !told.contains("map");
+        let hint = if number {
+            "write it in quotes"
+        } else {
+            "the fields of a Simulation are in docs/simulator.md"
+        };
+        vec![Finding::error(field, told).hint(hint)]
     })?;
     let mut found = Vec::new();
     let simulation = check(wire, pools, &mut found);
@@ -193,6 +202,10 @@ fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simu
     let account =
         or_tell(account.parse().map_err(|it: ParseAccount| it.to_string()), "account", found);
     let region = wire.region.unwrap_or_else(|| "eu-central-1".to_owned());
+    if region.trim().is_empty() {
+        let finding = Finding::error("region", "a region has a name");
+        found.push(finding.hint("write one, such as eu-central-1, or leave it out"));
+    }
     let zones = or_none(wire.zones, "zones".to_owned(), found)
         .unwrap_or_else(|| ["a", "b", "c"].map(|it| format!("{region}{it}")).to_vec());
     for (at, zone) in zones.iter().enumerate() {
@@ -200,6 +213,10 @@ fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simu
             let message = format!("`{zone}` is there twice");
             let finding = Finding::error(format!("zones[{at}]"), message);
             found.push(finding.hint("write each zone once"));
+        }
+        if zone.trim().is_empty() {
+            let finding = Finding::error(format!("zones[{at}]"), "a zone has a name");
+            found.push(finding.hint("write one, such as eu-central-1a"));
         }
     }
     let types = types(&wire.types, found);
@@ -422,16 +439,30 @@ impl Known<'_> {
             }
         }
         let image = or_tell(wire.image.parse::<ImageName>(), &under("image"), self.found);
-        let listed = |name: &ImageName| {
-            self.images.iter().any(|it| match name {
-                ImageName::Id(id) => it.id.as_ref() == Some(id),
-                ImageName::Name(name) => it.name == *name,
-            })
+        let is = |it: &Publication, name: &ImageName| match name {
+            ImageName::Id(id) => it.id.as_ref() == Some(id),
+            ImageName::Name(name) => it.name == *name,
         };
+        let listed = |name: &ImageName| self.images.iter().any(|it| is(it, name));
         if let Some(image) = image.as_ref().filter(|it| !listed(it)) {
             let message = format!("there is no image `{image}`");
             let hint = "write an id or a name of one of `images`";
             self.found.push(Finding::error(under("image"), message).hint(hint));
+        }
+        let image_there = image.as_ref().and_then(|it| self.images.iter().find(|of| is(of, it)));
+        let known_type = Types::shipped().find(&wire.instance_type).ok();
+        if let Some((publication, kind)) = image_there.zip(known_type) {
+            let has = publication.architecture();
+            if !kind.architectures.iter().any(|it| Architecture::read(it) == has) {
+                let message = format!(
+                    "`{}` cannot boot `{}`, which is for {}",
+                    wire.instance_type,
+                    publication.name,
+                    has.as_str()
+                );
+                let hint = "write an instance type of that processor, or another image";
+                self.found.push(Finding::error(under("instanceType"), message).hint(hint));
+            }
         }
         let age = wire.age.as_deref().unwrap_or(AGE);
         let age = or_tell(length::read(age), &under("age"), self.found);

@@ -31,7 +31,7 @@ use crate::executor::{Executor, at_once};
 use crate::kinds;
 use crate::kube::{Fate, Kube};
 use crate::laws::TraceHash;
-use crate::region::{NewMachine, Region};
+use crate::region::{NewMachine, Region, Written};
 use crate::replica::after;
 use crate::scenario::{Group, Scenario, Simulation};
 use crate::trace::{Actor, Trace};
@@ -124,8 +124,12 @@ impl World {
     fn found_fleet(&mut self) -> Vec<String> {
         let mut problems = Vec::new();
         let adapter = self.onlooker();
+        let written = Written {
+            subnets: !self.simulation.subnets.is_empty(),
+            security_groups: !self.simulation.security_groups.is_empty(),
+        };
         for class in adapter.view().classes.values() {
-            self.region.provide(&class.network);
+            self.region.provide(&class.network, written);
         }
         for (name, complaints) in &adapter.view().unreadable {
             for it in complaints {

@@ -79,6 +79,7 @@ fn waits_for(it: &WaitFor) -> WaitsFor {
             BudgetId::Pool { name } => named("NodePool", name),
         },
         WaitFor::Limit { pool, .. } => named("NodePool", pool),
+        WaitFor::Addresses(dry) => named("EC2NodeClass", &dry.class),
         WaitFor::Consideration => nobody("Consideration"),
     };
     let (reason, kind) = (it.reason(), kind.to_owned());

@@ -32,6 +32,8 @@ pub(crate) struct Draft {
     pub(crate) pod: Value,
     pub(crate) pod_annotations: Value,
     pub(crate) documents: Vec<Value>,
+    /// Those that the class selects are made where none are written.
+    pub(crate) subnets: Vec<Value>,
     pub(crate) new_image_there: bool,
 }
 
@@ -99,6 +101,7 @@ impl Draft {
             pod,
             pod_annotations: json!({}),
             documents: Vec::new(),
+            subnets: Vec::new(),
             new_image_there: true,
         }
     }
@@ -131,6 +134,7 @@ impl Draft {
         let simulation = json!({
             "apiVersion": "nodemolt.dev/sim", "kind": "Simulation",
             "start": self.start.to_string(), "kubernetes": "1.35", "images": images,
+            "subnets": self.subnets,
             "fleet": [{"pool": self.pool, "nodes": self.nodes.len(), "instanceType": self.instance_type,
                 "image": old, "age": format!("{}h", self.age_hours), "names": self.nodes}],
         });

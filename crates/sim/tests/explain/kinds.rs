@@ -136,6 +136,7 @@ pub(crate) const ALL: &[Kind] = &[
     Kind { name: "no place for a pod", inject: no_place },
     Kind { name: "NodePool limit", inject: limit },
     Kind { name: "no capacity", inject: no_capacity },
+    Kind { name: "subnets without a free address", inject: no_address },
     Kind { name: "SSM is throttled", inject: throttled_ssm },
     Kind { name: "EC2 is throttled", inject: throttled_ec2 },
     Kind { name: "quarantined image", inject: quarantined },
@@ -421,6 +422,17 @@ fn no_capacity(draft: &mut Draft) -> Injected {
     let does =
         vec![Does::Act("fault no-capacity".to_owned()), Does::Run(4), Does::Look(open_claims)];
     Injected::default().doing(does).saying("apacity").holding(Holds::Granted)
+}
+
+/// There are machines, and no address for one.
+fn no_address(draft: &mut Draft) -> Injected {
+    full(draft);
+    let tags = json!({"nodemolt.dev/discovery": "blue"});
+    let zones = ["eu-central-1a", "eu-central-1b", "eu-central-1c"].into_iter().enumerate();
+    let subnet = |(at, zone)| json!({"id": format!("subnet-0000000{at}"), "zone": zone, "tags": tags, "freeAddresses": 0});
+    draft.subnets = zones.map(subnet).collect();
+    let injected = Injected::naming("EC2NodeClass", "", &draft.class).holding(Holds::All);
+    injected.saying("free addresses").saying("subnet-00000001 (eu-central-1b)")
 }
 
 /// So full that a successor is needed.
