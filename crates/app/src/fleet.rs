@@ -158,7 +158,11 @@ fn expected(picture: &Picture) -> String {
         Some(it) => {
             let left = match all.saturating_sub(it.nodes) {
                 0 => String::new(),
-                left => format!("; of {left} more nobody knows how long they wait"),
+                1 => "; 1 more is not counted: it waits for people, or until a time of its own"
+                    .to_owned(),
+                left => format!(
+                    "; {left} more are not counted: they wait for people, or until a time of their own"
+                ),
             };
             format!("expected: {}, about {}{left}\n", it.whom(), explain::relative(it.duration))
         }
@@ -196,7 +200,11 @@ fn story(opened: &Opened, picture: &Picture, named: &Named) -> Option<Story> {
     let (world, now) = (picture.world(), picture.at);
     match named {
         Named::Node(node) => explain::explain(&world, node, now),
-        Named::Pool(pool) => explain::explain_pool(&world, pool, now),
+        Named::Pool(pool) => explain::explain_pool(&world, pool, now).map(|mut story| {
+            let halt = Halt::of(opened).map(|it| it.text());
+            story.facts.extend(halt.map(|text| explain::Fact { label: "halt", text }));
+            story
+        }),
         Named::Pod { namespace, name } => explain::explain_pod(&world, namespace, name, now)
             .or_else(|| named::bystander(&opened.world, namespace, name)),
     }
@@ -260,7 +268,19 @@ pub(crate) fn upgrade(verb: &cli::Upgrade) -> Result<Answer, Failure> {
                 .hint("nodes are replaced, not pods; name a node or a pool"));
         }
     };
-    do_act(&verb.world, &Act::Upgrade(target))
+    let starting = match &target {
+        Target::Node(node) => picture.world().starting(node),
+        Target::Pool(_) => false,
+    };
+    let mut answer = do_act(&verb.world, &Act::Upgrade(target))?;
+    if starting {
+        let node = &verb.about;
+        let _ = writeln!(
+            answer.talk,
+            "{node} is not set up yet: it is replaced once it is, or given up"
+        );
+    }
+    Ok(answer)
 }
 
 pub(crate) fn pause(verb: &cli::Pause) -> Result<Answer, Failure> {

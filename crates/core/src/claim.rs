@@ -29,6 +29,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use step::{initialised, next};
 
+use crate::replace::READY_DEADLINE;
 use crate::seen::{Claim, MachineId, Node, Stage};
 
 /// With fewer and fewer choices each. Then it is given up, and whoever wants the node decides again.
@@ -281,6 +282,10 @@ pub enum Because {
         why: String,
     },
     NeverJoined,
+    /// It joined, and was never set up.
+    NeverReady {
+        lacks: Lacks,
+    },
     NodeDeleted,
     /// Nobody was seen to delete it: it is not there any more.
     NodeMissing,
@@ -360,6 +365,13 @@ pub fn launched_at(claim: &Claim) -> Timestamp {
     claim.stages.get(&Stage::Launched).copied().or(attempt).unwrap_or(claim.created_at)
 }
 
+/// Of a claim whose node has joined and is not set up: by when it should be.
+pub fn ready_by(claim: &Claim) -> Option<Timestamp> {
+    let joined = claim.stages.get(&Stage::Registered)?;
+    let set_up = claim.stages.contains_key(&Stage::Initialized);
+    (!set_up).then(|| joined.saturating_add(READY_DEADLINE).unwrap_or(Timestamp::MAX))
+}
+
 impl fmt::Display for Because {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -374,6 +386,13 @@ impl fmt::Display for Because {
             }
             Self::NeverJoined => {
                 write!(out, "no node joined in {:#}", crate::replace::JOIN_DEADLINE)
+            }
+            Self::NeverReady { lacks } => {
+                write!(
+                    out,
+                    "it was not set up in {READY_DEADLINE:#}: {}",
+                    Wait::Start { lacks: lacks.clone() }
+                )
             }
             Self::NodeDeleted => write!(out, "its node was deleted"),
             Self::NodeMissing => write!(out, "its node is not there any more"),

@@ -36,8 +36,8 @@ use crate::drift::{Divergence, Drift};
 use crate::node::{ImageRef, Running};
 use crate::plan::{Fleet, Node, Plan, WaitFor, Waiting};
 use crate::replace::{
-    Cause as ReplacedFor, JOIN_DEADLINE, LAUNCH_DEADLINE, Order, Phase, Replacement,
-    SETTLE_DEADLINE, Step, next_try_at,
+    Cause as ReplacedFor, JOIN_DEADLINE, LAUNCH_DEADLINE, Order, Phase, READY_DEADLINE,
+    Replacement, SETTLE_DEADLINE, Step, next_try_at,
 };
 use cause::{held_causes, of_step};
 use lifted::{given_back, lifted};
@@ -74,13 +74,24 @@ pub struct World<'a> {
     pub doubted: &'a Doubted,
 }
 
+impl World<'_> {
+    /// Whether a node has joined and is not set up: nobody looks yet whether it matches.
+    pub fn starting(&self, node: &str) -> bool {
+        let mut on_their_way = self.successors.values().filter(|it| it.on_its_way);
+        on_their_way.any(|it| it.node.as_deref() == Some(node))
+    }
+}
+
 /// What is told of a successor beside its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SuccessorTold {
     pub pool: Option<String>,
     pub node: Option<String>,
+    pub class: Option<String>,
     /// It takes no pods yet, and will.
     pub on_its_way: bool,
+    /// It has a machine.
+    pub launched: bool,
     /// Why the last attempt to launch it came to nothing, while it has no machine.
     pub failed: Option<String>,
 }
@@ -163,6 +174,13 @@ fn stays(story: &mut Story, world: &World<'_>, name: &str, node: &Node, now: Tim
     }
     let ours = node.member.pool.is_some() && !world.drifts.contains_key(name);
     let unread = ours && doubted::tell_unread(story, world);
+    if world.starting(name) {
+        story.fact("plan", "stays as it is: it has joined, and is not set up yet");
+        story.next = format!(
+            "given up {READY_DEADLINE:#} after it joined, unless it is set up by then or somebody runs on it"
+        );
+        return;
+    }
     story.fact("plan", "stays as it is");
     if unread {
         return;

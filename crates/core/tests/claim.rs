@@ -7,6 +7,7 @@ use nodemolt_core::claim::{
     ATTEMPTS_MAX, Because, CallSeen, ClaimStep, Command, Gate, MachineSeen, NodesSeen, Phase, Seen,
     forced_at, next,
 };
+use nodemolt_core::replace::READY_DEADLINE;
 use nodemolt_core::seen::{
     Attempt, Claim, ClassKey, DISRUPTED_TAINT, FrozenRequest, MachineId, Node, Readiness, Revision,
     Stage, UNREGISTERED_TAINT,
@@ -277,6 +278,7 @@ fn a_node_joins_and_is_set_up() {
     let joining = launched(&[]);
     let registered = launched(&[Stage::Registered]);
     let early = at(10);
+    let (in_time, overdue) = (registered.stages[&Stage::Registered] + READY_DEADLINE, at(600));
 
     for (claim, nodes, now, expected) in [
         (&joining, no_node(), early, "joining (waits for its node to join)"),
@@ -326,10 +328,35 @@ fn a_node_joins_and_is_set_up() {
         ),
         (&registered, NodesSeen::One(&own), early, "starting → Initialise { node: \"a\" }"),
         (&registered, NodesSeen::One(&poor), early, "starting (waits for its node to offer cpu)"),
-        // Karpenter waits for ever, and so do we: its Replacement does not.
-        (&registered, NodesSeen::One(&poor), at(600), "starting (waits for its node to offer cpu)"),
+        // Karpenter waits for ever. Whoever was to run there would wait as long: decision 0042.
+        (
+            &registered,
+            NodesSeen::One(&not_ready),
+            overdue,
+            "condemned (it was not set up in 15m: waits for its node to be ready) → DeleteClaim",
+        ),
+        (
+            &registered,
+            NodesSeen::One(&poor),
+            overdue,
+            "condemned (it was not set up in 15m: waits for its node to offer cpu) → DeleteClaim",
+        ),
+        (&registered, NodesSeen::One(&poor), in_time, "starting (waits for its node to offer cpu)"),
+        (&registered, NodesSeen::One(&ready), overdue, "starting → Initialise { node: \"a\" }"),
+        // Once it was set up, it is whoever replaces it that looks.
+        (&running(), NodesSeen::One(&not_ready), overdue, "running (nothing is in the way)"),
     ] {
         check(claim, &seen(live(), nodes), now, expected);
+    }
+    // Somebody is on it, or nobody knows; EC2 does not tell; its Replacement has the deadline.
+    let late = || seen(live(), NodesSeen::One(&not_ready));
+    for kept in [
+        Seen { pods_left: Some(1), ..late() },
+        Seen { pods_left: None, ..late() },
+        Seen { machine: MachineSeen::Unknown, ..late() },
+        Seen { successor: true, ..late() },
+    ] {
+        check(&registered, &kept, overdue, "starting (waits for its node to be ready)");
     }
     let successor = Seen { successor: true, ..seen(live(), no_node()) };
     check(&joining, &successor, at(60), "joining (waits for its node to join)");

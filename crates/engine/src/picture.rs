@@ -179,7 +179,9 @@ pub(crate) fn successor(claim: &Claim) -> SuccessorTold {
     SuccessorTold {
         pool: claim.pool.clone(),
         node: claim.node.clone(),
+        class: Some(claim.class.to_string()),
         on_its_way: on_its_way(claim),
+        launched: claim.machine.is_some(),
         failed,
     }
 }

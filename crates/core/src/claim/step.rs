@@ -9,7 +9,7 @@ use nodemolt_fit::Quantity;
 use super::{
     ATTEMPTS_MAX, About, Because, CORDONED_WITHIN, CallSeen, ClaimStep, Command, DRAIN_AT_LEAST,
     Gate, LISTS_APART, Lacks, MachineSeen, NODE_LOST_AFTER, NodesSeen, Phase, SHOWN_AFTER, Seen,
-    Wait, forced_at, launched_at,
+    Wait, forced_at, launched_at, ready_by,
 };
 use crate::replace::JOIN_DEADLINE;
 use crate::seen::{
@@ -227,12 +227,22 @@ impl<'a> View<'a> {
         match &self.seen.nodes {
             NodesSeen::One(node) => match initialised(self.claim, node) {
                 Ok(()) => ask(Phase::Starting, Command::Initialise { node: node.name.clone() }),
+                Err(lacks) if self.given_up() => condemn(Because::NeverReady { lacks }),
                 Err(lacks) => wait(Phase::Starting, Wait::Start { lacks }),
             },
             NodesSeen::Unknown | NodesSeen::None { .. } | NodesSeen::Several(_) => {
                 self.without_its_node(Phase::Starting)
             }
         }
+    }
+
+    /// Whether it had its time to be set up, and nobody is on it: whoever was to run there gets another one. With pods it
+    /// may be slow, and is somebody's.
+    fn given_up(self) -> bool {
+        let late = ready_by(self.claim).is_some_and(|it| self.now > it);
+        late && !self.seen.successor
+            && self.seen.machine != MachineSeen::Unknown
+            && self.seen.pods_left == Some(0)
     }
 
     fn running(self) -> ClaimStep {

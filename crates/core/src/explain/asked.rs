@@ -248,7 +248,11 @@ pub(super) fn tell_class(story: &mut Story, class: &str, told: &ClassTold, now: 
         });
     }
     for it in &told.unanswered {
-        story.fact("class", format!("{class}: {}", it.sentence(now)));
+        let text = format!("{class}: {}", it.sentence(now));
+        if story.facts.iter().any(|it| it.text == text) {
+            continue;
+        }
+        story.fact("class", text);
         for name in &it.names {
             story.fact("", format!("{} {name}", it.kind));
         }

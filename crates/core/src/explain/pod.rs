@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::cause::held_causes;
 use super::story::{self, Cause, Named, Story, both};
-use super::{NOTHING_TO_DO, World, blocks, causes, goes_anyway, killed_at, skipped};
+use super::{NOTHING_TO_DO, World, asked, blocks, causes, goes_anyway, killed_at, skipped};
 use crate::drain::{AtLimit, Homeless, How, PodId, evictions, limit_ends_at};
 use crate::plan::{Pending, Waiting};
 
@@ -219,14 +219,20 @@ fn tell_room(story: &mut Story, world: &World<'_>, of: &dyn Fn(&str) -> bool, no
         let text = match (&told.failed, &told.node) {
             (Some(why), _) => format!("NodeClaim `{claim}` to launch: {why}"),
             (None, Some(node)) => format!("node {node} (`{claim}`) to be ready"),
-            (None, None) => format!("NodeClaim `{claim}` to join"),
+            (None, None) if told.launched => format!("NodeClaim `{claim}` to join"),
+            (None, None) => format!("NodeClaim `{claim}` to launch"),
         };
         story.fact(if place == 0 { "room" } else { "" }, format!("waits for {text}"));
-        let reason = if told.failed.is_some() { "Launch" } else { "Registration" };
+        let reason = if told.launched { "Registration" } else { "Launch" };
         let named = Named::cluster("NodeClaim", claim);
         let known = story.causes.iter().any(|it| it.named == named);
         if !known {
             story.causes.push(Cause { reason, named, text, ends_at: None, used_by: Vec::new() });
+        }
+        // Whoever does not answer is why nothing is launched.
+        let class = told.class.as_ref().filter(|_| !told.launched);
+        if let Some((class, told)) = class.and_then(|it| world.classes.get_key_value(it)) {
+            asked::tell_class(story, class, told, now);
         }
     }
     // Between two attempts there may be no claim; what EC2 said stands.

@@ -16,7 +16,8 @@ use crate::replace::{Because, Wait};
 
 /// By node: those that are being replaced, and those that have gone whose pods are still not ready elsewhere.
 pub fn stuck(world: &World<'_>, now: Timestamp) -> BTreeSet<String> {
-    let Some(round) = round(world.fleet) else { return BTreeSet::new() };
+    // Before anything was measured nobody is late.
+    let round = round(world.fleet).unwrap_or(SignedDuration::MAX);
     let (_, held) = evictions(world.drains, &world.fleet.pdbs, now);
     let under_way = world.plan.under_way.iter().filter(|node| {
         let step = world.steps.get(*node);

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::DisruptionBudget;
 use nodemolt_core::claim::{
     Because, CORDONED_WITHIN, CallSeen, ClaimStep, DRAIN_AT_LEAST, Gate, LISTS_APART, MachineSeen,
-    NODE_LOST_AFTER, NodesSeen, SHOWN_AFTER, Seen, Wait, forced_at, gave_up, launched_at,
+    NODE_LOST_AFTER, NodesSeen, SHOWN_AFTER, Seen, Wait, forced_at, gave_up, launched_at, ready_by,
 };
 use nodemolt_core::drain;
 use nodemolt_core::replace::{JOIN_DEADLINE, Old, OldSeen, SuccessorSeen};
@@ -102,6 +102,11 @@ impl<'a> Eyes<'a> {
             (None, NodesSeen::None { missing_since: Some(since) }) => {
                 let bound = own_name(self.view, claim).map_or(0, |it| moving(self.view, it, now));
                 self.pods_left(claim, &nodes, *since, now).map(|it| it.max(bound))
+            }
+            // Who has joined and was not set up in time.
+            (None, NodesSeen::One(_)) => {
+                let late = ready_by(claim).filter(|it| now > *it);
+                late.and_then(|it| self.pods_left(claim, &nodes, it, now))
             }
             (None, _) => None,
         };
@@ -240,15 +245,17 @@ impl<'a> Eyes<'a> {
                 let last = [refused, withheld].into_iter().flatten().max().unwrap_or(now);
                 later(it.since.max(last), SHOWN_AFTER + LISTS_APART)
             }),
-            Because::WaitsFor(
-                Wait::Start { .. } | Wait::Budget { .. } | Wait::Termination | Wait::Nothing,
-            )
+            Because::WaitsFor(Wait::Start { .. }) => {
+                ready_by(claim).map(|it| later(it, SignedDuration::from_secs(1)))
+            }
+            Because::WaitsFor(Wait::Budget { .. } | Wait::Termination | Wait::Nothing)
             | Because::Next
             | Because::AtRest
             | Because::Withheld { .. }
             | Because::NotKnown { .. }
             | Because::GaveUp { .. }
             | Because::NeverJoined
+            | Because::NeverReady { .. }
             | Because::NodeDeleted
             | Because::NodeMissing
             | Because::MachineGone => None,

@@ -171,6 +171,7 @@ pub(super) fn not_launched(because: &Because, now: Timestamp) -> Option<ClaimSta
         | Because::Next
         | Because::AtRest
         | Because::NeverJoined
+        | Because::NeverReady { .. }
         | Because::NodeDeleted
         | Because::NodeMissing
         | Because::MachineGone

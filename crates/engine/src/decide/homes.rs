@@ -15,12 +15,13 @@ use nodemolt_core::drain::{self, KEEP_A_NUMBER, Moved, Owner, PodPhase};
 use nodemolt_core::plan::{Fleet, Pending, WaitFor, lacks};
 use nodemolt_core::replace::{Phase, Replacement};
 use nodemolt_core::seen::{Pod, PodKey};
+use nodemolt_core::wanted::NoImage;
 use nodemolt_fit::pack::Home;
 
 use super::coming::UNSEEN_FOR;
 use super::placing::Table;
 use super::successors::{name_of, of_new_node};
-use super::{Sight, Wake};
+use super::{Sight, Wake, pools};
 use crate::act::{Errand, Intent};
 use crate::memory::{Memory, after};
 use crate::record::Recorded;
@@ -223,11 +224,22 @@ pub(crate) fn make_room(
             rooms.entry(*at).or_insert(it);
         }
     }
-    let lacks = placements.homeless.iter().filter_map(|(pod, why)| {
-        let moved = waiting.get(&(&*pod.namespace, &*pod.name))?;
-        Some((moved.pod.uid.clone(), lacks(moved.pod.clone(), why)))
-    });
-    let lacks = lacks.collect();
+    // Where its pool has nothing that may boot, that is what it lacks, and not the room of others.
+    let mut without: BTreeMap<&str, Option<NoImage>> = BTreeMap::new();
+    let mut told = BTreeMap::new();
+    for (pod, why) in &placements.homeless {
+        let Some(moved) = waiting.get(&(&*pod.namespace, &*pod.name)) else { continue };
+        let no_image = without.entry(&moved.pool).or_insert_with(|| {
+            let pool = sight.view.pools.get(&moved.pool)?;
+            pools::no_image(memory, sight, pool)
+        });
+        let lacks = match no_image {
+            Some(it) => WaitFor::Image(it.clone()),
+            None => lacks(moved.pod.clone(), why),
+        };
+        told.insert(moved.pod.uid.clone(), lacks);
+    }
+    let lacks = told;
     let mut made = Vec::new();
     for (at, first) in rooms {
         let new = placements.new_nodes.get(at).and_then(|it| of_new_node(sight, it));

@@ -11,7 +11,7 @@ use nodemolt_core::image::ImageId;
 use nodemolt_core::plan::{Dry, Hand, PoolState, Unfollowed};
 use nodemolt_core::replace::{Because, Order, Phase, Replacement};
 use nodemolt_core::seen::{Claim, Class, Pool, Stage, View};
-use nodemolt_core::wanted::Wanted;
+use nodemolt_core::wanted::{NoImage, Wanted};
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::pod::{Demand, Namespace, Pod};
 use nodemolt_fit::pool::{self, Machine, NODES, Offering, machines};
@@ -107,20 +107,47 @@ pub(crate) fn known(memory: &mut Memory, sight: &Sight<'_>, pool: Option<&str>) 
 pub(crate) fn can_be(machine: &Machine, asked: &Requirements, vocabulary: &Vocabulary) -> bool {
     let text = |key: Key| vocabulary.key_text(key);
     let value = |it: &String| vocabulary.value(it);
-    let is =
-        asked.iter().filter(|(key, _)| label::by_type(&text(*key))).all(
-            |(key, asked)| match machine.labels.get(text(key).as_ref()) {
-                Some(values) => values.iter().any(|it| asked.admits(value(it))),
-                None => asked.admits_absent(),
-            },
-        );
     let bought = |offering: &Offering| {
         asked.iter().filter(|(key, _)| label::by_offering(&text(*key))).all(|(key, asked)| {
             let has = offering.labels.get(text(key).as_ref());
             has.is_none_or(|it| asked.admits(value(it)))
         })
     };
-    is && machine.offerings.iter().any(bought)
+    of_kind(machine, asked, vocabulary) && machine.offerings.iter().any(bought)
+}
+
+/// The same by what its type decides alone, whether it can be had or not.
+fn of_kind(machine: &Machine, asked: &Requirements, vocabulary: &Vocabulary) -> bool {
+    let text = |key: Key| vocabulary.key_text(key);
+    asked.iter().filter(|(key, _)| label::by_type(&text(*key))).all(|(key, asked)| {
+        match machine.labels.get(text(key).as_ref()) {
+            Some(values) => values.iter().any(|it| asked.admits(vocabulary.value(it))),
+            None => asked.admits_absent(),
+        }
+    })
+}
+
+/// Why a pool launches nothing, where that is for want of its class or of an image for every machine that it asks for.
+pub(crate) fn no_image(memory: &mut Memory, sight: &Sight<'_>, pool: &Pool) -> Option<NoImage> {
+    if !sight.view.classes.get(&pool.class).is_some_and(|it| !it.deleting) {
+        let because = format!("EC2NodeClass `{}` is not there", pool.class.name);
+        let object = Some(("EC2NodeClass", pool.class.name.clone()));
+        return Some(NoImage { because, object, until: None });
+    }
+    let machines = could_launch(memory, sight, pool)?;
+    let wanted = memory.classes.get(&pool.class)?.wanted.get(&pool.name)?;
+    let vocabulary = Vocabulary::new();
+    let asked = Requirements::read(&pool.requirements, &vocabulary);
+    let kinds = machines.iter().filter(|it| of_kind(it, &asked, &vocabulary));
+    let mut why = None;
+    for it in kinds {
+        match image_of(wanted, Some(&pool.name), &it.name, sight) {
+            Ok(_) => return None,
+            Err(it) => why = why.or(Some(it)),
+        }
+    }
+    let class = || Some(("EC2NodeClass", pool.class.name.clone()));
+    why.map(|it| NoImage { object: it.object.or_else(class), ..it })
 }
 
 /// Pools that have no address for a new node, and those whose old nodes go first and that nothing could follow.
