@@ -289,6 +289,47 @@ fn who_was_deleted_waits_for_the_budgets_that_hold_people() {
     }
 }
 
+/// Lives 4713, 4748, 17045, 19783 and 19924: a person deleted a successor before a pod had come to it. The place that it would have
+/// taken is still the old node's, or stands in the ledger.
+#[test]
+fn a_successor_without_pods_is_missed_by_nobody_while_its_replacement_is_open() {
+    type Change = fn(&mut Tale);
+    let cases: [(&str, Change, bool); 6] = [
+        ("the old one is there", |_| (), true),
+        ("it bears a pod", |it| it.pod("web-s1", Some("s1"), true), false),
+        ("its replacement has ended", |it| it.record("n1", "Failed"), false),
+        (
+            "it is of an earlier try",
+            |it| it.change(US, "Replacement", "/claim-n1", |it| it["status"]["try"] = json!(2)),
+            false,
+        ),
+        ("the old one is gone", |it| it.remove(US, "Node", "/n1"), true),
+        (
+            "and its slot is free",
+            |it| {
+                it.remove(US, "Node", "/n1");
+                it.ledger(&[], 1);
+            },
+            false,
+        ),
+    ];
+    for (what, change, fine) in cases {
+        let mut tale = begun();
+        tale.budget(&json!(["People"]));
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.record("n1", "Retreating");
+        change(&mut tale);
+        tale.wait(120);
+        tale.end_claim(Actor::Person, "s1");
+        tale.wait(61);
+        tale.tell(US, Fact::TerminateAsked { machine: "i-s1".to_owned() });
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Budget), !fine, "{what}: {laws:?}");
+    }
+}
+
 /// Seed 10: a node that stopped being ready between the question and the cordon, and got Kubernetes' taint in the same moment.
 #[test]
 fn a_taint_that_comes_with_the_loss_of_a_node_is_known_as_late_as_that() {
