@@ -330,6 +330,42 @@ fn a_successor_without_pods_is_missed_by_nobody_while_its_replacement_is_open() 
     }
 }
 
+/// Lives 3623 and 4737: a person asked for a pool while watches told of pools five minutes late, and twice that where something
+/// else was on its way.
+#[test]
+fn what_no_watch_has_told_yet_is_held_against_nobody() {
+    for (fault, before, seconds, fine) in [
+        ("watch-lag 5m NodePool", 60, 640, true),
+        ("watch-lag 5m NodePool", 60, 700, false),
+        ("watch-lag 5m NodePool for 2m", 60, 400, true),
+        ("watch-lag 5m NodePool for 2m", 60, 440, false),
+        ("watch-lag 5m NodePool", -90, 240, false),
+        ("watch-lag 5m PodDisruptionBudget", 60, 240, false),
+    ] {
+        let mut tale = begun();
+        let fault = Fact::Fault { what: fault.to_owned() };
+        let late = before < 0;
+        if !late {
+            tale.tell(Actor::Fate, fault.clone());
+            tale.wait(before);
+        }
+        let asked = tale.now.to_string();
+        tale.change(Actor::Person, "NodePool", "/web", |it| {
+            it["metadata"]["annotations"] = json!({"nodemolt.dev/upgrade-requested-at": asked});
+        });
+        tale.turn(&[], |_| ());
+        if late {
+            tale.wait(-before);
+            tale.tell(Actor::Fate, fault);
+            tale.wait(before);
+        }
+        tale.wait(seconds);
+        tale.turn(&[], |_| ());
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Partition), !fine, "after {seconds} s: {laws:?}");
+    }
+}
+
 /// Seed 10: a node that stopped being ready between the question and the cordon, and got Kubernetes' taint in the same moment.
 #[test]
 fn a_taint_that_comes_with_the_loss_of_a_node_is_known_as_late_as_that() {
