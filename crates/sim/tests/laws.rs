@@ -366,6 +366,23 @@ fn what_no_watch_has_told_yet_is_held_against_nobody() {
     }
 }
 
+/// Life 12117: an image was published between the look that EC2 took and the answer that told of it. The next one was five
+/// minutes away.
+#[test]
+fn an_answer_that_was_on_its_way_tells_of_nothing_new() {
+    for (seconds, fine) in [(0, true), (16, false)] {
+        let mut tale = latest();
+        tale.image(NEW, "al2023-v2", 10);
+        tale.wait(seconds);
+        tale.answered("Parameters", true);
+        tale.turn(&[], |_| ());
+        tale.wait(240);
+        tale.turn(&[], |_| ());
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Partition), !fine, "after {seconds} s: {laws:?}");
+    }
+}
+
 /// Seed 10: a node that stopped being ready between the question and the cordon, and got Kubernetes' taint in the same moment.
 #[test]
 fn a_taint_that_comes_with_the_loss_of_a_node_is_known_as_late_as_that() {
