@@ -305,9 +305,13 @@ impl<'a> Desk<'a, '_> {
     /// else, so somebody must have looked; that nothing fits holds nothing.
     fn goes_anyway(&mut self, stirring: Stirring<'a>, wish: &Wish) -> Decided {
         let Stirring { name, node, .. } = stirring;
+        // Who takes over and bears nothing yet is missing to nobody: the place is still the old one's, or its slot stands for it.
+        let idle = node.succeeds.is_some() && moving(&node.pods, self.now).next().is_none();
         let gates = match wish.cause {
-            Cause::Deleted => self.rooms.shortages_for_people(name, &node.member),
-            Cause::Interrupted | Cause::Drift | Cause::Expiry | Cause::Asked => Vec::new(),
+            Cause::Deleted if !idle => self.rooms.shortages_for_people(name, &node.member),
+            Cause::Deleted | Cause::Interrupted | Cause::Drift | Cause::Expiry | Cause::Asked => {
+                Vec::new()
+            }
         };
         let gates = gates.into_iter().map(|it| WaitFor::Budget(Box::new(it)));
         let mut reasons: Vec<WaitFor> = unread(wish).into_iter().chain(gates).collect();

@@ -670,6 +670,12 @@ fn who_is_deleted_by_a_person_passes_budgets_and_counts_against_them() {
     assert_eq!(plan.waiting["n3"].first.to_string(), none);
     assert_eq!(plan.waiting["n1"].first.to_string(), none);
     assert_eq!(plan.order, ["n3", "n2", "n1"], "it is asked first, whether it goes or not");
+    // One that takes over from another and bears nothing yet is missing to nobody.
+    world.node("n3").succeeds = Some("n1".to_owned());
+    assert_eq!(world.starts(), ["n3"]);
+    world.node("n3").pods = vec![web("q").into()];
+    assert_eq!(world.plan().waiting["n3"].first.to_string(), none);
+    (world.node("n3").succeeds, world.node("n3").pods) = (None, Vec::new());
     // Whoever is held has no grant, and did not get one just now.
     world.limits.disruption_budgets[0].keep = Ok(Keep::MaxUnavailable(Amount::Count(1)));
     world.node("n2").member.standing = Standing::Unavailable(Unavailable::NotReady);

@@ -68,6 +68,8 @@ pub struct Known<'a> {
     pub wanted: BTreeMap<(ClassKey, String, Purpose), &'a Wanted>,
     /// Replacements that have not ended, by name, and what their successors are for.
     pub open: BTreeMap<String, Purpose>,
+    /// Claims that those count on in their present try, by name.
+    pub counted_on: BTreeSet<String>,
     /// By the claim's UID: how many pods end with the machine and may not end now.
     pub lingering: BTreeMap<String, usize>,
     /// By the claim's UID: since when its node may be disturbed.
@@ -327,7 +329,7 @@ impl Turn<'_> {
             }
             Command::Terminate { machine } => Some(Deed::Terminate {
                 machine: machine.clone(),
-                forced_at: claim::forced_at(claim, &self.eyes.gate(claim)),
+                forced_at: claim::forced_at(claim, &self.eyes.gate(claim, self.now)),
             }),
             Command::ReleaseNode { node: name, .. } => {
                 Some(Deed::ReleaseNode { node: state::node_object(node(name)?) })

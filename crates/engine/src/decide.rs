@@ -302,6 +302,7 @@ fn lives(memory: &mut Memory, sight: &Sight<'_>, going: &[going::Going]) -> clai
         machines_before: memory.machines.before().map(|(it, at)| (it.as_ref(), at)),
         wanted: classes::for_launch(memory, sight),
         open,
+        counted_on: sight.successors.keys().map(|it| (*it).to_owned()).collect(),
         lingering: lingering(sight, going),
         granted: granted(sight),
         memory: &memory.claims,

@@ -185,7 +185,7 @@ async fn holds(
             Some(record) => empty(record, records, cluster, now).await,
             None => Ok(()),
         },
-        Errand::Claim(it) => gated(it, records, &cluster.view()),
+        Errand::Claim(it) => gated(it, records, &cluster.view(), now),
         Errand::Ask(_)
         | Errand::MakeClaim { .. }
         | Errand::MakeRoom { .. }
@@ -224,16 +224,17 @@ async fn pods_now(cluster: &impl Cluster, node: &str) -> Result<Vec<drain::Pod>,
 }
 
 /// Where a budget holds people, too, no machine ends before it is granted; whatever its `terminationGracePeriod`.
-fn gated(act: &ClaimAct, records: &Records, view: &View) -> Result<(), String> {
+fn gated(act: &ClaimAct, records: &Records, view: &View, now: Timestamp) -> Result<(), String> {
     let (Deed::Terminate { .. }, Some((name, uid))) = (&act.deed, &act.claim) else {
         return Ok(());
     };
     let Some(claim) = view.claims.get(name).filter(|it| it.uid == *uid) else { return Ok(()) };
-    let open =
-        |it: &String| records.replacements.get(it).is_some_and(|it| !it.replacement.phase.ended());
-    let counted_on = claim.successor_of.as_ref().is_some_and(open);
+    let counted_on = records.replacements.values().map(|it| &it.replacement).any(|it| {
+        !it.phase.ended() && it.successors.iter().any(|successor| successor.claim == *name)
+    });
     let granted = records.ledger.grants.get(uid).map(|it| it.since);
-    match claims::gate(view, claim, granted, counted_on) {
+    let idle = counted_on && claims::pods_of(view, claim, now) == 0;
+    match claims::gate(view, claim, granted, idle) {
         Gate::None | Gate::Open { .. } => Ok(()),
         Gate::Closed { budget } => {
             Err(format!("NodeDisruptionBudget {budget} holds people, and has not let it go"))

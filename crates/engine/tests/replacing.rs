@@ -11,7 +11,7 @@ use nodemolt_core::drain::{DO_NOT_DISRUPT, Pdb, PodPhase, Protection, UnhealthyP
 use nodemolt_core::explain::explain_gone;
 use nodemolt_core::launch::Settings;
 use nodemolt_core::policy::LabelSelector;
-use nodemolt_core::replace::Phase;
+use nodemolt_core::replace::{Phase, Successor};
 use nodemolt_core::seen::{Claim, ClassKey, DISRUPTED_TAINT, Kind, Node, PodKey, Revision, Stage};
 use nodemolt_engine::port::{ClusterError, EvictAnswer, Leadership};
 use nodemolt_engine::record::Pause;
@@ -395,10 +395,14 @@ fn a_place_that_is_lost_before_the_cordon_is_made_anew() {
 
 /// Somebody deletes claim and node.
 fn delete(world: &mut World, change: impl FnOnce(&mut Claim)) {
+    delete_node(world, OLD, change);
+}
+
+fn delete_node(world: &mut World, name: &str, change: impl FnOnce(&mut Claim)) {
     let now = world.now;
-    edit(world, OLD, |it| it.deleting_since = Some(now));
+    edit(world, name, |it| it.deleting_since = Some(now));
     let mut view = world.cluster.view.borrow_mut();
-    let claim = view.claims.get_mut("claim-node-00000").unwrap();
+    let claim = view.claims.get_mut(&format!("claim-{name}")).unwrap();
     claim.deleting_since = Some(now);
     claim.revision = Revision("2".to_owned());
     change(claim);
@@ -406,8 +410,12 @@ fn delete(world: &mut World, change: impl FnOnce(&mut Claim)) {
 
 /// The old node bears no pods any more.
 fn all_leave(world: &mut World) {
+    leave(world, OLD);
+}
+
+fn leave(world: &mut World, node: &str) {
     let mut view = world.cluster.view.borrow_mut();
-    let pods: Vec<PodKey> = view.pods.on(OLD).map(nodemolt_core::seen::Pod::key).collect();
+    let pods: Vec<PodKey> = view.pods.on(node).map(nodemolt_core::seen::Pod::key).collect();
     for pod in &pods {
         view.pods.remove(pod);
     }
@@ -493,6 +501,48 @@ fn a_budget_that_holds_people_holds_the_machine_of_what_they_delete() {
         }
         assert_eq!(ended, expected, "{what}");
         let granted = world.cluster.records.borrow().ledger.grants.contains_key(RECORD);
+        assert_eq!(granted, expected, "{what}");
+    }
+}
+
+/// Lives 4713 and others: a successor that a person deletes goes past a budget that holds people, and is granted that, while its
+/// replacement is open and it bears nothing. With pods it waits, whatever its `terminationGracePeriod`; and so does what an earlier try
+/// has left.
+#[test]
+fn a_budget_that_holds_people_holds_a_successor_that_bears_pods() {
+    const NEXT: &str = "node-00001";
+    for (what, counted_on, bears, expected) in [
+        ("it bears nothing yet", true, false, true),
+        ("it bears pods", true, true, false),
+        ("it is of an earlier try", false, false, false),
+    ] {
+        let mut world = being_emptied();
+        let budget = nobody(BTreeMap::new(), true);
+        world.cluster.view.borrow_mut().budgets.insert("all".to_owned(), budget);
+        // The old one goes as well and keeps its pods, so that its replacement stays open.
+        delete(&mut world, |_| {});
+        {
+            let mut records = world.cluster.records.borrow_mut();
+            let (claim, uid) = (format!("claim-{NEXT}"), Some(format!("uid-{NEXT}")));
+            let successors = counted_on.then_some(Successor { claim, uid });
+            let record = records.replacements.get_mut(RECORD).unwrap();
+            record.replacement.successors = successors.into_iter().collect();
+        }
+        delete_node(&mut world, NEXT, |it| {
+            it.successor_of = Some(RECORD.to_owned());
+            it.termination_grace_period = Some(jiff::SignedDuration::from_secs(60));
+        });
+        if !bears {
+            leave(&mut world, NEXT);
+        }
+        let mut ended = false;
+        for _ in 0..4 {
+            world.pass(30);
+            ended |= ends(&world.turn());
+        }
+        assert_eq!(phase(&world), Phase::Draining, "{what}");
+        assert_eq!(ended, expected, "{what}");
+        let granted = world.cluster.records.borrow().ledger.grants.contains_key("uid-node-00001");
         assert_eq!(granted, expected, "{what}");
     }
 }

@@ -289,6 +289,100 @@ fn who_was_deleted_waits_for_the_budgets_that_hold_people() {
     }
 }
 
+/// Lives 4713, 4748, 17045, 19783 and 19924: a person deleted a successor before a pod had come to it. The place that it would have
+/// taken is still the old node's, or stands in the ledger.
+#[test]
+fn a_successor_without_pods_is_missed_by_nobody_while_its_replacement_is_open() {
+    type Change = fn(&mut Tale);
+    let cases: [(&str, Change, bool); 6] = [
+        ("the old one is there", |_| (), true),
+        ("it bears a pod", |it| it.pod("web-s1", Some("s1"), true), false),
+        ("its replacement has ended", |it| it.record("n1", "Failed"), false),
+        (
+            "it is of an earlier try",
+            |it| it.change(US, "Replacement", "/claim-n1", |it| it["status"]["try"] = json!(2)),
+            false,
+        ),
+        ("the old one is gone", |it| it.remove(US, "Node", "/n1"), true),
+        (
+            "and its slot is free",
+            |it| {
+                it.remove(US, "Node", "/n1");
+                it.ledger(&[], 1);
+            },
+            false,
+        ),
+    ];
+    for (what, change, fine) in cases {
+        let mut tale = begun();
+        tale.budget(&json!(["People"]));
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.record("n1", "Retreating");
+        change(&mut tale);
+        tale.wait(120);
+        tale.end_claim(Actor::Person, "s1");
+        tale.wait(61);
+        tale.tell(US, Fact::TerminateAsked { machine: "i-s1".to_owned() });
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Budget), !fine, "{what}: {laws:?}");
+    }
+}
+
+/// Lives 3623 and 4737: a person asked for a pool while watches told of pools five minutes late, and twice that where something
+/// else was on its way.
+#[test]
+fn what_no_watch_has_told_yet_is_held_against_nobody() {
+    for (fault, before, seconds, fine) in [
+        ("watch-lag 5m NodePool", 60, 640, true),
+        ("watch-lag 5m NodePool", 60, 700, false),
+        ("watch-lag 5m NodePool for 2m", 60, 400, true),
+        ("watch-lag 5m NodePool for 2m", 60, 440, false),
+        ("watch-lag 5m NodePool", -90, 240, false),
+        ("watch-lag 5m PodDisruptionBudget", 60, 240, false),
+    ] {
+        let mut tale = begun();
+        let fault = Fact::Fault { what: fault.to_owned() };
+        let late = before < 0;
+        if !late {
+            tale.tell(Actor::Fate, fault.clone());
+            tale.wait(before);
+        }
+        let asked = tale.now.to_string();
+        tale.change(Actor::Person, "NodePool", "/web", |it| {
+            it["metadata"]["annotations"] = json!({"nodemolt.dev/upgrade-requested-at": asked});
+        });
+        tale.turn(&[], |_| ());
+        if late {
+            tale.wait(-before);
+            tale.tell(Actor::Fate, fault);
+            tale.wait(before);
+        }
+        tale.wait(seconds);
+        tale.turn(&[], |_| ());
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Partition), !fine, "after {seconds} s: {laws:?}");
+    }
+}
+
+/// Life 12117: an image was published between the look that EC2 took and the answer that told of it. The next one was five
+/// minutes away.
+#[test]
+fn an_answer_that_was_on_its_way_tells_of_nothing_new() {
+    for (seconds, fine) in [(0, true), (16, false)] {
+        let mut tale = latest();
+        tale.image(NEW, "al2023-v2", 10);
+        tale.wait(seconds);
+        tale.answered("Parameters", true);
+        tale.turn(&[], |_| ());
+        tale.wait(240);
+        tale.turn(&[], |_| ());
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Partition), !fine, "after {seconds} s: {laws:?}");
+    }
+}
+
 /// Seed 10: a node that stopped being ready between the question and the cordon, and got Kubernetes' taint in the same moment.
 #[test]
 fn a_taint_that_comes_with_the_loss_of_a_node_is_known_as_late_as_that() {

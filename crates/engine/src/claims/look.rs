@@ -119,15 +119,14 @@ impl<'a> Eyes<'a> {
             claim.successor_of.as_ref().is_some_and(|it| self.known.open.contains_key(it));
         let withheld_since = self.known.memory.withheld_since(&claim.uid, number);
         let machine = self.machine_of(claim);
-        let gate = self.gate(claim);
+        let gate = self.gate(claim, now);
         Seen { machine, nodes, call, withheld_since, pods_left, successor, gate }
     }
 
-    pub(super) fn gate(&self, claim: &Claim) -> Gate {
-        let counted_on =
-            claim.successor_of.as_ref().is_some_and(|it| self.known.open.contains_key(it));
+    pub(super) fn gate(&self, claim: &Claim, now: Timestamp) -> Gate {
+        let counted_on = self.known.counted_on.contains(&claim.name);
         let granted = self.known.granted.get(&claim.uid).copied();
-        gate(self.view, claim, granted, counted_on)
+        gate(self.view, claim, granted, counted_on && pods_of(self.view, claim, now) == 0)
     }
 
     fn machine_of(&self, claim: &Claim) -> MachineSeen {
@@ -231,7 +230,7 @@ impl<'a> Eyes<'a> {
             }
             Because::WaitsFor(Wait::PodsToLeave { .. } | Wait::Cordon { .. }) => {
                 let drained = claim.deleting_since.map(|it| later(it, DRAIN_AT_LEAST));
-                let forced = forced_at(claim, &self.gate(claim));
+                let forced = forced_at(claim, &self.gate(claim, now));
                 let alone = claim.deleting_since.map(|it| later(it, CORDONED_WITHIN));
                 return [drained, forced, alone]
                     .into_iter()
@@ -285,15 +284,11 @@ pub(crate) fn own_name<'a>(view: &View, claim: &'a Claim) -> Option<&'a str> {
     (!view.nodes.get(name).is_some_and(another)).then_some(name)
 }
 
-/// Whether people who delete this claim's node wait for a `NodeDisruptionBudget`, and since when it is granted. What an open
-/// replacement has launched and removes again disturbs nobody.
-pub(crate) fn gate(
-    view: &View,
-    claim: &Claim,
-    granted: Option<Timestamp>,
-    counted_on: bool,
-) -> Gate {
-    let node = settled(view, claim).filter(|_| !counted_on && claim.deleting_since.is_some());
+/// Whether people who delete this claim's node wait for a `NodeDisruptionBudget`, and since when it is granted. `idle`: an open
+/// replacement counts on it, and it bears no pods. Nobody misses it then: the place is still the old node's, or its slot stands for
+/// it. And that replacement may wait for its end, and keep the very slot that it would have to wait for.
+pub(crate) fn gate(view: &View, claim: &Claim, granted: Option<Timestamp>, idle: bool) -> Gate {
+    let node = settled(view, claim).filter(|_| !idle && claim.deleting_since.is_some());
     let Some(node) = node else { return Gate::None };
     let gates = |it: &&DisruptionBudget| it.gates_people && it.selects(&node.fit.labels);
     match (view.budgets.values().find(gates), granted) {

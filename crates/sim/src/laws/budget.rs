@@ -334,11 +334,28 @@ pub(super) fn see_terminate(world: &World, machine: &str, step: &Step, found: &m
     }
 }
 
-/// Whether a node was never set up, and bears no pod that everybody must know of and that would have to go elsewhere.
+/// Whether a node was never set up, or takes a place that another still has; and bears no pod that everybody must know of and that
+/// would have to go elsewhere.
 fn missed_by_nobody(world: &World, node: &str, now: Timestamp) -> bool {
     let set_up = |it: &Claim| read::condition(&it.object, "Initialized");
     let mut bears = world.pods_on(node).filter(|it| must_move(&it.object, now));
-    world.claim_of(node).is_some_and(|it| !set_up(it)) && !bears.any(|it| known(it.bound_at, now))
+    world.claim_of(node).is_some_and(|it| !set_up(it) || beside_another(world, it))
+        && !bears.any(|it| known(it.bound_at, now))
+}
+
+/// Whether an open Replacement counts on a claim, and the old node is there or has gone with a grant that still stands: either way
+/// the budget is short of nobody by this one's end.
+fn beside_another(world: &World, claim: &Claim) -> bool {
+    let uid = read::uid(&claim.object);
+    world.replacements.iter().any(|(holder, record)| {
+        let old = text(record, &["spec", "nodeName"]);
+        let stands = old.is_some_and(|it| world.nodes.contains_key(it))
+            || world.ledger.grants.contains_key(holder);
+        let mut successors = items(record, &["status", "successors"]);
+        open(record)
+            && stands
+            && successors.any(|it| of_this_try(record, it) && text(it, &["uid"]) == Some(uid))
+    })
 }
 
 /// Whether it was said lately how the nodes of a class are replaced, or for which classes that is.

@@ -10,9 +10,9 @@ use jiff::{SignedDuration, Timestamp};
 use nodemolt_cluster::transport::Resource;
 use serde_json::Value;
 
-use super::KNOWN_AFTER;
 use super::read::{self, at, items, text};
 use super::said::{key, line_of, other_members, same_words, says_same};
+use super::{CALL_TAKES, KNOWN_AFTER};
 use crate::faults::Fault;
 use crate::trace::{Actor, Fact, Image, Machine, Step};
 
@@ -387,9 +387,10 @@ impl World {
         }
     }
 
-    /// An answer from after this tells what may boot now.
+    /// An answer that comes after this tells what may boot now: one that was on its way when something changed does not.
     pub(super) fn told_after(&self) -> Timestamp {
-        self.choice_changed_at.max(self.stale_until)
+        let changed_at = self.choice_changed_at.max(self.stale_until);
+        changed_at.saturating_add(CALL_TAKES).unwrap_or(Timestamp::MAX)
     }
 
     /// What people wrote has changed, and with it perhaps for whom it is.

@@ -90,7 +90,7 @@ fn begun_with(class: &Value, images: [&str; 3]) -> Tale {
     tale.tell(US, Fact::Replica { number: 0, state: ReplicaState::Started });
     tale.tell(US, Fact::Replica { number: 0, state: ReplicaState::Leads });
     tale.ledger(&[], 1);
-    tale.wait(1);
+    tale.wait(20);
     tale.answered("Parameters", true);
     tale.wait(120);
     tale

@@ -4,7 +4,7 @@
 //! that was asked is on record. The simulator has the real thing.
 
 use std::cell::{Cell, Ref, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::ops::Deref;
 use std::pin::pin;
@@ -179,6 +179,7 @@ impl World {
             machines_before: lists.next(),
             wanted: wanted.collect(),
             open: self.open.clone(),
+            counted_on: BTreeSet::new(),
             lingering: BTreeMap::new(),
             granted: BTreeMap::new(),
             memory: &self.memory,
