@@ -307,6 +307,37 @@ fn a_taint_that_comes_with_the_loss_of_a_node_is_known_as_late_as_that() {
     }
 }
 
+/// Lives 5495, 8707 and 9320: a node was cordoned or not ready a minute ago, and watches told of nodes later than that.
+/// Nobody can tell such a watch from one that has nothing to tell, before it is silent for too long.
+#[test]
+fn who_is_away_is_known_when_its_watch_has_told() {
+    for (fault, waited, fine) in [
+        ("lose-requests 1%", 60, true),
+        ("lose-requests 1%", 61, false),
+        ("watch-lag 80s", 75, true),
+        ("watch-lag 80s Node", 75, true),
+        ("watch-lag 80s Pod", 75, false),
+        // A change that was on its way is told first.
+        ("watch-lag 80s", 175, true),
+        ("watch-lag 80s", 176, false),
+        // It is silent by then, and nothing begins.
+        ("watch-lag 10m", 195, true),
+        ("watch-lag 10m", 196, false),
+        // It was over before.
+        ("watch-lag 20s for 1s", 61, false),
+    ] {
+        let mut tale = begun();
+        tale.tell(Actor::Fate, Fact::Fault { what: fault.to_owned() });
+        tale.wait(30);
+        tale.node(Actor::Kubelet, "n2", false, &json!([]));
+        tale.wait(waited);
+        tale.ledger(&["n1"], 1);
+        tale.ledger(&[], 1);
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Budget), !fine, "{fault}, {waited} s: {laws:?}");
+    }
+}
+
 /// Decision 0038: whoever has no claim is moved by nobody of us.
 #[test]
 fn a_node_of_nobody_uses_no_slot() {
