@@ -338,6 +338,36 @@ fn who_is_away_is_known_when_its_watch_has_told() {
     }
 }
 
+/// Life 8206: whoever made the claim had not heard yet that a person had changed the pool. Its node has drifted since it
+/// was born, although it runs the newest image.
+#[test]
+fn who_was_made_by_old_words_may_have_drifted() {
+    for (fault, waited, fine) in [
+        ("lose-requests 1%", 60, true),
+        ("lose-requests 1%", 61, false),
+        ("watch-lag 35s NodePool", 130, true),
+        ("watch-lag 35s NodePool", 131, false),
+        ("watch-lag 35s Pod", 61, false),
+    ] {
+        let mut tale = latest();
+        tale.tell(Actor::Fate, Fact::Fault { what: fault.to_owned() });
+        tale.change(Actor::Person, "NodePool", "/web", |it| {
+            it["spec"]["template"] = json!({"spec": {"expireAfter": "Never"}});
+        });
+        tale.wait(waited);
+        tale.claim(US, "n4");
+        tale.machine("n4", NEW, "running");
+        tale.claim_status(US, "n4", NEW);
+        tale.node(Actor::Kubelet, "n4", true, &json!([]));
+        tale.answered("Parameters", true);
+        tale.wait(300);
+        tale.ledger(&["n4"], 1);
+        tale.ledger(&[], 1);
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Doubt), !fine, "{fault}, {waited} s: {laws:?}");
+    }
+}
+
 /// Decision 0038: whoever has no claim is moved by nobody of us.
 #[test]
 fn a_node_of_nobody_uses_no_slot() {
