@@ -338,6 +338,25 @@ fn who_is_away_is_known_when_its_watch_has_told() {
     }
 }
 
+/// Life 5495: a late watch told of a cordon that was taken back long before. That is asked right before an eviction.
+#[test]
+fn nobody_leaves_a_node_whose_cordon_was_taken_back() {
+    for (seconds, fine) in [(15, true), (16, false)] {
+        let mut tale = begun();
+        tale.tell(Actor::Fate, Fact::Fault { what: "watch-lag 83s Node".to_owned() });
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.cordoned("n1");
+        tale.node(US, "n1", true, &json!([]));
+        tale.wait(seconds);
+        tale.evict("web-n1", Some("pod-web-n1"), None);
+        tale.settle();
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Eviction), !fine, "after {seconds} s: {laws:?}");
+    }
+}
+
 /// Life 8206: whoever made the claim had not heard yet that a person had changed the pool. Its node has drifted since it
 /// was born, although it runs the newest image.
 #[test]
