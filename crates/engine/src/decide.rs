@@ -365,8 +365,9 @@ fn grants(memory: &Memory, sight: &Sight<'_>) -> Grants {
 
 /// Nodes that have gone and whose grant stands: with what is known of their pool.
 fn gone(sight: &Sight<'_>) -> BTreeMap<String, Member> {
-    let gone = sight.records.ledger.grants.values();
-    let gone = gone.filter(|it| !sight.view.nodes.contains_key(&it.node)).map(|it| {
+    let granted = sight.records.ledger.grants.values().cloned();
+    let granted = granted.chain(crate::ledger::lost(sight.records));
+    let gone = granted.filter(|it| !sight.view.nodes.contains_key(&it.node)).map(|it| {
         let pool = it.pool.as_ref().and_then(|it| sight.view.pools.get(it));
         let mut labels = pool.map(|it| it.template.labels.clone()).unwrap_or_default();
         labels.extend(it.pool.as_ref().map(|it| (label::NODEPOOL.to_owned(), it.clone())));

@@ -178,11 +178,18 @@ async fn holds(
             Some(record) => cordons(act, record, node, homes, cluster).await,
             None => Ok(()),
         },
-        Errand::Evict { replacement, pod } => {
-            record(replacement).map_or(Ok(()), |it| evicts(it, pod, &cluster.view()))
-        }
+        Errand::Evict { replacement, pod } => match record(replacement) {
+            Some(record) => evicts(record, pod, cluster).await,
+            None => Ok(()),
+        },
         Errand::DeleteOld { replacement, .. } => match record(replacement) {
-            Some(record) => empty(record, records, cluster, now).await,
+            Some(record) => {
+                // Whoever goes anyway is cordoned beside that.
+                if act.voluntary {
+                    still_cordoned(record, cluster).await?;
+                }
+                empty(record, records, cluster, now).await
+            }
             None => Ok(()),
         },
         Errand::Claim(it) => gated(it, records, &cluster.view(), now),
@@ -309,14 +316,39 @@ async fn node_now(cluster: &impl Cluster, name: &str) -> Result<Option<Node>, St
     cluster.node(name).await.map_err(|error| format!("could not ask for node {name}: {error}"))
 }
 
-/// A pod on a later node of the same name is nobody that we have to move.
-fn evicts(record: &Recorded, pod: &PodId, view: &View) -> Result<(), String> {
-    let claim = old_claim(view, &record.replacement.old)?;
-    let node = view.nodes.get(&record.replacement.old.node);
-    let another = |it: &&Node| it.machine.is_some() && it.machine != claim.machine;
-    match node.filter(another) {
-        Some(node) => Err(format!("pod {pod} is on a later node {}", node.name)),
-        None => Ok(()),
+/// A pod on a later node of the same name is nobody that we have to move; and from a node that takes pods it would
+/// come right back.
+async fn evicts(record: &Recorded, pod: &PodId, cluster: &impl Cluster) -> Result<(), String> {
+    match still_cordoned(record, cluster).await? {
+        Whose::Another => {
+            Err(format!("pod {pod} is on a later node {}", record.replacement.old.node))
+        }
+        Whose::Ours | Whose::Nobodys => Ok(()),
+    }
+}
+
+/// Whose node has the old node's name now.
+enum Whose {
+    Ours,
+    /// A later one's.
+    Another,
+    /// There is none.
+    Nobodys,
+}
+
+/// Whether the old node takes no pods, by the API server's word of now: a watch that is late may tell of a cordon that
+/// was taken back since, by others or by ourselves.
+async fn still_cordoned(record: &Recorded, cluster: &impl Cluster) -> Result<Whose, String> {
+    let old = &record.replacement.old;
+    let machine = old_claim(&cluster.view(), old)?.machine.clone();
+    let Some(node) = node_now(cluster, &old.node).await? else { return Ok(Whose::Nobodys) };
+    if node.machine.is_some() && node.machine != machine {
+        return Ok(Whose::Another);
+    }
+    if node.cordoned_for(&record.name) {
+        Ok(Whose::Ours)
+    } else {
+        Err(format!("node {} is not cordoned any more", node.name))
     }
 }
 

@@ -12,12 +12,13 @@ use nodemolt_core::drain::{self, Pdb, PodId, UnhealthyPods};
 use nodemolt_core::launch::Template;
 use nodemolt_core::policy::LabelSelector;
 use nodemolt_core::replace::{Phase, Successor};
-use nodemolt_core::seen::{Kind, MachineId, NetworkAsk, Readiness, View};
+use nodemolt_core::seen::{DISRUPTED_TAINT, Kind, MachineId, NetworkAsk, Readiness, View};
 use nodemolt_engine::port::{
     Cloud, CloudError, LaunchError, LaunchRequest, Launched, Machine, Network, Object, Offered,
 };
 use nodemolt_engine::record::Pause;
 use nodemolt_engine::{Act, Done, Errand, Intent, perform};
+use nodemolt_fit::taint::{Effect, Taint};
 use support::{OLD_IMAGE, Still, World, config, now_or_never};
 
 /// Nobody asks EC2 here.
@@ -68,6 +69,10 @@ fn world(phase: Phase) -> World {
         let record = records.replacements.get_mut(OLD).unwrap();
         record.replacement.phase = phase;
         record.replacement.successors = vec![Successor { claim, uid }];
+        let mut view = world.cluster.view.borrow_mut();
+        let node = view.nodes.get_mut("node-00000").unwrap();
+        node.cordoned_by = Some(OLD.to_owned());
+        node.fit.taints.push(Taint::new(DISRUPTED_TAINT, "", Effect::NoSchedule));
     }
     world.written();
     world
@@ -119,6 +124,15 @@ fn no_pods(view: &mut View) {
     for pod in &all {
         drop(view.pods.remove(pod));
     }
+}
+
+fn uncordoned(view: &mut View) {
+    view.nodes.get_mut("node-00000").unwrap().fit.taints.clear();
+}
+
+fn uncordoned_and_empty(view: &mut View) {
+    no_pods(view);
+    uncordoned(view);
 }
 
 fn another_machine(view: &mut View) {
@@ -189,7 +203,10 @@ fn nobody_is_disturbed_on_old_news() {
         no_pods(it);
         silent_nodes(it);
     };
-    let cases: [Case<'_>; 22] = [
+    let forgotten: fn(&mut View) = |it| {
+        it.nodes.remove("node-00000");
+    };
+    let cases: [Case<'_>; 28] = [
         ("who stays", Phase::Draining, cordon, true, home_unready, Some("takes no pods now")),
         ("is closed", Phase::Draining, cordon, true, home_closed, Some("takes no pods now")),
         ("goes anyway", Phase::Draining, cordon, false, home_closed, None),
@@ -211,6 +228,20 @@ fn nobody_is_disturbed_on_old_news() {
         ("no news, it goes", Phase::Draining, cordon, false, silent_nodes, None),
         ("evict", Phase::Draining, evict, true, nothing, None),
         ("a later node's", Phase::Draining, evict, false, another_machine, Some("a later node")),
+        // Life 5495: a late watch told of a cordon that we had taken back, and the pod came right back.
+        ("taken back", Phase::Draining, evict, true, uncordoned, Some("not cordoned any more")),
+        ("it goes", Phase::Draining, evict, false, uncordoned, Some("not cordoned any more")),
+        ("its node is gone", Phase::Draining, evict, true, forgotten, None),
+        (
+            "pods may come",
+            Phase::Terminating,
+            delete_old,
+            true,
+            uncordoned_and_empty,
+            Some("not cordoned any more"),
+        ),
+        ("they may, it goes", Phase::Terminating, delete_old, false, uncordoned_and_empty, None),
+        ("another has its name", Phase::Terminating, delete_old, true, another_machine, None),
         ("old news of pods", Phase::Draining, evict, true, silent_nodes, Some("told of Node")),
         ("pods are there", Phase::Terminating, delete_old, true, nothing, Some("1 pods are still")),
         ("they have left", Phase::Terminating, delete_old, true, no_pods, None),

@@ -6,13 +6,15 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nodemolt_core::budget::{Amount, DisruptionBudget, Keep};
+use nodemolt_core::budget::{Amount, ClassRule, Concurrency, DisruptionBudget, Keep};
 use nodemolt_core::drain::{DO_NOT_DISRUPT, Pdb, PodPhase, Protection, UnhealthyPods};
 use nodemolt_core::explain::explain_gone;
 use nodemolt_core::launch::Settings;
-use nodemolt_core::policy::LabelSelector;
-use nodemolt_core::replace::{Phase, Successor};
-use nodemolt_core::seen::{Claim, ClassKey, DISRUPTED_TAINT, Kind, Node, PodKey, Revision, Stage};
+use nodemolt_core::policy::{LabelSelector, Rule};
+use nodemolt_core::replace::{Order, Phase, Successor};
+use nodemolt_core::seen::{
+    Claim, ClassKey, DISRUPTED_TAINT, Kind, MachineId, Node, PodKey, PolicySeen, Revision, Stage,
+};
 use nodemolt_engine::port::{ClusterError, EvictAnswer, Leadership};
 use nodemolt_engine::record::Pause;
 use nodemolt_engine::{Done, Errand, Turn};
@@ -608,5 +610,62 @@ fn what_others_hold_of_a_node_that_has_gone_holds_nobody() {
             let story = explain_gone(&turn.picture.world(), OLD, world.now).unwrap();
             assert!(story.to_string().contains("finalizer `example.com/backup`"), "{story}");
         }
+    }
+}
+
+/// Life 4913: a node went first, and a finalizer of others held it after its claim had gone. Its grant was counted in no
+/// class then, and the next one went before anybody had followed it.
+#[test]
+fn who_goes_first_keeps_its_place_in_its_class_until_somebody_follows() {
+    for (what, held, lost) in [
+        ("its node is held", true, false),
+        ("its node has gone", false, false),
+        ("its node is held, and somebody took its grant", true, true),
+        ("its node has gone, and somebody took its grant", false, true),
+    ] {
+        let mut world = World::with_workloads(3, 1, &[OLD_IMAGE], |it| format!("web-{it}"));
+        {
+            let concurrency = Some(Ok(Concurrency::Of(Amount::Count(1))));
+            let order = Order::DeleteFirst;
+            let rollout = ClassRule { order, concurrency, ..ClassRule::of("first") };
+            let policy = PolicySeen { rule: Rule::named("first"), rollout: Some(rollout) };
+            world.cluster.view.borrow_mut().policies.insert("first".to_owned(), policy);
+        }
+        for _ in 0..4 {
+            world.turn();
+            world.pass(1);
+        }
+        assert_eq!(phase(&world), Phase::Draining, "{what}");
+        // Its pod has left, its machine has ended, and its claim has gone.
+        all_leave(&mut world);
+        world.machines.retain(|it| it.id != MachineId(format!("i-{OLD}")));
+        delete(&mut world, |_| {});
+        edit(&mut world, OLD, |it| {
+            it.held = false;
+            it.finalizers = vec!["example.com/backup".to_owned()];
+        });
+        {
+            let mut view = world.cluster.view.borrow_mut();
+            view.claims.remove("claim-node-00000");
+            if !held {
+                view.nodes.remove(OLD);
+            }
+        }
+        let mut made = false;
+        for _ in 0..6 {
+            let turn = world.turn();
+            for act in turn.acts.iter().filter(|it| matches!(it.errand, Errand::MakeClaim { .. })) {
+                world.memory.done(act, Done::Made(Ok("uid-successor".to_owned())), world.now);
+                made = true;
+            }
+            world.pass(1);
+            let mut records = world.cluster.records.borrow_mut();
+            assert_eq!(records.replacements.len(), 1, "{what}");
+            let follows = &records.replacements[RECORD].replacement.successors;
+            if lost && follows.iter().any(|it| it.uid.is_some()) {
+                records.ledger.grants.clear();
+            }
+        }
+        assert!(made, "{what}: {:?}", world.cluster.records.borrow().replacements);
     }
 }

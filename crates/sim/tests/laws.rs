@@ -401,6 +401,86 @@ fn a_taint_that_comes_with_the_loss_of_a_node_is_known_as_late_as_that() {
     }
 }
 
+/// Lives 5495, 8707 and 9320: a node was cordoned or not ready a minute ago, and watches told of nodes later than that.
+/// Nobody can tell such a watch from one that has nothing to tell, before it is silent for too long.
+#[test]
+fn who_is_away_is_known_when_its_watch_has_told() {
+    for (fault, waited, fine) in [
+        ("lose-requests 1%", 60, true),
+        ("lose-requests 1%", 61, false),
+        ("watch-lag 80s", 75, true),
+        ("watch-lag 80s Node", 75, true),
+        ("watch-lag 80s Pod", 75, false),
+        // A change that was on its way is told first.
+        ("watch-lag 80s", 175, true),
+        ("watch-lag 80s", 176, false),
+        // It is silent by then, and nothing begins.
+        ("watch-lag 10m", 195, true),
+        ("watch-lag 10m", 196, false),
+        // It was over before.
+        ("watch-lag 20s for 1s", 61, false),
+    ] {
+        let mut tale = begun();
+        tale.tell(Actor::Fate, Fact::Fault { what: fault.to_owned() });
+        tale.wait(30);
+        tale.node(Actor::Kubelet, "n2", false, &json!([]));
+        tale.wait(waited);
+        tale.ledger(&["n1"], 1);
+        tale.ledger(&[], 1);
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Budget), !fine, "{fault}, {waited} s: {laws:?}");
+    }
+}
+
+/// Life 5495: a late watch told of a cordon that was taken back long before. That is asked right before an eviction.
+#[test]
+fn nobody_leaves_a_node_whose_cordon_was_taken_back() {
+    for (seconds, fine) in [(15, true), (16, false)] {
+        let mut tale = begun();
+        tale.tell(Actor::Fate, Fact::Fault { what: "watch-lag 83s Node".to_owned() });
+        tale.granted("n1");
+        tale.launched();
+        tale.joined();
+        tale.cordoned("n1");
+        tale.node(US, "n1", true, &json!([]));
+        tale.wait(seconds);
+        tale.evict("web-n1", Some("pod-web-n1"), None);
+        tale.settle();
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Eviction), !fine, "after {seconds} s: {laws:?}");
+    }
+}
+
+/// Life 8206: whoever made the claim had not heard yet that a person had changed the pool. Its node has drifted since it
+/// was born, although it runs the newest image.
+#[test]
+fn who_was_made_by_old_words_may_have_drifted() {
+    for (fault, waited, fine) in [
+        ("lose-requests 1%", 60, true),
+        ("lose-requests 1%", 61, false),
+        ("watch-lag 35s NodePool", 130, true),
+        ("watch-lag 35s NodePool", 131, false),
+        ("watch-lag 35s Pod", 61, false),
+    ] {
+        let mut tale = latest();
+        tale.tell(Actor::Fate, Fact::Fault { what: fault.to_owned() });
+        tale.change(Actor::Person, "NodePool", "/web", |it| {
+            it["spec"]["template"] = json!({"spec": {"expireAfter": "Never"}});
+        });
+        tale.wait(waited);
+        tale.claim(US, "n4");
+        tale.machine("n4", NEW, "running");
+        tale.claim_status(US, "n4", NEW);
+        tale.node(Actor::Kubelet, "n4", true, &json!([]));
+        tale.answered("Parameters", true);
+        tale.wait(300);
+        tale.ledger(&["n4"], 1);
+        tale.ledger(&[], 1);
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Doubt), !fine, "{fault}, {waited} s: {laws:?}");
+    }
+}
+
 /// Decision 0038: whoever has no claim is moved by nobody of us.
 #[test]
 fn a_node_of_nobody_uses_no_slot() {

@@ -119,12 +119,18 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
             continue;
         };
         let surges = surge.contains(name.as_str());
-        let another = std::mem::replace(&mut node.member.surge, surges) != surges;
-        let claim = sight.claim_of(name).filter(|it| ours(sight, it));
+        let mut another = std::mem::replace(&mut node.member.surge, surges) != surges;
+        let claimed = sight.claim_of(name);
+        let claim = claimed.filter(|it| ours(sight, it));
         let record = records
             .get(name.as_str())
             .copied()
             .filter(|it| claim.is_none_or(|claim| claim.uid == it.replacement.old.claim_uid));
+        if claimed.is_none() {
+            let class = record.and_then(|it| class_of(sight, it));
+            another |= node.member.class != class;
+            node.member.class = class;
+        }
         node.under_way = record
             .map(|it| &it.replacement)
             .filter(|it| !it.phase.ended())
@@ -189,6 +195,13 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
     readings.wishes = known;
     hold_what_recurs(sight, readings, &drifts);
     Wished { next_at }
+}
+
+/// The class of a node whose claim has gone while its replacement goes on, because others hold the node: its grant counts
+/// where it was given, until somebody follows.
+fn class_of(sight: &Sight<'_>, record: &Recorded) -> Option<String> {
+    let pool = record.pool.as_ref().filter(|_| !record.replacement.phase.ended());
+    pool.and_then(|it| sight.view.pools.get(it)).map(|it| it.class.to_string())
 }
 
 /// Nodes whose wish may be another than in the turn before.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::seen::Kind;
 use serde_json::Value;
 
 use super::excuse::{Unfollowed, unfollowed};
@@ -491,17 +492,20 @@ fn overdrawn(
         let claim = world.claim_of(name);
         let going = claim.and_then(|it| it.deleting_since);
         let deleted = going.is_some() || read::deleting(&node.object).is_some();
-        let away = if whom == Whom::People && deleted {
-            (node.ever_ready && !node.ready).then_some(node.since)
+        let (away, going) = if whom == Whom::People && deleted {
+            ((node.ever_ready && !node.ready).then_some(node.since), None)
         } else {
-            [node.away_since, going].into_iter().flatten().min()
+            (node.away_since, going)
         };
+        let away = away.is_some_and(|it| world.heard(Kind::Node, it, now))
+            || going.is_some_and(|it| world.heard(Kind::Claim, it, now));
         // A stranger's node is counted in the whole, and who it is away for is not our business.
-        if away.is_some_and(|it| known(it, now)) && claim.is_some() && (room.member)(name) {
+        if away && claim.is_some() && (room.member)(name) {
             used.insert(name);
         }
     }
-    let lately = world.gone.iter().filter(|(_, (at, _))| !known(*at, now)).map(|it| it.0);
+    let there = |at: Timestamp| !world.heard(Kind::Node, at, now);
+    let lately = world.gone.iter().filter(|(_, (at, _))| there(*at)).map(|it| it.0);
     let members: Vec<&str> = world
         .nodes
         .keys()

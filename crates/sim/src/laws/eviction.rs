@@ -15,7 +15,7 @@ use super::machines::live;
 use super::read::{self, at, items, text};
 use super::succession::forced;
 use super::world::{Pod, World, known, must_move};
-use super::{Complaint, Found, Law, Setting, protection};
+use super::{CALL_TAKES, Complaint, Found, Law, Setting, protection};
 use crate::trace::{Actor, Fact, Step};
 
 /// What a pod has that does not say.
@@ -369,9 +369,10 @@ fn bare_pods_go(world: &World, leaving: &Leaving) -> bool {
     lately || rollout.and_then(|it| text(it, &["barePods"])) == Some("Evict")
 }
 
+/// Whether a node takes no pods by our cordon, or did when that was last asked: right before the act.
 fn cordoned(world: &World, node: &str, now: Timestamp) -> bool {
     let Some(node) = world.nodes.get(node) else { return true };
-    let lately = node.uncordoned_at.is_some_and(|it| !known(it, now));
+    let lately = node.uncordoned_at.is_some_and(|it| now.duration_since(it) <= CALL_TAKES);
     node.cordoned.is_some() || lately
 }
 

@@ -11,8 +11,7 @@ use nodemolt_core::seen::Kind;
 
 use super::wish::{self, Answers, Wanted, Wish};
 use super::world::{World, known};
-use super::{Found, KNOWN_AFTER, Law, Setting, excuse};
-use crate::faults::Fault;
+use super::{Found, Law, Setting, excuse};
 use crate::trace::{Actor, Fact, ReplicaState, Step, Turned};
 
 /// A watch may lag for a minute and a half without a fault that says more, and what images there are is looked at twice a minute.
@@ -31,35 +30,6 @@ pub(super) struct Partition {
     looked_at: BTreeMap<u8, Timestamp>,
     /// By node: since when it should go, and why.
     wishes: BTreeMap<String, (Wish, Timestamp)>,
-    lags: Vec<Lag>,
-}
-
-/// A fault that lets watches tell late of what wishes follow from.
-#[derive(Debug)]
-struct Lag {
-    from: Timestamp,
-    until: Timestamp,
-    by: SignedDuration,
-}
-
-impl Lag {
-    fn of(fault: &str, from: Timestamp) -> Option<Self> {
-        let Ok(Fault::WatchLag { kind, by, lasts }) = fault.parse() else { return None };
-        let until = from.saturating_add(lasts.unwrap_or(SignedDuration::MAX));
-        let until = until.unwrap_or(Timestamp::MAX);
-        kind.is_none_or(|it| WISHES_REST_ON.contains(&it)).then_some(Self { from, until, by })
-    }
-
-    /// By when everybody has heard of what was so at this time. What comes while something else is on its way comes with the next,
-    /// so that is twice as late; and what was put off last arrives when the fault is over for that long.
-    fn heard_by(&self, since: Timestamp) -> Timestamp {
-        let after = |it: Timestamp, length| it.saturating_add(length).unwrap_or(Timestamp::MAX);
-        if self.from > after(since, KNOWN_AFTER) {
-            return since;
-        }
-        let twice = after(since, self.by.saturating_add(self.by));
-        after(twice.min(after(self.until, self.by)), KNOWN_AFTER)
-    }
 }
 
 impl Partition {
@@ -81,13 +51,6 @@ impl Partition {
                     self.looked_at.remove(number);
                 }
             },
-            (Fact::Fault { what }, _) => self.lags.extend(Lag::of(what, step.at)),
-            // What is on its way arrives when it would have.
-            (Fact::FaultsEnd, _) => {
-                for it in &mut self.lags {
-                    it.until = it.until.min(step.at);
-                }
-            }
             (Fact::Turned(turned), Actor::Operator(replica)) => {
                 agree(turned, step, found);
                 let due = self
@@ -131,8 +94,7 @@ impl Partition {
             found.premise(Law::Image);
         }
         let heard = |since: Timestamp| {
-            now.duration_since(since) > HEARD_AFTER
-                && self.lags.iter().all(|it| it.heard_by(since) < now)
+            now.duration_since(since) > HEARD_AFTER && world.told_by(&WISHES_REST_ON, since) < now
         };
         let slow = |it: Timestamp| it.saturating_add(setting.slowest_clock).unwrap_or(it);
         // What images there are it must have been told since that last changed; one answer may lead to one

@@ -8,13 +8,14 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use nodemolt_core::seen::Kind;
 use serde_json::Value;
 
-use super::Setting;
 use super::image::Rules;
 use super::read::{self, items, text};
 use super::said::line_of;
 use super::world::{Kept, POOL_LABEL, World, class_key, known};
+use super::{KNOWN_AFTER, Setting};
 use crate::trace::{Actor, Fact, Image, ReplicaState, Step};
 
 const ASKED: &str = "nodemolt.dev/upgrade-requested-at";
@@ -242,8 +243,16 @@ pub(super) fn of_node(
     let Some(runs) = runs.filter(|_| !changed && !foreign(&claim.object)) else {
         return Wish::Untold;
     };
+    // Whoever made it may not have heard by then what they say since a moment before: it was born different, and has
+    // drifted.
+    let heard = |kind: Kind, it: &Kept| {
+        let late = world.late_by(kind, it.since);
+        made.duration_since(it.since) > KNOWN_AFTER.saturating_add(late)
+    };
+    let born_alike = heard(Kind::Class, kept) && heard(Kind::Pool, pool);
     match wanted.of(world, setting, &class, runs, now) {
         None => Wish::Untold,
+        Some(it) if it == runs.id && !born_alike => Wish::Untold,
         Some(it) if it == runs.id => Wish::None,
         Some(_) => Wish::Image,
     }

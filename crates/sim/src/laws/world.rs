@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_cluster::transport::Resource;
+use nodemolt_core::seen::Kind;
 use serde_json::Value;
 
 use super::read::{self, at, items, text};
@@ -23,6 +24,10 @@ pub(super) const POOL_LABEL: &str = "karpenter.sh/nodepool";
 
 /// A pod that should be gone for so long is not waited for.
 const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(1);
+
+/// Docs say: nothing voluntary begins while a kind was not heard of for so long. Until then a watch that tells late looks
+/// like one of whose kind nothing happens.
+const SILENT_AFTER: SignedDuration = SignedDuration::from_secs(90);
 
 #[derive(Debug)]
 pub(super) struct World {
@@ -68,6 +73,8 @@ pub(super) struct World {
     held_up: Option<(Actor, Timestamp, Timestamp)>,
     /// Answers before this may be older than they seem.
     stale_until: Timestamp,
+    /// Watches that told late, or still do.
+    late: Vec<Late>,
     /// Some pointer names another image than the newest: only who reads pointers knows what is wanted then.
     pub(super) pointer_moved: bool,
     /// Of what is gone, by kind and name, when it went.
@@ -77,6 +84,28 @@ pub(super) struct World {
     pub(super) appeared: BTreeMap<String, Timestamp>,
     /// By class and image: until when some claim ran it.
     pub(super) in_use: BTreeMap<(String, String), Timestamp>,
+}
+
+/// What happens to a kind, or to all, between two times is told so much later.
+#[derive(Debug)]
+struct Late {
+    kind: Option<Kind>,
+    by: SignedDuration,
+    from: Timestamp,
+    until: Timestamp,
+}
+
+impl Late {
+    /// By when everybody has heard of what was so at this time. What comes while something else is on its way comes with the next,
+    /// so that is twice as late; and what was put off last arrives when the fault is over for that long.
+    fn told_by(&self, since: Timestamp) -> Timestamp {
+        let after = |it: Timestamp, length| it.saturating_add(length).unwrap_or(Timestamp::MAX);
+        if self.from > after(since, KNOWN_AFTER) {
+            return since;
+        }
+        let twice = after(since, self.by.saturating_add(self.by));
+        after(twice.min(after(self.until, self.by)), KNOWN_AFTER)
+    }
 }
 
 #[derive(Debug)]
@@ -195,6 +224,13 @@ fn stale(fault: &str) -> Option<SignedDuration> {
     Some(lasts.unwrap_or(SignedDuration::MAX))
 }
 
+/// Of `watch-lag 80s Node for 2m`, which watches tell how late from now on.
+fn late(fault: &str, from: Timestamp) -> Option<Late> {
+    let Ok(Fault::WatchLag { kind, by, lasts }) = fault.parse() else { return None };
+    let until = from.saturating_add(lasts.unwrap_or(SignedDuration::MAX)).unwrap_or(Timestamp::MAX);
+    Some(Late { kind, by, from, until })
+}
+
 impl World {
     pub(super) fn new() -> Self {
         Self {
@@ -222,6 +258,7 @@ impl World {
             choice_changed_at: Timestamp::MIN,
             held_up: None,
             stale_until: Timestamp::MIN,
+            late: Vec::new(),
             pointer_moved: false,
             removed_at: BTreeMap::new(),
             images: BTreeMap::new(),
@@ -327,10 +364,14 @@ impl World {
                     let until = step.at.saturating_add(lasts).unwrap_or(Timestamp::MAX);
                     self.stale_until = self.stale_until.max(until);
                 }
+                self.late.extend(late(what, step.at));
                 true
             }
             Fact::FaultsEnd => {
                 self.stale_until = self.stale_until.min(step.at);
+                for it in &mut self.late {
+                    it.until = it.until.min(step.at);
+                }
                 true
             }
             Fact::HeldUp { since } => {
@@ -385,6 +426,30 @@ impl World {
             Some((by, arrived_at, since)) if by == step.by && arrived_at == step.at => since,
             Some(_) | None => step.at,
         }
+    }
+
+    /// By how much later than others a watch of this kind may have told what was so from then on. It tells one change
+    /// after the other: what comes while another is on its way waits for that one first.
+    pub(super) fn late_by(&self, kind: Kind, since: Timestamp) -> SignedDuration {
+        let late = self.late.iter().filter(|it| {
+            let over = it.until.saturating_add(it.by).unwrap_or(Timestamp::MAX);
+            it.kind.is_none_or(|of| of == kind) && it.from <= since && since <= over
+        });
+        let by = late.map(|it| it.by).max().unwrap_or_default();
+        by.saturating_add(by)
+    }
+
+    /// Whether whoever grants must have heard what was so of this kind from then on: nobody can tell a watch that is late
+    /// from one that has nothing to tell, before it is silent for too long.
+    pub(super) fn heard(&self, kind: Kind, since: Timestamp, now: Timestamp) -> bool {
+        let late = self.late_by(kind, since).min(SILENT_AFTER.saturating_add(SILENT_AFTER));
+        now.duration_since(since) > KNOWN_AFTER.max(late.saturating_add(CALL_TAKES))
+    }
+
+    /// By when everybody has heard of what was so of these kinds at a time.
+    pub(super) fn told_by(&self, kinds: &[Kind], since: Timestamp) -> Timestamp {
+        let late = self.late.iter().filter(|it| it.kind.is_none_or(|it| kinds.contains(&it)));
+        late.map(|it| it.told_by(since)).max().unwrap_or(since)
     }
 
     /// An answer that comes after this tells what may boot now: one that was on its way when something changed does not.
