@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use jiff::SignedDuration;
 use nodemolt_sim::laws::{Law, Laws, Violation, hash_of, same_life};
 use nodemolt_sim::trace::{Actor, Fact, ReplicaState};
 use serde_json::json;
@@ -510,6 +511,28 @@ fn a_node_may_wait_for_what_only_people_lift() {
     };
     assert!(waits(true).iter().any(|it| it.law == Law::Settling), "it is not the only one");
     assert_eq!(waits(false).iter().filter(|it| it.law == Law::Settling).count(), 0);
+}
+
+/// Seed 5718: it looked settled twice while a window was closed that is open most of the time.
+#[test]
+fn who_waits_for_a_window_that_opens_soon_has_not_settled() {
+    for (schedule, settled) in [("0 * * * *", false), ("0 22 * * *", true)] {
+        let mut tale = sound();
+        tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
+            let window = json!({"schedule": schedule, "duration": "40m"});
+            it["spec"]["rollout"] = json!({"windows": {"allow": [window]}});
+        });
+        while tale.now.strftime("%M").to_string() != "45" {
+            tale.wait(60);
+        }
+        tale.turn(&["n2"], |it| {
+            it.waits = vec![Tale::waits_for("n2", "Window", "ImagePolicy", "all")];
+        });
+        let (laws, broken) = judge(&tale);
+        assert_eq!(broken, [], "the window is closed");
+        assert_eq!(laws.settled(tale.now, SignedDuration::from_mins(30)), settled, "{schedule}");
+        assert!(laws.settled(tale.now, SignedDuration::from_mins(10)), "{schedule}");
+    }
 }
 
 #[test]
