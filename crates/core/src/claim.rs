@@ -65,6 +65,8 @@ pub struct Seen<'a> {
     /// It takes the place of another node, and its Replacement has the deadlines.
     pub successor: bool,
     pub gate: Gate,
+    /// Of a claim that is deleted: another machine with its UID that lives, and on which nobody works.
+    pub second: Option<MachineId>,
 }
 
 /// Whether a `NodeDisruptionBudget` that people wait for, too, lets a node go that somebody has deleted.
@@ -88,6 +90,7 @@ impl Seen<'_> {
         pods_left: None,
         successor: false,
         gate: Gate::None,
+        second: None,
     };
 }
 
@@ -320,6 +323,10 @@ pub enum Wait {
     },
     /// The machine was told to go.
     Termination,
+    /// A second machine of its making, which nobody would know to be its own without it.
+    SecondMachine {
+        machine: MachineId,
+    },
     /// Of the node, by somebody else's finalizer. Ours is off.
     Nothing,
 }
@@ -420,6 +427,9 @@ impl fmt::Display for Wait {
             Self::PodsToLeave { pods } => write!(out, "{pods} pods to leave"),
             Self::Budget { budget } => write!(out, "NodeDisruptionBudget `{budget}`"),
             Self::Termination => write!(out, "its machine to end"),
+            Self::SecondMachine { machine } => {
+                write!(out, "its second machine {} to end", machine.0)
+            }
             Self::Nothing => write!(out, "nothing"),
         }
     }

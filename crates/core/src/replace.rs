@@ -263,6 +263,8 @@ pub struct Seen {
     pub old: OldSeen,
     /// By the name of the claim.
     pub successors: BTreeMap<String, SuccessorSeen>,
+    /// By the name of the claim: since when, in this drain, a successor is now ready and now not, as far as anybody remembers.
+    pub unsteady: BTreeMap<String, Timestamp>,
     pub placement: PlacementSeen,
     /// Further successors that could be launched, where pods have lost their place: their claims.
     pub more: Vec<String>,

@@ -464,6 +464,9 @@ fn what_is_deleted_goes_in_order() {
     // What others hold is not waited for.
     check(&gone(), &ended(NodesSeen::One(&released)), now, "parting → ReleaseClaim");
     check(&gone(), &ended(no_node()), now, "parting → ReleaseClaim");
+    // Nobody else knows whose the other one is that EC2 has made.
+    let second = Seen { second: Some(MachineId("i-2".to_owned())), ..ended(no_node()) };
+    check(&gone(), &second, now, "parting (waits for its second machine i-2 to end)");
     check(&gone(), &ended(NodesSeen::Unknown), now, "parting (waits for a fresh list of nodes)");
     let delete = "parting → DeleteNode { node: \"a\", uid: \"uid-of-a\" }";
     check(&gone(), &ended(NodesSeen::One(&stranger)), now, delete);
@@ -570,6 +573,7 @@ proptest! {
         pods_left in proptest::option::of(0..3_usize),
         successor in any::<bool>(),
         gate in 0..3_u8,
+        second in any::<bool>(),
         now in any_time(),
     ) {
         let nodes = match (known, nodes.as_slice()) {
@@ -583,7 +587,9 @@ proptest! {
             1 => Gate::Open { since: at(7) },
             _ => Gate::Closed { budget: "people".to_owned() },
         };
-        let seen = Seen { machine, nodes, call, withheld_since, pods_left, successor, gate };
+        let second = second.then(|| MachineId("i-2".to_owned()));
+        let seen =
+            Seen { machine, nodes, call, withheld_since, pods_left, successor, gate, second };
         let step = next(&claim, &seen, now);
         prop_assert_eq!(&step, &next(&claim, &seen, now));
 
@@ -616,6 +622,8 @@ proptest! {
             Some(Command::ReleaseClaim | Command::ReleaseNode { .. }) => {
                 prop_assert!(claim.deleting_since.is_some() && claim.held);
                 prop_assert!(!matches!(seen.machine, MachineSeen::Live(_) | MachineSeen::Ending(_)));
+                let claim_goes = step.asks == Some(Command::ReleaseClaim);
+                prop_assert!(!claim_goes || seen.second.is_none(), "before its machines");
             }
             Some(_) | None => {}
         }

@@ -598,9 +598,9 @@ fn a_pod_without_a_node_says_whether_it_was_moved() {
     // What is on its way for it has a name, and why it has not come.
     let coming = SuccessorTold {
         pool: Some("web".to_owned()),
-        node: None,
         on_its_way: true,
         failed: Some("EC2 has no capacity".to_owned()),
+        ..SuccessorTold::default()
     };
     told.successors.insert("web-x".to_owned(), coming.clone());
     told.successors

@@ -41,6 +41,7 @@ fn seen(successor: SuccessorSeen) -> Seen {
     Seen {
         old: OldSeen::Present { deleting: false, cordoned: false, pods: 3 },
         successors: BTreeMap::from([("new".to_owned(), successor)]),
+        unsteady: BTreeMap::new(),
         placement: PlacementSeen::Holds,
         more: Vec::new(),
         people: None,
@@ -64,6 +65,12 @@ fn unready(for_minutes: i64, pods: usize) -> SuccessorSeen {
 /// The same with the old node cordoned, as it is while it is emptied.
 fn emptied(successor: SuccessorSeen) -> Seen {
     Seen { old: present(false, true, 3), ..seen(successor) }
+}
+
+/// The same while the successor is now ready and now not, for so long.
+fn flapping(for_minutes: i64, successor: SuccessorSeen) -> Seen {
+    let unsteady = BTreeMap::from([("new".to_owned(), ago(minutes(for_minutes)))]);
+    Seen { unsteady, ..emptied(successor) }
 }
 
 fn protected() -> WaitFor {
@@ -229,6 +236,9 @@ fn each_phase_knows_its_arrows() {
         ),
         ("a successor that blinks", Draining, 9, emptied(unready(1, 1)), Draining),
         ("successor lost", Draining, 30, emptied(unready(16, 1)), Retreating),
+        ("successor flaps", Draining, 30, flapping(15, unready(1, 1)), Draining),
+        ("successor flaps on", Draining, 30, flapping(16, unready(1, 1)), Retreating),
+        ("successor has flapped", Draining, 30, flapping(16, ready(1, 1)), Draining),
         ("successor deleted", Draining, 1, emptied(SuccessorSeen::Gone), Retreating),
         (
             "successor deleted, but the old one goes anyway",
@@ -667,10 +677,12 @@ prop_compose! {
         held in any::<bool>(),
         more in any::<bool>(),
         lingering in 0..2_usize,
+        unsteady in prop::option::of(0..30_i64),
     ) -> Seen {
         Seen {
             old,
             successors: all.into_iter().enumerate().map(|(at, it)| (format!("s{at}"), it)).collect(),
+            unsteady: unsteady.into_iter().map(|it| ("s0".to_owned(), ago(minutes(it)))).collect(),
             placement: match placement {
                 0 => PlacementSeen::NotDecided,
                 1 => PlacementSeen::Lost { pod: "a/b".to_owned(), because: "no room".to_owned() },

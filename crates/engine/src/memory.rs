@@ -86,6 +86,8 @@ pub struct Memory {
     /// By Replacement: when a pod of it was asked to leave and the API server said something about it, and
     /// when that could not be asked and nobody else was answered.
     pub(crate) asked: BTreeMap<String, Asked>,
+    /// Successors of nodes that are being emptied, by claim: since when they are now ready and now not.
+    pub(crate) unsteady: BTreeMap<String, Timestamp>,
     /// We could not look since the last turn, or could not say that we lead.
     cut_off: bool,
     /// The first turn after that.
@@ -154,6 +156,7 @@ impl Memory {
             made: self.made.clone(),
             evicted: self.evicted.clone(),
             asked: self.asked.clone(),
+            unsteady: self.unsteady.clone(),
             cut_off: self.cut_off,
             back_at: self.back_at,
             looked_at: self.looked_at,

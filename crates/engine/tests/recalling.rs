@@ -222,6 +222,31 @@ fn a_new_leader_makes_nobody_before_ec2_has_answered() {
     assert!(made, "{:?}", replacement(&world));
 }
 
+/// Seed 10030: a budget counted on one of its pool, and whoever led next found another pool that its pods could be in.
+#[test]
+fn a_new_leader_makes_a_successor_in_the_pool_that_was_decided() {
+    let mut world = followed();
+    {
+        let mut view = world.cluster.view.borrow_mut();
+        let mut other = view.pools.get(POOL).unwrap().clone();
+        "heavier".clone_into(&mut other.name);
+        "heavier".clone_into(&mut other.fit.name);
+        "uid-heavier".clone_into(&mut other.uid);
+        other.fit.weight = 100;
+        view.pools.insert(other.name.clone(), other);
+    }
+    take_over(&mut world);
+    let made = (0..6).find_map(|_| {
+        let turn = world.turn();
+        world.pass(1);
+        turn.acts.into_iter().find_map(|it| {
+            let Errand::MakeClaim { claim, .. } = it.errand else { return None };
+            Some(claim.pool)
+        })
+    });
+    assert_eq!(made.as_deref(), Some(POOL), "{:?}", replacement(&world));
+}
+
 #[test]
 fn a_successor_that_a_watch_has_not_told_a_new_leader_of_is_not_gone() {
     let mut world = followed();

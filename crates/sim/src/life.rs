@@ -176,7 +176,8 @@ impl Life {
                 return stopped(acts);
             }
             let now = world.now();
-            let settled = world.laws().is_some_and(|it| it.settled(now));
+            // Whoever waits for a window that opens before the end of the quiet time has not come to its end.
+            let settled = world.laws().is_some_and(|it| it.settled(now, QUIET_FOR));
             // Between two replacements there is a moment in which all seems done.
             if settled && before {
                 settled_after = Some(now.duration_since(healed));

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use jiff::SignedDuration;
 use nodemolt_sim::laws::{Law, Laws, Violation, hash_of, same_life};
 use nodemolt_sim::trace::{Actor, Fact, ReplicaState};
 use serde_json::json;
@@ -684,6 +685,57 @@ fn a_node_may_wait_for_what_only_people_lift() {
     };
     assert!(waits(true).iter().any(|it| it.law == Law::Settling), "it is not the only one");
     assert_eq!(waits(false).iter().filter(|it| it.law == Law::Settling).count(), 0);
+}
+
+/// Seed 9456: two pods that are to be spread over nodes, each of which needs one of its own as long as the old node stands. Where
+/// they need not be spread, or one is enough, there is room for it.
+#[test]
+fn pods_that_are_spread_over_nodes_may_need_more_than_the_limits_allow() {
+    for (word, pods, fine) in
+        [("DoNotSchedule", 2, true), ("DoNotSchedule", 1, false), ("ScheduleAnyway", 2, false)]
+    {
+        let mut tale = sound();
+        tale.change(Actor::Person, "NodePool", "/web", |it| {
+            it["spec"]["limits"] = json!({"nodes": "4"});
+        });
+        let all = [("web-n2", "n2"), ("web-too", "n2"), ("web-n3", "n3"), ("web-s1", "s1")];
+        for (pod, node) in all.into_iter().filter(|it| pods == 2 || it.0 != "web-too") {
+            tale.pod(pod, Some(node), true);
+            tale.change(Actor::Kubelet, "Pod", &format!("shop/{pod}"), |it| {
+                it["spec"]["topologySpreadConstraints"] = json!([{
+                    "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": word,
+                    "labelSelector": {"matchLabels": {"app": "web"}},
+                }]);
+            });
+        }
+        tale.turn(&["n2"], |it| {
+            it.waits = vec![Tale::waits_for("n2", "Limit", "NodePool", "web")];
+        });
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(!laws.contains(&Law::Settling), fine, "{word}, {pods}: {laws:?}");
+    }
+}
+
+/// Seed 5718: it looked settled twice while a window was closed that is open most of the time.
+#[test]
+fn who_waits_for_a_window_that_opens_soon_has_not_settled() {
+    for (schedule, settled) in [("0 * * * *", false), ("0 22 * * *", true)] {
+        let mut tale = sound();
+        tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
+            let window = json!({"schedule": schedule, "duration": "40m"});
+            it["spec"]["rollout"] = json!({"windows": {"allow": [window]}});
+        });
+        while tale.now.strftime("%M").to_string() != "45" {
+            tale.wait(60);
+        }
+        tale.turn(&["n2"], |it| {
+            it.waits = vec![Tale::waits_for("n2", "Window", "ImagePolicy", "all")];
+        });
+        let (laws, broken) = judge(&tale);
+        assert_eq!(broken, [], "the window is closed");
+        assert_eq!(laws.settled(tale.now, SignedDuration::from_mins(30)), settled, "{schedule}");
+        assert!(laws.settled(tale.now, SignedDuration::from_mins(10)), "{schedule}");
+    }
 }
 
 #[test]

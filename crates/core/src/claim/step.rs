@@ -361,6 +361,10 @@ impl<'a> View<'a> {
             let command = Command::ReleaseNode { node: node.name.clone(), uid: node.uid.clone() };
             return ask(Phase::Parting, command);
         }
+        // Without its claim it would be a stranger's, and of several such nobody ends one without asking.
+        if let Some(machine) = &self.seen.second {
+            return wait(Phase::Parting, Wait::SecondMachine { machine: machine.clone() });
+        }
         ask(Phase::Parting, Command::ReleaseClaim)
     }
 }

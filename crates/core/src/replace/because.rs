@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use super::{
-    JOIN_DEADLINE, LAUNCH_DEADLINE, LOST_DEADLINE, READY_DEADLINE, SETTLE_DEADLINE, STEADY_FOR,
-};
+use super::{JOIN_DEADLINE, LAUNCH_DEADLINE, LOST_DEADLINE, READY_DEADLINE, SETTLE_DEADLINE};
 use crate::plan::WaitFor;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,7 +150,7 @@ impl fmt::Display for Because {
                 write!(out, "`{claim}` did not become ready in {READY_DEADLINE:#}")
             }
             Self::Flapping { claim } => {
-                write!(out, "`{claim}` did not stay ready for {STEADY_FOR:#}")
+                write!(out, "for {SETTLE_DEADLINE:#} `{claim}` did not stay ready")
             }
             Self::SuccessorGone { claim } => write!(out, "`{claim}` was deleted"),
             Self::SuccessorLost { claim } => {

@@ -30,7 +30,8 @@ pub const STEADY_FOR: SignedDuration = SignedDuration::from_secs(30);
 /// For a successor that is ready, and not, and ready; and for pods that have lost their place.
 pub const SETTLE_DEADLINE: SignedDuration = SignedDuration::from_mins(15);
 
-/// A successor that is not ready for so long in the middle of a drain is lost.
+/// A successor that is not ready for so long in the middle of a drain is lost; and so is one that was not ready again and again
+/// for so long, and never ready for so long in between.
 pub const LOST_DEADLINE: SignedDuration = SignedDuration::from_mins(15);
 
 pub fn next(replacement: &Replacement, seen: &Seen, now: Timestamp) -> Step {
@@ -344,8 +345,13 @@ impl<'a> View<'a> {
                     Some(Because::SuccessorDied { claim, node: node.clone() })
                 }
                 SuccessorSeen::NotReady { since, .. } | SuccessorSeen::Registered { since, .. } => {
-                    let lost = self.now.duration_since(*since) > LOST_DEADLINE;
-                    lost.then_some(Because::SuccessorLost { claim })
+                    let over = |it: &Timestamp| self.now.duration_since(*it) > LOST_DEADLINE;
+                    // Each time pods have to wait, and all clocks of the drain begin anew: else it would never end.
+                    let flaps = self.seen.unsteady.get(&claim).is_some_and(over);
+                    if !over(since) && flaps {
+                        return Some(Because::Flapping { claim });
+                    }
+                    over(since).then_some(Because::SuccessorLost { claim })
                 }
                 // It was there when the drain began, so its claim was made anew behind our back.
                 SuccessorSeen::Unasked

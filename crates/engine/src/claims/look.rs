@@ -20,6 +20,7 @@ use nodemolt_fit::label;
 
 use super::act::token;
 use super::memory::unreadable;
+use super::orphans::works_on;
 use super::state::CLAIM_UID_TAG;
 use super::{Known, Listed};
 use crate::port::{Machine, MachineState};
@@ -119,8 +120,8 @@ impl<'a> Eyes<'a> {
             claim.successor_of.as_ref().is_some_and(|it| self.known.open.contains_key(it));
         let withheld_since = self.known.memory.withheld_since(&claim.uid, number);
         let machine = self.machine_of(claim);
-        let gate = self.gate(claim, now);
-        Seen { machine, nodes, call, withheld_since, pods_left, successor, gate }
+        let (gate, second) = (self.gate(claim, now), self.second(claim, now));
+        Seen { machine, nodes, call, withheld_since, pods_left, successor, gate, second }
     }
 
     pub(super) fn gate(&self, claim: &Claim, now: Timestamp) -> Gate {
@@ -142,11 +143,25 @@ impl<'a> Eyes<'a> {
         }
     }
 
+    /// Another machine that lives beside the one that a deleted claim had. One on which somebody works is for a person,
+    /// and holds nothing.
+    fn second(&self, claim: &Claim, now: Timestamp) -> Option<MachineId> {
+        let own = claim.machine.as_ref().filter(|_| claim.deleting_since.is_some())?;
+        let [last, _] = self.by_tag();
+        let others = last.get(claim.uid.as_str()).into_iter().flatten();
+        let others = others.filter(|it| it.id != *own && it.state.live());
+        let mut idle = others.filter(|it| !works_on(self.view, &it.id, now));
+        idle.next().map(|it| it.id.clone())
+    }
+
+    fn by_tag(&self) -> &[Tagged<'a>; 2] {
+        let lists = [self.known.machines, self.known.machines_before];
+        self.tagged.get_or_init(|| lists.map(by_uid))
+    }
+
     /// Whatever has the claim's UID on it.
     fn tagged(&self, claim: &Claim) -> MachineSeen {
-        let [last, before] = self
-            .tagged
-            .get_or_init(|| [by_uid(self.known.machines), by_uid(self.known.machines_before)]);
+        let [last, before] = self.by_tag();
         let all = last.get(claim.uid.as_str()).map_or(&[][..], Vec::as_slice);
         let live = all.iter().filter(|it| it.state.live());
         if let Some(first) = live.min_by_key(|it| (it.launched_at, &it.id)) {
@@ -247,7 +262,12 @@ impl<'a> Eyes<'a> {
             Because::WaitsFor(Wait::Start { .. }) => {
                 ready_by(claim).map(|it| later(it, SignedDuration::from_secs(1)))
             }
-            Because::WaitsFor(Wait::Budget { .. } | Wait::Termination | Wait::Nothing)
+            Because::WaitsFor(
+                Wait::Budget { .. }
+                | Wait::Termination
+                | Wait::SecondMachine { .. }
+                | Wait::Nothing,
+            )
             | Because::Next
             | Because::AtRest
             | Because::Withheld { .. }

@@ -7,7 +7,7 @@
 //! to be old enough, in two complete lists, against claims that are current. One whose node is ready, or
 //! has pods, does somebody's work, and a person looks at it; so they do where there is more than one, or
 //! where nothing else is left. A second machine of a claim that has one is no such doubt: both are there,
-//! and the claim says which is its own.
+//! and the claim says which is its own. Nor is one of a claim that is deleted: all of them go, and the claim goes last.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,6 +147,12 @@ enum Nobodys {
     Second(String),
 }
 
+/// Whether somebody works on one of the nodes that say they are this machine.
+pub(super) fn works_on(view: &View, machine: &MachineId, now: Timestamp) -> bool {
+    let mut nodes = view.nodes.values().filter(|it| it.machine.as_ref() == Some(machine));
+    nodes.any(|it| works(view, it, now))
+}
+
 /// Whether a node takes pods, or anybody is on it who would have to leave first.
 fn works(view: &View, node: &Node, now: Timestamp) -> bool {
     let mut pods = view.pods.on(&node.name);
@@ -221,9 +227,13 @@ fn left_behind<'a>(
 
 /// A second machine for one claim: made by a call that was answered after its attempt was proved empty, or by
 /// EC2 itself, which gave two where one was asked for. Which of them is the claim's stands on the claim, once
-/// and for all; as long as that one lives, the other is nobody's.
+/// and for all; as long as that one lives, the other is nobody's. And so it is once the claim is deleted, whatever became
+/// of the first.
 fn second(claim: &Claim, eyes: &Eyes<'_>, machine: &Machine) -> Option<String> {
     let has = claim.machine.as_ref().filter(|it| **it != machine.id)?;
+    if claim.deleting_since.is_some() {
+        return Some(format!("NodeClaim {} is deleted, and its machine is {}", claim.name, has.0));
+    }
     let lives = eyes.in_both(has) && eyes.machine(has).is_some_and(|it| it.state.live());
     lives.then(|| format!("NodeClaim {} has machine {}", claim.name, has.0))
 }

@@ -617,6 +617,43 @@ fn a_second_machine_of_a_claim_that_has_one_is_removed() {
     }
 }
 
+/// Seed 3680: EC2 made two machines for each of two claims that were given up a moment later. Without the claims nobody knew
+/// whose the others were, and of two strangers nobody ends one without asking.
+#[test]
+fn a_claim_that_is_deleted_goes_after_all_of_its_machines() {
+    for works in [false, true] {
+        let mut world = with_strays(&["uid-web-1"]);
+        for it in world.machines.borrow_mut().values_mut() {
+            it.tags.insert(super::CLAIM_TAG.to_owned(), "web-1".to_owned());
+        }
+        world.join("n-2", "i-stray-uid-web-1");
+        if works {
+            world.run_pod("p1", "n-2");
+        }
+        let now = world.now.get();
+        world.edit_node("n1", |it| it.deleting_since = Some(now));
+        world.edit(|it| it.deleting_since = Some(now));
+        world.end_machine("i-1");
+        let mut heard = Vec::new();
+        for _ in 0..5 {
+            world.pass(SECONDS(40));
+            world.list();
+            world.turn();
+            heard.extend(world.heard());
+        }
+        let ends = |it: &String| it.starts_with("terminate") || it.starts_with("release");
+        heard.retain(ends);
+        let (node, claim) = ("release node n1", "release claim web-1");
+        let expected = if works {
+            // What a person has to look at holds no claim.
+            vec![node, claim]
+        } else {
+            vec![node, "terminate i-stray-uid-web-1", claim]
+        };
+        assert_eq!(heard, expected, "works: {works}");
+    }
+}
+
 #[test]
 fn a_machine_whose_labels_were_never_written_gets_all_of_them_before_its_node_does() {
     let mut world = World::new();

@@ -17,8 +17,8 @@ use nodemolt_core::budget::Limits;
 use nodemolt_core::drain::{Drain, Evict, Held, Pdbs, evictions};
 use nodemolt_core::plan::{WaitFor, held_at_once, held_by_people};
 use nodemolt_core::replace::{
-    Because, Command, JOIN_DEADLINE, OldSeen, Phase, PlacementSeen, Replacement, STEADY_FOR, Seen,
-    Step, Successor, SuccessorSeen, asks, next,
+    Because, Command, JOIN_DEADLINE, LOST_DEADLINE, OldSeen, Phase, PlacementSeen, Replacement,
+    STEADY_FOR, Seen, Step, Successor, SuccessorSeen, asks, next,
 };
 use nodemolt_core::seen::{Claim, Kind};
 
@@ -97,6 +97,7 @@ pub(crate) fn go_on(
     wake: &mut Wake,
 ) -> Vec<Going> {
     coming::forget(memory, sight);
+    watch_steadiness(memory, sight);
     let open = sight.records.replacements.values().filter(|it| !it.replacement.phase.ended());
     let mut looked: Vec<Looked<'_>> = {
         let pdbs = Pdbs::new(&table.readings.fleet().pdbs);
@@ -146,6 +147,8 @@ fn look<'a>(
         it.uid = uid;
         successors.insert(it.claim.clone(), seen);
     }
+    let unsteady = successors.keys().filter_map(|it| memory.unsteady.get_key_value(it));
+    let unsteady = unsteady.map(|(claim, since)| (claim.clone(), *since)).collect();
     let old = old_seen(sight.view, &replacement.old, &record.name, now);
     let ledger = &sight.records.ledger;
     let wanted = still_wanted(table, &replacement);
@@ -156,6 +159,7 @@ fn look<'a>(
     let seen = Seen {
         old,
         successors,
+        unsteady,
         placement: PlacementSeen::NotDecided,
         more: Vec::new(),
         people: None,
@@ -178,6 +182,35 @@ fn look<'a>(
         }
     }
     looked
+}
+
+/// Since when successors of nodes that are being emptied are now ready and now not. Whoever was ready for long enough since
+/// is steady again.
+fn watch_steadiness(memory: &mut Memory, sight: &Sight<'_>) {
+    let all = sight.records.replacements.values();
+    let emptied = all.filter(|it| it.replacement.phase == Phase::Draining);
+    let mut unsteady = BTreeMap::new();
+    let successors = emptied
+        .flat_map(|record| record.replacement.successors.iter().map(move |it| (&record.name, it)));
+    for (name, it) in successors {
+        let known = memory.unsteady.get(&it.claim).copied();
+        let since = match look_at_successor(memory, sight, name, it).1 {
+            SuccessorSeen::NotReady { since, .. } => Some(known.map_or(since, |it| it.min(since))),
+            SuccessorSeen::Ready { since, .. } => {
+                known.filter(|_| sight.now < after(since, LOST_DEADLINE))
+            }
+            SuccessorSeen::Unknown => known,
+            SuccessorSeen::Unasked
+            | SuccessorSeen::Launching { .. }
+            | SuccessorSeen::Launched { .. }
+            | SuccessorSeen::Registered { .. }
+            | SuccessorSeen::Died { .. }
+            | SuccessorSeen::Deleting { .. }
+            | SuccessorSeen::Gone => None,
+        };
+        unsteady.extend(since.map(|since| (it.claim.clone(), since)));
+    }
+    memory.unsteady = unsteady;
 }
 
 impl Looked<'_> {

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::image::Rules;
+use super::packing::{HOSTNAME, admits};
 use super::read::{self, at, items, text};
 use super::said::line_of;
 use super::settling::{held, open};
@@ -51,7 +52,10 @@ pub(super) fn lasts(
         "HomelessPod" => pod.is_some_and(|it| at(it, &["spec", "nodeName"]).is_none()),
         "MinimumLifetime" => young(world, node, now),
         "NoCapacity" => unfollowed(world, node).is_some(),
-        "Limit" => wait.name.as_deref().is_some_and(|it| reached(world, it, node)),
+        "Limit" => {
+            let nodes = nodes_apart(world, node, now).max(1);
+            wait.name.as_deref().is_some_and(|it| reached(world, it, node, nodes))
+        }
         "Succession" => {
             let old = world
                 .replacements
@@ -247,11 +251,45 @@ fn young(world: &World, node: &str, now: Timestamp) -> bool {
 pub(super) fn pool_is_full(world: &World, node: &str) -> bool {
     let object = world.nodes.get(node).map(|it| &it.object);
     let pool = object.and_then(|it| read::label(it, POOL_LABEL));
-    pool.is_some_and(|it| reached(world, it, node))
+    pool.is_some_and(|it| reached(world, it, node, 1))
 }
 
-/// Whether another node like this one would be more than its pool may have.
-fn reached(world: &World, pool: &str, node: &str) -> bool {
+/// How many new nodes the pods of this one need at least because they are to be spread over nodes. As long as it stands it
+/// is one of those, without any of them in the end: so each other takes no more than the skew that is allowed.
+fn nodes_apart(world: &World, node: &str, now: Timestamp) -> i128 {
+    let leave =
+        || world.pods_on(node).filter(|it| must_move(&it.object, now)).map(|it| &*it.object);
+    let count = |many: usize| i128::try_from(many).unwrap_or(i128::MAX);
+    let needs = |pod: &Value, spread: &Value| {
+        let alike = |it: &Value| {
+            read::namespace(it) == read::namespace(pod)
+                && read::deleting(it).is_none()
+                && read::selects(at(spread, &["labelSelector"]), read::labels(it))
+        };
+        let most = i128::from(read::number(spread, &["maxSkew"]).unwrap_or(1).max(1));
+        let others = world.nodes.iter().filter(|it| it.0 != node && admits(&it.1.object, pod));
+        let rooms = others.map(|(name, _)| {
+            let there = world.pods_on(name).filter(|it| alike(&it.object)).count();
+            (most - count(there)).max(0)
+        });
+        let left = count(leave().filter(|it| alike(it)).count()) - rooms.sum::<i128>();
+        (left.max(0) + most - 1) / most
+    };
+    let spread = |it: &&Value| {
+        text(it, &["whenUnsatisfiable"]) == Some("DoNotSchedule")
+            && text(it, &["topologyKey"]) == Some(HOSTNAME)
+            && text(it, &["nodeTaintsPolicy"]) != Some("Honor")
+    };
+    let all = leave().flat_map(|pod| {
+        let spreads = items(pod, &["spec", "topologySpreadConstraints"]).filter(spread);
+        spreads.map(move |it| needs(pod, it))
+    });
+    all.max().unwrap_or(0)
+}
+
+/// Whether so many nodes more would be more than a pool may have: one like this; or of several each as small as the smallest
+/// that it has.
+fn reached(world: &World, pool: &str, node: &str, nodes: i128) -> bool {
     let kept = world.others.get("NodePool").and_then(|it| it.get(pool));
     let limits = kept.and_then(|it| at(&it.object, &["spec", "limits"])?.as_object());
     let has = |node: &Value, resource: &str| match resource {
@@ -260,9 +298,11 @@ fn reached(world: &World, pool: &str, node: &str) -> bool {
     };
     limits.into_iter().flatten().any(|(resource, limit)| {
         let members =
-            world.nodes.values().filter(|it| read::label(&it.object, POOL_LABEL) == Some(pool));
-        let used: i128 = members.map(|it| has(&it.object, resource)).sum();
-        let more = world.nodes.get(node).map_or(0, |it| has(&it.object, resource));
+            || world.nodes.values().filter(|it| read::label(&it.object, POOL_LABEL) == Some(pool));
+        let used: i128 = members().map(|it| has(&it.object, resource)).sum();
+        let least = members().map(|it| has(&it.object, resource)).min().unwrap_or(0);
+        let like = world.nodes.get(node).map_or(0, |it| has(&it.object, resource));
+        let more = like.max(least.saturating_mul(nodes));
         used + more > read::quantity(Some(limit))
     })
 }

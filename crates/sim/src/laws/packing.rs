@@ -11,7 +11,7 @@ use super::world::DISRUPTED_TAINT;
 /// So many places are tried.
 const TRIES: u32 = 20_000;
 
-const HOSTNAME: &str = "kubernetes.io/hostname";
+pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// Processor and memory in thousandths, and pods.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -176,7 +176,7 @@ const UNREADY_TAINTS: [&str; 2] =
     ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 /// Taints, the plain selector, and what the pod requires of a node's labels.
-fn admits(node: &Value, pod: &Value) -> bool {
+pub(super) fn admits(node: &Value, pod: &Value) -> bool {
     let selector = at(pod, &["spec", "nodeSelector"]).and_then(Value::as_object);
     let labels = read::labels(node);
     let selected = selector.is_none_or(|it| {

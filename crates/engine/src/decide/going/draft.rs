@@ -1,6 +1,7 @@
 //! As which claim is a successor made?
 //!
-//! As it was decided when the replacement began; but only while pool and class say the same as then.
+//! As it was decided when the replacement began; but only while pool and class say the same as then. Who has forgotten that
+//! decides again, in the same pool: that one stands in its name.
 
 use std::collections::BTreeSet;
 
@@ -78,6 +79,15 @@ pub(super) fn draft(
         found = successors::of_placement(sight, placement, &placements, &mut taken, &old);
         if found.len() <= at {
             found.extend(old.same_kind(sight));
+        }
+        // Packing may prefer another pool today; but a budget may count on one of the pool that was decided.
+        let (record, tries) = (&recorded.name, replacement.tries);
+        let decided = |it: &NewClaim| successors::name_of(&it.pool, record, tries, at) == name;
+        if !found.get(at).is_some_and(decided) {
+            let known = found.iter().find(|it| decided(it)).cloned();
+            if let Some(known) = known.or_else(|| old.same_kind(sight).filter(decided)) {
+                found.splice(at.min(found.len()).., [known]);
+            }
         }
     } else if let Some(pool) = pool {
         // The old one is gone: what its pods need is seen by those that are pending.
