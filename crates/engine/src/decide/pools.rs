@@ -129,7 +129,7 @@ fn of_kind(machine: &Machine, asked: &Requirements, vocabulary: &Vocabulary) -> 
 
 /// Why a pool launches nothing, where that is for want of its class or of an image for every machine that it asks for.
 pub(crate) fn no_image(memory: &mut Memory, sight: &Sight<'_>, pool: &Pool) -> Option<NoImage> {
-    if !sight.view.classes.get(&pool.class).is_some_and(|it| !it.deleting) {
+    if sight.view.classes.get(&pool.class).is_none_or(|it| it.deleting) {
         let because = format!("EC2NodeClass `{}` is not there", pool.class.name);
         let object = Some(("EC2NodeClass", pool.class.name.clone()));
         return Some(NoImage { because, object, until: None });
