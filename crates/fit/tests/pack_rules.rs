@@ -333,6 +333,23 @@ fn a_new_node_is_a_domain_before_anybody_moves() {
     assert_eq!(pack(&all, &nodes, std::slice::from_ref(&pool)).unplaced, []);
 }
 
+/// Seed 5171: its volume keeps a pod in a zone, and another one needs a new node, wherever that is. In the third zone it would be a
+/// domain without any of the first, which could not be where it must then.
+#[test]
+fn a_new_node_is_not_where_it_would_keep_others_from_their_zone() {
+    let there = vec![NodeTerm::labels(vec![written(label::ZONE, Operator::In, &["a"])])];
+    let (handle, reach) = ("vol-1".to_owned(), Some(there));
+    let bound = Volume { handle, driver: None, reach, own: false };
+    let spreading = Demand { spread: vec![spread(label::ZONE)], ..demand("cpu=100m") };
+    let mut running = pods(spreading.clone(), 4);
+    let in_b = Node { pods: running.split_off(2), ..node("b", "b", "cpu=200m pods=9") };
+    let in_a = Node { pods: running.split_off(1), ..node("a", "a", "cpu=100m pods=9") };
+    let mut moving = pods(Demand { volumes: vec![bound], ..spreading }, 1);
+    moving.extend(pods(Demand { labels: Labels::new(), ..demand("cpu=1") }, 5).split_off(4));
+    let packing = pack(&moving, &[in_a, in_b], &[three_zones()]);
+    assert!(packing.unplaced.is_empty(), "{packing:?}");
+}
+
 /// Who is pending waits for a new node, too, if it is the second domain that he must have. Once it is there, so are the others.
 #[test]
 fn who_needs_a_new_node_as_a_domain_is_not_bound_before() {

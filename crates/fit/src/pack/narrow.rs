@@ -175,7 +175,24 @@ impl State<'_, '_> {
     ) -> Option<Became> {
         let fit = self.with_wishes(fit, node.pool, sought)?;
         let fit = self.decide(fit, node.pool, place, sought, &mut Decided::new())?;
+        let fit = self.sparing(fit, node.pool);
         self.afford(self.clear_filters(fit, node.pool, sought), node)
+    }
+
+    /// Not in a domain that is spared, where there are others: whoever is on it, others who are spread would have to reckon
+    /// with a domain that has none of them.
+    fn sparing(&self, mut fit: Fit, pool: usize) -> Fit {
+        for (key, spared) in &self.spared {
+            let PoolKey::BySlot(domains) = &self.world.keys[*key].by_pool[pool] else { continue };
+            let elsewhere = |at: &usize| domains[*at] != Some(*spared);
+            let mut narrower =
+                Fit { slots: fit.slots.iter().filter(elsewhere).collect(), ..fit.clone() };
+            let Fit { machines, slots, .. } = &mut narrower;
+            if !slots.empty() && self.world.pools[pool].tidy_slots(machines, slots) {
+                fit = narrower;
+            }
+        }
+        fit
     }
 
     fn within_way(
