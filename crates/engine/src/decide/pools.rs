@@ -128,26 +128,28 @@ fn of_kind(machine: &Machine, asked: &Requirements, vocabulary: &Vocabulary) -> 
 }
 
 /// Why a pool launches nothing, where that is for want of its class or of an image for every machine that it asks for.
-pub(crate) fn no_image(memory: &mut Memory, sight: &Sight<'_>, pool: &Pool) -> Option<NoImage> {
-    if sight.view.classes.get(&pool.class).is_none_or(|it| it.deleting) {
+pub(crate) fn no_image(memory: &Memory, sight: &Sight<'_>, pool: &Pool) -> Option<NoImage> {
+    let Some(class) = sight.view.classes.get(&pool.class).filter(|it| !it.deleting) else {
         let because = format!("EC2NodeClass `{}` is not there", pool.class.name);
         let object = Some(("EC2NodeClass", pool.class.name.clone()));
         return Some(NoImage { because, object, until: None });
-    }
-    let machines = could_launch(memory, sight, pool)?;
-    let wanted = memory.classes.get(&pool.class)?.wanted.get(&pool.name)?;
+    };
+    let wanted = memory.classes.get(&class.key)?.wanted.get(&pool.name)?;
+    let (offered, _) = memory.offered.last()?;
+    // Whether they can be had otherwise is not asked here.
+    let all = machines(&offered.types, &class.offers, |_| vec![Offering::new("", ON_DEMAND, None)]);
     let vocabulary = Vocabulary::new();
     let asked = Requirements::read(&pool.requirements, &vocabulary);
-    let kinds = machines.iter().filter(|it| of_kind(it, &asked, &vocabulary));
     let mut why = None;
-    for it in kinds {
+    for it in all.iter().filter(|it| of_kind(it, &asked, &vocabulary)) {
         match image_of(wanted, Some(&pool.name), &it.name, sight) {
             Ok(_) => return None,
-            Err(it) => why = why.or(Some(it)),
+            // One that is held back says more than a machine for which there is none at all.
+            Err(it) => why = why.filter(|it: &NoImage| it.object.is_some()).or(Some(it)),
         }
     }
-    let class = || Some(("EC2NodeClass", pool.class.name.clone()));
-    why.map(|it| NoImage { object: it.object.or_else(class), ..it })
+    let own = || Some(("EC2NodeClass", pool.class.name.clone()));
+    why.map(|it| NoImage { object: it.object.or_else(own), ..it })
 }
 
 /// Pools that have no address for a new node, and those whose old nodes go first and that nothing could follow.
