@@ -397,7 +397,7 @@ impl fmt::Display for Because {
             Self::NeverReady { lacks } => {
                 write!(
                     out,
-                    "it was not set up in {READY_DEADLINE:#}: {}",
+                    "it was not set up in {READY_DEADLINE:#}: it waited for {}",
                     Wait::Start { lacks: lacks.clone() }
                 )
             }

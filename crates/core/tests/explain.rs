@@ -1011,7 +1011,11 @@ fn no_time_lets_go_on_what_people_hold() {
     paused.steps.insert("n0".to_owned(), step);
     assert!(found(&paused));
     paused.fleet.pace.clear();
-    assert!(!found(&paused), "there is no duration anyway");
+    assert!(found(&paused), "it does not go on, whether anything was measured or not");
+    refused.drains[0].at_limit = AtLimit::Skip;
+    assert!(found(&refused));
+    refused.fleet.pace.clear();
+    assert!(!found(&refused), "nobody is late before anything was measured");
 }
 
 /// Found by an attack: nothing was said before somebody waited for it.

@@ -513,12 +513,14 @@ pub fn lacks(pod: PodId, why: &Why) -> WaitFor {
     WaitFor::Place { pod, because }
 }
 
-/// What is lacking, and the subnets without an address, where they may be why. Where no subnet has one nothing else
-/// helps, so that comes first. One that is full beside others matters to pods that cannot leave the zone of their node.
+/// What is lacking, or the subnets without an address, where they may be why. Where no subnet has one it is that, and
+/// nothing else but a limit is known to be in the way. One that is full beside others matters to pods that cannot leave the zone of their node.
 pub(super) fn with_dry(lacks: WaitFor, dry: Option<&Dry>, zone: Option<&String>) -> Vec<WaitFor> {
     let Some(dry) = dry else { return vec![lacks] };
     if dry.everywhere {
-        return vec![WaitFor::Addresses(dry.clone()), lacks];
+        // With one there may be a place; the limits of the pool stay what they are.
+        let limit = matches!(lacks, WaitFor::Limit { .. }).then_some(lacks);
+        return std::iter::once(WaitFor::Addresses(dry.clone())).chain(limit).collect();
     }
     let mut here = dry.clone();
     here.subnets.retain(|it| Some(&it.1) == zone);
