@@ -376,6 +376,11 @@ fn forced(pod: &Pod, drain: &Drain, past_limit: bool, now: Timestamp) -> Option<
     past_limit.then_some(How::Delete { grace_seconds: own, because: Forced::DrainLimit })
 }
 
+/// Whether its node never waits for a pod, whatever time it is and whoever tolerates what.
+pub fn stays_for_good(pod: &Pod) -> bool {
+    matches!(pod.owner, Owner::DaemonSet | Owner::Mirror) || pod.phase == PodPhase::Finished
+}
+
 /// Why its node does not wait for a pod, if it does not.
 pub fn stays(pod: &Pod, now: Timestamp) -> Option<Stays> {
     match pod.owner {

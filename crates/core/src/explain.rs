@@ -172,8 +172,7 @@ fn stays(story: &mut Story, world: &World<'_>, name: &str, node: &Node, now: Tim
     if gone::tell_left_over(story, world, name, now) {
         return;
     }
-    let ours = node.member.pool.is_some() && !world.drifts.contains_key(name);
-    let unread = ours && doubted::tell_unread(story, world);
+    // Whoever has a claim that is on its way needs none of those that cannot be read.
     if world.starting(name) {
         story.fact("plan", "stays as it is: it has joined, and is not set up yet");
         story.next = format!(
@@ -181,6 +180,8 @@ fn stays(story: &mut Story, world: &World<'_>, name: &str, node: &Node, now: Tim
         );
         return;
     }
+    let ours = node.member.pool.is_some() && !world.drifts.contains_key(name);
+    let unread = ours && doubted::tell_unread(story, world);
     story.fact("plan", "stays as it is");
     if unread {
         return;

@@ -24,8 +24,8 @@ pub use expected::{Expected, expected, round};
 pub use fleet::{
     Dry, Fleet, Hand, NextTry, Node, Pending, PoolState, Recurs, UnderWay, Unfollowed, Wish,
 };
-pub use waiting::{WaitFor, Waiting, lacks};
-use waiting::{no_kin, no_place, unfollowed, with_dry};
+pub use waiting::{WaitFor, Waiting, lacks, with_dry};
+use waiting::{no_kin, no_place, unfollowed};
 
 use crate::budget::{
     Act, BudgetId, ClassRule, Counted, Grants, Limits, Measured, Opening, Unheard,

@@ -586,7 +586,7 @@ fn a_pod_without_a_node_says_whether_it_was_moved() {
         since: ago(minutes(2)),
         moved_from: moved_from.map(str::to_owned),
         from_nodes: moved_from.iter().map(|_| "n0".to_owned()).collect(),
-        lacks: None,
+        lacks: Vec::new(),
     };
     told.fleet.pending = vec![pending("q", Some("web")), pending("r", None)];
     let of = |told: &Told, name: &str| told.tell(|world| explain_pod(world, "shop", name, now()));
@@ -710,6 +710,15 @@ fn a_node_whose_claim_cannot_be_read_names_it() {
     let [cause] = &story.causes[..] else { panic!("{:?}", story.causes) };
     assert_eq!((cause.named.kind, cause.named.name.as_str()), ("NodeClaim", "web-1"));
 
+    // One that is starting has a claim that can be read.
+    let node = Some("n1".to_owned());
+    let starts = SuccessorTold { node, on_its_way: true, ..SuccessorTold::default() };
+    told.successors.insert("web-2".to_owned(), starts);
+    let story = told.tell(|it| explain(it, "n1", now())).unwrap();
+    assert!(story.to_string().contains("it has joined, and is not set up yet"), "{story}");
+    assert!(story.causes.is_empty() && !story.to_string().contains(&unread), "{story}");
+    told.successors.clear();
+
     // A stranger's node is none of ours.
     told.fleet.nodes.get_mut("n1").unwrap().member.pool = None;
     let story = told.tell(|it| explain(it, "n1", now())).unwrap();
@@ -811,7 +820,7 @@ fn pods_that_a_node_has_left_behind_say_what_they_lack() {
         since: ago(minutes(7)),
         moved_from: Some("web".to_owned()),
         from_nodes: vec!["n0".to_owned()],
-        lacks: Some(lacks),
+        lacks: vec![lacks],
     }];
     let pod = told.tell(|world| explain_pod(world, "shop", "q", now())).unwrap();
     let pool = told.tell(|world| explain_pool(world, "web", now())).unwrap();

@@ -23,7 +23,7 @@ use nodemolt_core::fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_core::place::{Placement, Placements};
 use nodemolt_core::plan::{
     Dry, Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, Spread, UnderWay, Unfollowed,
-    WaitFor, expected, held_at_once, held_by_people, plan,
+    WaitFor, expected, held_at_once, held_by_people, plan, with_dry,
 };
 use nodemolt_core::replace::{Because, Cause, Order, Phase};
 use nodemolt_core::wanted::NoImage;
@@ -1229,5 +1229,26 @@ proptest! {
         late.wish = Some(drifted());
         world.fleet.nodes.insert("a0".to_owned(), late);
         prop_assert_eq!(before, world.starts());
+    }
+}
+
+/// Issue 7: of a pod that was moved, "no free address" was told in the place of a limit or an image that it lacked as well.
+#[test]
+fn full_subnets_hide_no_limit_and_no_image() {
+    let dry = |everywhere| {
+        let subnets = vec![("subnet-1".to_owned(), "a".to_owned())];
+        Dry { class: "general".to_owned(), subnets, everywhere }
+    };
+    let (pool, resource) = ("web".to_owned(), "cpu".to_owned());
+    let limit = WaitFor::Limit { pod: None, pool: pool.clone(), resource, by: None };
+    let image = WaitFor::Image(NoImage::because("quarantined"));
+    let room = WaitFor::Capacity { pool, until: None, because: "none".to_owned() };
+    for (lacks, stays) in [(limit, true), (image, true), (room, false)] {
+        let full = WaitFor::Addresses(dry(true));
+        let both = if stays { vec![full, lacks.clone()] } else { vec![full] };
+        assert_eq!(with_dry(lacks.clone(), Some(&dry(true)), None), both);
+        // Elsewhere there is one, and a pod without a node is bound to no zone.
+        assert_eq!(with_dry(lacks.clone(), Some(&dry(false)), None), vec![lacks.clone()]);
+        assert_eq!(with_dry(lacks.clone(), None, None), vec![lacks]);
     }
 }

@@ -174,13 +174,14 @@ pub(super) fn tell_moved(
 /// Why a pod that was moved gets no node.
 pub(super) fn tell_lacks(story: &mut Story, world: &World<'_>, pod: &PodId, now: Timestamp) {
     let pending = world.fleet.pending.iter().find(|it| it.pod.uid == pod.uid);
-    let Some(lacks) = pending.and_then(|it| it.lacks.as_ref()) else { return };
-    let causes = causes(world, lacks, None, now);
-    let text = causes.first().map_or("", |it| it.text.as_str());
-    story.fact("", format!("waits for {text}"));
-    for cause in causes {
-        if !story.causes.contains(&cause) {
-            story.causes.push(cause);
+    for lacks in pending.into_iter().flat_map(|it| &it.lacks) {
+        let causes = causes(world, lacks, None, now);
+        let text = causes.first().map_or("", |it| it.text.as_str());
+        story.fact("", format!("waits for {text}"));
+        for cause in causes {
+            if !story.causes.contains(&cause) {
+                story.causes.push(cause);
+            }
         }
     }
 }

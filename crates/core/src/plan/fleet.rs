@@ -85,8 +85,8 @@ pub struct Pending {
     pub moved_from: Option<String>,
     /// The node that its like were moved from; those that it may have been, where several were emptied at the time.
     pub from_nodes: Vec<String>,
-    /// Why it gets no node, if that is known.
-    pub lacks: Option<WaitFor>,
+    /// Why it gets no node, as far as that is known.
+    pub lacks: Vec<WaitFor>,
 }
 
 /// A node, as far as it decides whether it goes.

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use super::Node;
 use super::together::{Workload, workload};
-use crate::drain::{AllPdbs, Owner, Pdbs, Places, Pod, PodPhase, moving};
+use crate::drain::{AllPdbs, Owner, Pdbs, Places, Pod, PodPhase, moving, stays_for_good};
 
 /// What is known of pods, by workload and by node.
 #[derive(Debug, Clone, Default)]
@@ -235,11 +235,6 @@ impl Budgets {
         }
         Self { all: all.into_iter().collect(), several }
     }
-}
-
-/// It never moves, whatever time it is.
-fn stays_for_good(pod: &Pod) -> bool {
-    matches!(pod.owner, Owner::DaemonSet | Owner::Mirror) || pod.phase == PodPhase::Finished
 }
 
 /// Nothing but a budget can hold it.

@@ -514,13 +514,14 @@ pub fn lacks(pod: PodId, why: &Why) -> WaitFor {
 }
 
 /// What is lacking, or the subnets without an address, where they may be why. Where no subnet has one it is that, and
-/// nothing else but a limit is known to be in the way. One that is full beside others matters to pods that cannot leave the zone of their node.
-pub(super) fn with_dry(lacks: WaitFor, dry: Option<&Dry>, zone: Option<&String>) -> Vec<WaitFor> {
+/// nothing else but a limit or a missing image is known to be in the way. One that is full beside others matters to
+/// pods that cannot leave the zone of their node.
+pub fn with_dry(lacks: WaitFor, dry: Option<&Dry>, zone: Option<&String>) -> Vec<WaitFor> {
     let Some(dry) = dry else { return vec![lacks] };
     if dry.everywhere {
-        // With one there may be a place; the limits of the pool stay what they are.
-        let limit = matches!(lacks, WaitFor::Limit { .. }).then_some(lacks);
-        return std::iter::once(WaitFor::Addresses(dry.clone())).chain(limit).collect();
+        // With one there may be a place; limits and images of the pool stay what they are.
+        let stays = matches!(lacks, WaitFor::Limit { .. } | WaitFor::Image(_)).then_some(lacks);
+        return std::iter::once(WaitFor::Addresses(dry.clone())).chain(stays).collect();
     }
     let mut here = dry.clone();
     here.subnets.retain(|it| Some(&it.1) == zone);

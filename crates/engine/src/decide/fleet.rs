@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use nodemolt_core::budget::{Act, Counted, Grants, Limits, Member, Standing, Unavailable};
-use nodemolt_core::drain::{Owner, PodPhase, Protection, Stays, stays};
+use nodemolt_core::drain::{Owner, PodPhase, Protection, Stays, stays, stays_for_good};
 use nodemolt_core::drift::{Drift, Missing, drift};
 use nodemolt_core::image::ImageId;
 use nodemolt_core::node::{ImageRef, Instance, Running};
@@ -501,10 +501,7 @@ fn millis(cpu: Quantity) -> u64 {
 fn standing(sight: &Sight<'_>, node: &seen::Node, claim: Option<&Claim>) -> Standing {
     let set_up = claim.is_none_or(|it| it.stages.contains_key(&Stage::Initialized));
     // Whether a pod that should be gone is stuck time alone tells, and nobody looks again for that.
-    let bears = |it: &seen::Pod| {
-        let own = [Stays::DaemonSet, Stays::Mirror, Stays::Finished].map(Some);
-        !own.contains(&stays(&it.drain, sight.now))
-    };
+    let bears = |it: &seen::Pod| !stays_for_good(&it.drain);
     if claims::left_over(node, claim) || !(set_up || sight.view.pods.on(&node.name).any(bears)) {
         return Standing::Outside;
     }

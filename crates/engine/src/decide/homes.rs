@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::drain::{self, KEEP_A_NUMBER, Moved, Owner, PodPhase};
-use nodemolt_core::plan::{Fleet, Pending, WaitFor, lacks};
+use nodemolt_core::plan::{Fleet, Pending, WaitFor, lacks, with_dry};
 use nodemolt_core::replace::{Phase, Replacement};
 use nodemolt_core::seen::{Pod, PodKey};
 use nodemolt_core::wanted::NoImage;
@@ -161,7 +161,7 @@ pub(crate) fn pending(sight: &Sight<'_>, moved: &[Moved]) -> Vec<Pending> {
             since: it.created_at,
             moved_from: moved.map(|it| it.pool.clone()),
             from_nodes: moved.map_or_else(Vec::new, |it| it.nodes.clone()),
-            lacks: None,
+            lacks: Vec::new(),
         }
     });
     told.collect()
@@ -176,14 +176,14 @@ pub(crate) struct Rooms {
 }
 
 impl Rooms {
-    /// Whoever asks about a pod that has no place is told what it lacks: an address, where nothing can be launched
-    /// for want of one.
+    /// Whoever asks about a pod that has no place is told what it lacks, an address too where no subnet has one.
     pub(crate) fn tell(&mut self, fleet: &mut Fleet) {
         for it in &mut fleet.pending {
             let pool = it.moved_from.as_ref().and_then(|it| fleet.pools.get(it));
-            let dry = pool.and_then(|it| it.dry.as_ref()).filter(|it| it.everywhere);
-            let lacks = self.lacks.remove(&it.pod.uid);
-            it.lacks = lacks.map(|it| dry.cloned().map_or(it, WaitFor::Addresses));
+            let dry = pool.and_then(|it| it.dry.as_ref());
+            // It has no node whose zone it could be bound to.
+            let lacks = self.lacks.remove(&it.pod.uid).map(|it| with_dry(it, dry, None));
+            it.lacks = lacks.unwrap_or_default();
         }
     }
 }
