@@ -59,8 +59,8 @@ pub struct Seen<'a> {
     /// Since when the call is withheld without a break, as far as we remember. It may have been made at any
     /// time before.
     pub withheld_since: Option<Timestamp>,
-    /// On its node, that must leave before the machine may go. `None`: not known since it was deleted, or
-    /// not asked.
+    /// On its node, that must leave before the machine may go; before it is deleted also those that would end with
+    /// it. `None`: not known since it was deleted, or not asked.
     pub pods_left: Option<usize>,
     /// It takes the place of another node, and its Replacement has the deadlines.
     pub successor: bool,

@@ -323,6 +323,7 @@ impl Turn<'_> {
             Command::DeleteClaim => Some(Deed::DeleteClaim {
                 because: step.because.to_string(),
                 missing: claim.node.clone().filter(|_| step.because == Because::NodeMissing),
+                idle: matches!(step.because, Because::NeverReady { .. }),
             }),
             Command::DeleteNode { node, uid } => {
                 Some(Deed::DeleteNode { name: node.clone(), uid: uid.clone() })

@@ -57,6 +57,8 @@ pub enum Deed {
         because: String,
         /// It is deleted because this node is missing, by name: whether it is so is asked right before.
         missing: Option<String>,
+        /// It is deleted because nobody is on its node: whether that is so is asked right before.
+        idle: bool,
     },
     DeleteNode {
         name: String,

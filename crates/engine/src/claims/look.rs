@@ -104,10 +104,11 @@ impl<'a> Eyes<'a> {
                 let bound = own_name(self.view, claim).map_or(0, |it| moving(self.view, it, now));
                 self.pods_left(claim, &nodes, *since, now).map(|it| it.max(bound))
             }
-            // Who has joined and was not set up in time.
+            // Who has joined and was not set up in time. Whoever would end with the machine is somebody, too.
             (None, NodesSeen::One(_)) => {
                 let late = ready_by(claim).filter(|it| now > *it);
-                late.and_then(|it| self.pods_left(claim, &nodes, it, now))
+                let heard = late.and_then(|it| self.pods_left(claim, &nodes, it, now));
+                heard.map(|_| pods_of(self.view, claim, now))
             }
             (None, _) => None,
         };

@@ -12,7 +12,7 @@ use nodemolt_core::drain;
 use nodemolt_core::seen::{Claim, MachineId, Node, View};
 
 use super::act::{ClaimAct, ClaimDone, Deed, Launch, token};
-use super::look::own_name;
+use super::look::{nodes_of, own_name};
 use super::orphans::serves;
 use super::state::{self, CLAIM_UID_TAG};
 use crate::port::{
@@ -45,13 +45,16 @@ pub async fn perform(
                 Err(error) => ClaimDone::Cluster(error),
             }
         }
-        Deed::DeleteClaim { missing, .. } => {
+        Deed::DeleteClaim { missing, idle, .. } => {
             let Some((name, uid)) = &act.claim else {
                 return ClaimDone::Withheld("it is about no claim".to_owned());
             };
             if let Some(node) = missing
                 && let Err(why) = missing_now(act, node, cluster).await
             {
+                return ClaimDone::Withheld(why);
+            }
+            if *idle && let Err(why) = idle_now(act, cluster, now()).await {
                 return ClaimDone::Withheld(why);
             }
             gone(cluster.delete_claim(name, uid).await)
@@ -109,6 +112,29 @@ async fn missing_now(act: &ClaimAct, node: &str, cluster: &impl Cluster) -> Resu
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// Whether nobody is on a claim's node who would have to move, by the API server's word of now: pods may have come that a
+/// late watch has not told of.
+async fn idle_now(act: &ClaimAct, cluster: &impl Cluster, now: Timestamp) -> Result<(), String> {
+    let (names, now) = {
+        let view = cluster.view();
+        let claim = act.claim.as_ref().and_then(|(name, _)| view.claims.get(name));
+        let Some(claim) = claim else { return Err("its claim is not seen any more".to_owned()) };
+        let now = view.server_time.map_or(now, |it| it.min(now));
+        (nodes_of(&view, claim), now)
+    };
+    for name in names {
+        let pods = match cluster.pods_on(&name).await {
+            Ok(pods) => pods,
+            Err(error) => return Err(format!("could not list the pods on node {name}: {error}")),
+        };
+        let there = drain::moving(&pods, now).count();
+        if there > 0 {
+            return Err(format!("{there} pods run on {name}"));
+        }
+    }
+    Ok(())
 }
 
 /// Whether nobody is on a machine who must leave first, by the API server's word of now: a watch may lag,

@@ -3,9 +3,11 @@
 mod world;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 use nodemolt_core::claim::ATTEMPTS_MAX;
+use nodemolt_core::drain::{self, Owner};
 use nodemolt_core::explain::Kept;
 use nodemolt_core::launch::STATIC_VERSION;
 use nodemolt_core::policy::{Quarantine, Which};
@@ -801,6 +803,44 @@ fn a_node_that_vanished_takes_its_claim_with_it_after_a_while() {
     world.view.borrow_mut().claims.remove("web-2");
     world.turn();
     assert_eq!(world.heard(), ["delete claim web-1"]);
+}
+
+/// Life 7628: two pods that tolerate everything ran on a node that was never ready. Nobody would have evicted them, so it
+/// counted as empty, and its claim was deleted past their budget.
+#[test]
+fn a_node_that_is_never_set_up_is_kept_for_whoever_would_have_to_move() {
+    let gone: &[&str] = &["delete claim web-1"];
+    let cases: [(&str, Option<fn(&mut drain::Pod)>, &[&str]); 4] = [
+        ("nobody is there", None, gone),
+        ("it belongs to the node", Some(|it| it.owner = Owner::DaemonSet), gone),
+        ("it would be evicted", Some(|_| {}), &[]),
+        ("it would end with the machine", Some(|it| it.tolerates_cordon = true), &[]),
+    ];
+    for (what, pod, expected) in cases {
+        let mut world = World::new();
+        world.turn();
+        world.join("n1", "i-1");
+        world.turn();
+        assert!(world.claim().stages.contains_key(&Stage::Registered));
+        if let Some(change) = pod {
+            world.run_pod("p1", "n1");
+            let mut view = world.view.borrow_mut();
+            let mut pod = view.pods.on("n1").next().unwrap().clone();
+            change(Arc::make_mut(&mut pod.drain));
+            view.pods.insert(pod);
+        }
+        world.pass(MINUTES(16));
+        world.list();
+        world.heard();
+        // One that no watch has told of is asked for right before.
+        world.run_hidden_pod("p2", "n1");
+        assert_eq!(world.turn().is_empty(), expected.is_empty(), "{what}");
+        assert_eq!(world.heard(), Vec::<String>::new(), "{what}");
+        world.hidden.take();
+        world.pass(MINUTES(1));
+        world.turn();
+        assert_eq!(world.heard(), expected, "{what}");
+    }
 }
 
 #[test]
