@@ -482,6 +482,40 @@ fn who_was_made_by_old_words_may_have_drifted() {
     }
 }
 
+/// Life 5268: a grant was on its way for some milliseconds when the lease of its sender ran out. That one knew what it
+/// was answered while it led; who leads anew knows nothing of it, and who was answered nothing never did.
+#[test]
+fn what_was_sent_before_the_lease_ran_out_is_judged_by_what_was_known_then() {
+    use ReplicaState::{Crashed, Follows, Leads, Started};
+    let cases: [(&[ReplicaState], bool); 6] = [
+        (&[Follows], true),
+        (&[Crashed], true),
+        (&[Follows, Leads], false),
+        (&[Crashed, Started, Leads], false),
+        (&[Follows, Leads, Follows], false),
+        (&[Started, Leads, Crashed], false),
+    ];
+    for (states, fine) in cases {
+        let mut tale = begun();
+        for state in states {
+            tale.replica(0, *state);
+        }
+        tale.ledger(&["n1"], 1);
+        tale.ledger(&[], 1);
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Doubt), !fine, "{states:?}: {laws:?}");
+    }
+    // Nor may it have granted what it knew to be as it should.
+    for (node, fine) in [("n1", true), ("n2", false)] {
+        let mut tale = latest();
+        tale.replica(0, Follows);
+        tale.ledger(&[node], 1);
+        tale.ledger(&[], 1);
+        let laws: Vec<Law> = judge(&tale).1.iter().map(|it| it.law).collect();
+        assert_eq!(laws.contains(&Law::Doubt), !fine, "{node}: {laws:?}");
+    }
+}
+
 /// Decision 0038: whoever has no claim is moved by nobody of us.
 #[test]
 fn a_node_of_nobody_uses_no_slot() {

@@ -33,7 +33,7 @@ pub(super) enum Wish {
     Untold,
 }
 
-/// What each replica was answered since it began.
+/// What each replica was answered since it began, or began to lead.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     of: BTreeMap<u8, BTreeMap<String, Answer>>,
@@ -76,10 +76,11 @@ impl Answers {
                 };
                 answers.insert(question.clone(), answer);
             }
-            // Who does not lead any more forgets.
+            // Who does not lead any more forgets. What it sent in its last moment arrives a little later, and was
+            // decided by what it knew: that is kept until it begins anew.
             (Fact::Replica { number, state }, _) => match state {
-                ReplicaState::Leads => {}
-                ReplicaState::Started | ReplicaState::Follows | ReplicaState::Crashed => {
+                ReplicaState::Follows | ReplicaState::Crashed => {}
+                ReplicaState::Started | ReplicaState::Leads => {
                     self.of.remove(number);
                 }
             },
