@@ -319,6 +319,17 @@ fn values_that_the_server_cannot_take_are_named_with_their_field() {
             of_many(1, noted("annotations", "bad key!", "")),
             Some((422, format!("spec.template.annotations: Invalid value: \"bad key!\": {name}"))),
         ),
+        (DEPLOYMENT, of_many(1, noted("labels", "app", "web")), None),
+        (
+            DEPLOYMENT,
+            of_many(1, noted("labels", "app", "other")),
+            Some((
+                422,
+                "spec.template.metadata.labels: Invalid value: {\"app\":\"other\"}: `selector` does \
+                 not match template `labels`"
+                    .to_owned(),
+            )),
+        ),
         (POD, noted("annotations", "Example.com/Fine_1", "any thing!"), None),
         (
             POD,

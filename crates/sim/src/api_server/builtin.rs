@@ -10,6 +10,7 @@ use super::ApiServer;
 use super::refuse::Wrong;
 use crate::json::{at, items, members, remove, set, set_default, text, whole};
 use crate::kinds;
+use crate::selector::selects_labels;
 
 /// Whether it is one of Kubernetes' own.
 pub(super) fn is(resource: Resource) -> bool {
@@ -160,22 +161,26 @@ pub(super) fn settle_status(resource: Resource, old: &Value, new: &mut Value) ->
 
 /// What Go would leave out when it writes an object.
 fn tidy(object: &mut Value) {
-    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
-        let empty = match at(object, &["metadata", field]) {
-            Some(Value::Object(fields)) => fields.is_empty(),
-            Some(Value::Array(listed)) => listed.is_empty(),
-            None => true,
-            Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => false,
-        };
-        if empty {
-            remove(object, &["metadata", field]);
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
+            let empty = match metadata.get(field) {
+                Some(Value::Object(fields)) => fields.is_empty(),
+                Some(Value::Array(listed)) => listed.is_empty(),
+                Some(Value::Null) => true,
+                None | Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) => false,
+            };
+            if empty {
+                metadata.remove(field);
+            }
         }
     }
-    if items(object, &["spec", "taints"]).is_empty() {
-        remove(object, &["spec", "taints"]);
-    }
-    if at(object, &["spec", "unschedulable"]) == Some(&Value::Bool(false)) {
-        remove(object, &["spec", "unschedulable"]);
+    if let Some(Value::Object(spec)) = object.get_mut("spec") {
+        if spec.get("taints").is_some_and(|it| it.as_array().is_none_or(Vec::is_empty)) {
+            spec.remove("taints");
+        }
+        if spec.get("unschedulable") == Some(&Value::Bool(false)) {
+            spec.remove("unschedulable");
+        }
     }
 }
 
@@ -271,8 +276,19 @@ fn check(resource: Resource, object: &Value) -> Vec<Wrong> {
         wrong.push(Wrong::invalid("spec", &spec, detail));
     }
     let selects = [kinds::DEPLOYMENT, kinds::REPLICA_SET, kinds::STATEFUL_SET, kinds::DAEMON_SET];
-    if selects.contains(&resource) && at(object, &["spec", "selector"]).is_none() {
-        wrong.push(Wrong::required("spec.selector", ""));
+    if selects.contains(&resource) {
+        let labels = at(object, &["spec", "template", "metadata", "labels"]);
+        let labels = labels.unwrap_or(&Value::Null);
+        match at(object, &["spec", "selector"]) {
+            None => wrong.push(Wrong::required("spec.selector", "")),
+            // Its pods would not be its own, and it would make more of them for ever.
+            Some(selector) if !selects_labels(Some(selector), labels) => {
+                let detail = "`selector` does not match template `labels`";
+                let field = "spec.template.metadata.labels";
+                wrong.push(Wrong::invalid(field, &labels.to_string(), detail));
+            }
+            Some(_) => {}
+        }
     }
     wrong
 }
