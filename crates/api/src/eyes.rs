@@ -72,7 +72,7 @@ type Key = (String, String);
 pub struct Eyes {
     view: View,
     /// Up to when each resource is known to be current.
-    fresh: BTreeMap<Watched, Timestamp>,
+    fresh: [Option<Timestamp>; Watched::ALL.len()],
     /// What stands in `unreadable`.
     broken: BTreeSet<(Watched, Key)>,
     storage: Storage,
@@ -470,11 +470,11 @@ impl Eyes {
 
     /// Nothing new up to now.
     pub fn current(&mut self, of: Watched, now: Timestamp) {
-        self.fresh.insert(of, now);
+        self.fresh[of.place()] = Some(now);
         let kind = of.kind();
-        let all = Watched::ALL.into_iter().filter(|it| it.kind() == kind);
+        let all = Watched::ALL.iter().zip(&self.fresh).filter(|(it, _)| it.kind() == kind);
         // As fresh as the stalest of those that tell of it; one that told nothing yet is staler than all.
-        let stalest = all.map(|it| self.fresh.get(&it).copied()).min().flatten();
+        let stalest = all.map(|(_, fresh)| *fresh).min().flatten();
         if let Some(stalest) = stalest {
             self.view.fresh.insert(kind, stalest);
         }
@@ -524,6 +524,11 @@ impl Watched {
         Self::StorageClass,
         Self::CsiNode,
     ];
+
+    /// In [`Self::ALL`], which is in the order of the variants.
+    fn place(self) -> usize {
+        self as usize
+    }
 
     pub fn kind(self) -> Kind {
         match self {

@@ -389,11 +389,15 @@ impl Process {
 
     /// Puts the next turn on the calendar, if there is a reason for one.
     fn next_turn(&mut self, now: Timestamp, due: &mut Due) {
+        let wanted = if self.stirred { Some(now) } else { self.wakes_at };
+        let Some(wanted) = wanted else { return };
+        // Looked at after every event: what is on the calendar by then is not put there again.
+        if self.turn_due.is_some_and(|it| it <= wanted.max(now)) {
+            return;
+        }
         if self.turning.is_some() || !self.leads() {
             return;
         }
-        let wanted = if self.stirred { Some(now) } else { self.wakes_at };
-        let Some(wanted) = wanted else { return };
         let earliest = self.turned_at.map_or(now, |it| after(it, TURNS_APART));
         let at = wanted.max(earliest).max(now);
         if self.turn_due.is_none_or(|it| at < it) {

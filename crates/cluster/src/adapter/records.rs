@@ -72,17 +72,15 @@ impl<T: Transport> Adapter<T> {
         let server_time = date.max(listed_at);
         let mut records = Records { ledger, server_time, ..Records::default() };
         let mut told = self.told.borrow_mut();
-        let mut known = std::mem::take(&mut *told);
+        // Lists come in order, and a map that is made of them all at once moves nobody twice.
+        let mut all = Vec::with_capacity(items.len());
         for item in &items {
             let name = item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let revision = revision(item);
-            let same = |it: &Standing| it.revision == revision && !revision.0.is_empty();
-            let known = known.remove(&name).filter(same);
-            if let Some(standing) = known
-                && let Some(record) = &standing.record
-            {
-                records.replacements.insert(name.clone(), record.clone());
-                told.insert(name, standing);
+            let same = |it: &&Standing| it.revision == revision && !revision.0.is_empty();
+            let known = told.get(&name).filter(same).and_then(|it| it.record.clone());
+            if let Some(record) = known {
+                all.push((name, record));
                 continue;
             }
             match recorded(item) {
@@ -90,10 +88,18 @@ impl<T: Transport> Adapter<T> {
                     self.meet_held(&mut record);
                     let standing = Standing { revision, status, record: Some(record.clone()) };
                     told.insert(name.clone(), standing);
-                    records.replacements.insert(name, record);
+                    all.push((name, record));
                 }
-                Err(why) => drop(records.unreadable.insert(name, why)),
+                Err(why) => {
+                    told.remove(&name);
+                    records.unreadable.insert(name, why);
+                }
             }
+        }
+        records.replacements = all.into_iter().collect();
+        // Whoever is not listed any more.
+        if told.len() > records.replacements.len() {
+            told.retain(|name, _| records.replacements.contains_key(name));
         }
         Ok(records)
     }

@@ -3,10 +3,14 @@
 //! `*` is any run of characters, `?` is zero or one character (EC2's own meaning, not a shell's), and a
 //! backslash takes away the meaning of the next character. Upper and lower case differ.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// A name as users write it in `amiSelectorTerms`, in policies and in quarantines.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// All else follows from its text, which alone is compared: queries are looked up by their patterns in every turn.
+#[derive(Debug, Clone)]
 pub struct NamePattern {
     text: String,
     pieces: Vec<Piece>,
@@ -14,11 +18,37 @@ pub struct NamePattern {
     plain: Option<Vec<String>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Piece {
     Exactly(char),
     AtMostOne,
     Any,
+}
+
+impl PartialEq for NamePattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for NamePattern {}
+
+impl PartialOrd for NamePattern {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for NamePattern {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.text.cmp(&other.text)
+    }
+}
+
+impl Hash for NamePattern {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
 }
 
 impl NamePattern {

@@ -189,10 +189,17 @@ pub(crate) fn tell_unable(
 /// The subnets of a pool's class, in zones that it asks for, that have no address left; or that there are none.
 fn dry(memory: &Memory, pool: &Pool) -> Option<Dry> {
     let network = memory.classes.get(&pool.class)?.network()?;
+    // Asked in every turn, of which nearly all find addresses: nothing but the zones is read.
+    let zones: Vec<_> = pool
+        .requirements
+        .iter()
+        .filter(|it| label::normalise(&it.key) == label::ZONE)
+        .cloned()
+        .collect();
     let vocabulary = Vocabulary::new();
-    let asked = Requirements::read(&pool.requirements, &vocabulary);
+    let zones = (!zones.is_empty()).then(|| Requirements::read(&zones, &vocabulary));
     let asked_for = |it: &&Subnet| {
-        let zones = asked.iter().find(|(key, _)| *vocabulary.key_text(*key) == *label::ZONE);
+        let zones = zones.as_ref().and_then(|it| it.iter().next());
         zones.is_none_or(|(_, zones)| zones.admits(vocabulary.value(&it.zone)))
     };
     let subnets = network.subnets.iter().filter(asked_for);
