@@ -809,8 +809,9 @@ fn a_node_that_vanished_takes_its_claim_with_it_after_a_while() {
 /// counted as empty, and its claim was deleted past their budget.
 #[test]
 fn a_node_that_is_never_set_up_is_kept_for_whoever_would_have_to_move() {
+    type Pod = Option<fn(&mut drain::Pod)>;
     let gone: &[&str] = &["delete claim web-1"];
-    let cases: [(&str, Option<fn(&mut drain::Pod)>, &[&str]); 4] = [
+    let cases: [(&str, Pod, &[&str]); 4] = [
         ("nobody is there", None, gone),
         ("it belongs to the node", Some(|it| it.owner = Owner::DaemonSet), gone),
         ("it would be evicted", Some(|_| {}), &[]),
