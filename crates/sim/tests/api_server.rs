@@ -267,6 +267,14 @@ fn values_that_the_server_cannot_take_are_named_with_their_field() {
         body["metadata"][field] = json!({ key: value });
         body
     };
+    let written = |path: &[&str], value: Value| {
+        let mut body = pod("p", None);
+        let place = path.iter().fold(&mut body["metadata"], |it, step| &mut it[*step]);
+        *place = value;
+        body
+    };
+    let unquoted =
+        |holds: &str| Some((400, format!("{holds}: must be a text: write it in quotes")));
     let of_many = |replicas: i64, pod: Value| {
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
@@ -320,6 +328,13 @@ fn values_that_the_server_cannot_take_are_named_with_their_field() {
             Some((422, format!("spec.template.annotations: Invalid value: \"bad key!\": {name}"))),
         ),
         (DEPLOYMENT, of_many(1, noted("labels", "app", "web")), None),
+        (POD, written(&["labels", "version"], json!(2)), unquoted("metadata.labels[version]: 2")),
+        (
+            DEPLOYMENT,
+            of_many(1, written(&["annotations", "karpenter.sh/do-not-disrupt"], json!(true))),
+            unquoted("spec.template.metadata.annotations[karpenter.sh/do-not-disrupt]: true"),
+        ),
+        (POD, written(&["namespace"], json!(5)), unquoted("metadata.namespace: 5")),
         (
             DEPLOYMENT,
             of_many(1, noted("labels", "app", "other")),

@@ -24,6 +24,7 @@ impl ApiServer {
     pub(super) fn create(&mut self, call: &Call<'_>) -> Result<Rc<Value>, Refusal> {
         let mut object = body(call)?.clone();
         check_type(call, &mut object)?;
+        check_texts(call, &object)?;
         self.name_it(call, &mut object)?;
         let name = text(&object, &["metadata", "name"]).to_owned();
         self.namespace_open(call, &name)?;
@@ -66,6 +67,7 @@ impl ApiServer {
         };
         let mut new = new;
         check_type(call, &mut new)?;
+        check_texts(call, &new)?;
         check_name(call, &mut new)?;
         let uid = text(&new, &["metadata", "uid"]);
         let known = text(&old, &["metadata", "uid"]);
@@ -216,6 +218,31 @@ fn verdict(call: &Call<'_>, outcome: Outcome) -> Result<Value, Refusal> {
 fn body<'r>(call: &Call<'r>) -> Result<&'r Value, Refusal> {
     let Request { body, .. } = call.request;
     body.as_ref().ok_or_else(|| refuse::bad_request("an empty body is no object"))
+}
+
+/// Names, labels and annotations of Kubernetes' own kinds are texts: YAML takes `2`, `true` or `no` for something else, and
+/// a server cannot read that. What our own kinds may hold is their schema's.
+fn check_texts(call: &Call<'_>, object: &Value) -> Result<(), Refusal> {
+    if !builtin::is(call.resource) {
+        return Ok(());
+    }
+    for place in [&["metadata"][..], &["spec", "template", "metadata"]] {
+        let Some(metadata) = at(object, place) else { continue };
+        let named =
+            ["name", "generateName", "namespace"].map(|it| (it.to_owned(), metadata.get(it)));
+        let said = ["labels", "annotations"].into_iter().flat_map(|map| {
+            let words = metadata.get(map).and_then(Value::as_object).into_iter().flatten();
+            words.map(move |(key, it)| (format!("{map}[{key}]"), Some(it)))
+        });
+        for (field, value) in named.into_iter().chain(said) {
+            let Some(value) = value.filter(|it| !it.is_string() && !it.is_null()) else { continue };
+            let field = format!("{}.{field}", place.join("."));
+            let wrong =
+                Wrong::unreadable(&field, &value.to_string(), "must be a text: write it in quotes");
+            return Err(refuse::invalid(call.resource, call.name(), &[wrong]));
+        }
+    }
+    Ok(())
 }
 
 /// Whether the object is of the kind that the path says. Of Kubernetes' own kinds it need not say so.
