@@ -34,6 +34,7 @@ serves. `kubectl explain` says the same. They are installed with
 ```sh
 nodemolt crds | kubectl apply --server-side -f -                 # a cluster with Karpenter
 nodemolt crds --standalone | kubectl apply --server-side -f -    # a cluster without
+nodemolt crds --only imagepolicies,ImageQuarantine               # only these kinds
 ```
 
 The second also brings Karpenter's EC2NodeClass (with the fields below), NodePool and NodeClaim, which are exactly

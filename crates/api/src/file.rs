@@ -26,6 +26,7 @@ use crate::{
 
 use self::tree::{Content, NodeId, Tree};
 
+pub mod builtin;
 pub(crate) mod decode;
 mod parts;
 pub(crate) mod path;
@@ -206,7 +207,14 @@ pub fn read_as_applied(source: &Source) -> (Vec<Located<Object>>, Vec<Problem>) 
     read_leaving_out(&["status"], source, FILE_BYTES_MAX, None)
 }
 
-/// The same for a longer file, in which others may find objects of theirs.
+/// Fields of our kinds that there are not, as `kubectl apply` refuses them before it sends anything.
+pub fn unknown_fields(source: &Source) -> Vec<Problem> {
+    let (_, mut problems) = read_as_applied(source);
+    problems.retain(|it| it.message == decode::UNKNOWN_FIELD && it.severity == Severity::Error);
+    problems
+}
+
+/// What [`read`] does for a longer file, in which others may find objects of theirs.
 pub(crate) fn read_up_to<'s>(
     source: &'s Source,
     bytes_max: usize,

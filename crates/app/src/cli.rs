@@ -45,11 +45,13 @@ pub(crate) enum Colour {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0   done; for `resolve`: every instance type that was asked for has an image
-  1   failed; for `resolve`: no image matches; for `userdata lint` and `validate`: something was found; for
-      `pack`: a pod has no place; for `sim replay`: a law was broken
-  2   with --detailed-exitcode, for `userdata diff`: there are differences; for `drift`: something has
-      drifted; for `plan`: there is something to replace
+  0   done; for `resolve`: every instance type asked for has an image
+  1   failed; for `resolve`: no image matches; for `userdata lint` and
+      `validate`: something was found; for `pack`: a pod has no place;
+      for `sim replay`: a law was broken
+  2   with --detailed-exitcode, for `userdata diff`: there are differences;
+      for `drift`: something has drifted; for `plan`: there is something
+      to replace
   3   held back by policy, quarantine, age or withdrawal
   64  mistyped
 ";
@@ -111,8 +113,10 @@ Examples:
   # would these two types have an image on the first of October?
   nodemolt resolve -f class.yaml --catalog catalog.lock --at 2026-10-01 --instance-types m7g.large,g6.xlarge
 
-What is asked:  alias=FAMILY@VERSION  id=ami-…  name=PATTERN  owner=…  ssmParameter=NAME  tag:KEY=VALUE  family=NAME
-Exit codes:     0 every type asked for has an image, 3 a rule holds one back, 1 none matches, 64 mistyped
+What is asked:  alias=FAMILY@VERSION  id=ami-…  name=PATTERN  owner=…
+                ssmParameter=NAME  tag:KEY=VALUE  family=NAME
+Exit codes:     0 every type asked for has an image, 3 a rule holds one back,
+                1 none matches, 64 mistyped
 ")]
 pub(crate) struct Resolve {
     /// What to ask for, in place of a class: words that must all hold
@@ -267,8 +271,9 @@ Examples:
   # the question could not be asked: nothing shrinks
   nodemolt images lock --previous catalog.lock --asked owner=amazon,name='amazon-eks-node-*' --outcome throttled > new.lock
 
-A query:  owner=… name=… id=… tag:KEY=… public-ssm-parameter-name=… region=… include-deprecated include-disabled
-          or parameter=… path=…; words are separated by commas, and a word may be repeated
+A query:  owner=… name=… id=… tag:KEY=… public-ssm-parameter-name=… region=…
+          include-deprecated include-disabled, or parameter=… path=…
+          Words are separated by commas, and a word may be repeated.
 ")]
 pub(crate) struct ImagesLock {
     #[command(flatten)]
@@ -335,7 +340,7 @@ pub(crate) struct UnderClass {
     pub at: Option<Timestamp>,
 
     /// Network interfaces that pods may not use, as Karpenter's --reserved-enis
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = whole::<u32, 0, 4_294_967_295>)]
     pub reserved_enis: u32,
 
     /// The share of memory that the hypervisor takes, as Karpenter's --vm-memory-overhead-percent
@@ -419,7 +424,8 @@ pub(crate) enum LaunchVerb {
 Examples:
   # the template of a class; what it does not know is asked for
   nodemolt launch render -f class.yaml --image ami-0123456789abcdef0 --instance-profile nodes \\
-      --security-group sg-0a --cluster-name blue --nodepool web --user-data user-data.txt > template.json
+      --security-group sg-0a --cluster-name blue --nodepool web \\
+      --user-data user-data.txt > template.json
   aws ec2 create-launch-template --cli-input-json file://template.json
 
   # a node in a capacity block
@@ -477,7 +483,7 @@ pub(crate) struct LaunchRender {
     pub open_reservations: bool,
 
     /// How many EFA interfaces; spec.networkInterfaces stands over it
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=32))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = whole::<u32, 0, 32>)]
     pub efa: u32,
 
     /// The cluster uses IPv6
@@ -489,7 +495,7 @@ pub(crate) struct LaunchRender {
     pub tenancy: Option<Tenancy>,
 
     /// The partition of the placement group
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=7))]
+    #[arg(long, value_name = "NUMBER", value_parser = whole::<u32, 1, 7>)]
     pub partition: Option<u32>,
 
     /// Nodes run Nitro enclaves
@@ -657,7 +663,8 @@ Examples:
   # two texts that were rendered before
   nodemolt userdata diff running.txt wanted.txt --detailed-exitcode
 
-Exit codes:     0 compared, 1 one of the two cannot be rendered, 2 they differ and --detailed-exitcode, 64 mistyped
+Exit codes:     0 compared, 1 one of the two cannot be rendered,
+                2 they differ and --detailed-exitcode, 64 mistyped
 ")]
 pub(crate) struct UserdataDiff {
     /// A class, or a rendered text: as it is, in base64, or as JSON of `render`
@@ -711,7 +718,7 @@ pub(crate) struct UserdataLint {
 ///
 /// Every object is asked about twice: would the API server take it (by schema and rules of the definitions
 /// that `nodemolt crds --standalone` prints), and could the controller do what it says? Objects of other
-/// kinds are passed over with a note. Classes are held to the `ImagePolicies` that are given along with them, as
+/// kinds are passed over with a note. Classes are held to the ImagePolicies that are given along with them, as
 /// the admission policies of `nodemolt crds --policies` would. No cluster is needed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -729,7 +736,8 @@ Examples:
   kubectl get nodepool general -o yaml > old.yaml
   nodemolt validate -f general.yaml --old old.yaml
 
-Exit codes:  0 nothing found, or warnings only, 1 something would be refused or cannot be read, 64 mistyped
+Exit codes:  0 nothing found, or warnings only, 1 something would be refused or
+             cannot be read, 64 mistyped
 ")]
 pub(crate) struct Validate {
     /// Manifests, as YAML or JSON; a folder means the .yaml, .yml and .json files in it, and `-` is
@@ -816,10 +824,14 @@ Examples:
   # why has this pod no place?
   nodemolt pack -f cluster.yaml --explain shop/cart-0
 
-Prices:         `aws pricing get-products --service-code AmazonEC2 …`, `aws ec2 describe-spot-price-history`, or a
-                table: a line `type,REGION`, then `m5.large,0.096`
-Offerings:      `aws ec2 describe-instance-type-offerings --location-type availability-zone`, `aws ec2
-                describe-capacity-reservations`, and what is not to be had just now, as docs/pack.md shows
+Prices are what these print, or a table: a line `type,REGION`, then `m5.large,0.096`
+  aws pricing get-products --service-code AmazonEC2 …
+  aws ec2 describe-spot-price-history
+
+Offerings are what these print, and what cannot be had now, as docs/pack.md shows
+  aws ec2 describe-instance-type-offerings --location-type availability-zone
+  aws ec2 describe-capacity-reservations
+
 Exit codes:     0 every pod has a place, 1 some have none, 64 mistyped
 ")]
 pub(crate) struct Pack {
@@ -852,7 +864,7 @@ pub(crate) struct Pack {
     pub zones: Vec<String>,
 
     /// Network interfaces that pods may not use, as Karpenter's --reserved-enis
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = whole::<u32, 0, 4_294_967_295>)]
     pub reserved_enis: u32,
 
     /// The share of memory that the hypervisor takes, as Karpenter's --vm-memory-overhead-percent
@@ -898,6 +910,15 @@ fn time(text: &str) -> Result<Timestamp, String> {
         "write a date such as `2026-11-15`, or a time with its zone such as `2026-11-15T09:00:00Z`"
             .to_owned()
     })
+}
+
+/// A whole number, in words that say what may be written: not how it is kept.
+fn whole<N: TryFrom<u64>, const MIN: u64, const MAX: u64>(text: &str) -> Result<N, String> {
+    let digits = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    let number = text.parse().ok().filter(|it| digits && (MIN..=MAX).contains(it));
+    number
+        .and_then(|it: u64| N::try_from(it).ok())
+        .ok_or_else(|| format!("write a whole number from {MIN} to {MAX}"))
 }
 
 /// `0.075` as millionths.

@@ -58,8 +58,18 @@ What to try next:
   nodemolt status, plan, drift   what is going on in it
   nodemolt explain node-4        why is this node not replaced yet?
   nodemolt sim fault --help      what can go wrong
-  cargo demo --images            which image boots, and why not the newer one?
 ";
+
+/// In the repository there are examples to ask of.
+const IMAGES: &str =
+    "  cargo demo --images            which image boots, and why not the newer one?\n";
+const IMAGES_INSTALLED: &str =
+    "  nodemolt resolve --help        which image boots, and why not the newer one?\n";
+
+/// Whether cargo runs us in our repository, as `cargo demo` does.
+fn by_cargo() -> bool {
+    std::env::var_os("CARGO_PKG_NAME").is_some_and(|it| it == env!("CARGO_PKG_NAME"))
+}
 
 pub(crate) fn run(verb: &cli::Demo, look: Look) -> Result<Answer, Failure> {
     let (name, scenario) = sim::scenario(SCENARIO)?;
@@ -67,9 +77,10 @@ pub(crate) fn run(verb: &cli::Demo, look: Look) -> Result<Answer, Failure> {
     // Whether it moves is one thing, whether it is coloured another. A dumb terminal cannot go back.
     let dumb = std::env::var_os("TERM").is_some_and(|it| it == "dumb");
     let live = !verb.lines && !dumb && std::io::stdout().is_terminal();
+    let images = if by_cargo() { IMAGES } else { IMAGES_INSTALLED };
     let data = if live { draw(&mut world, look)? } else { lines(&mut world)? };
     Ok(Answer {
-        data: look.plain(&format!("{data}\n{NEXT}")),
+        data: look.plain(&format!("{data}\n{NEXT}{images}")),
         talk: String::new(),
         exit: Exit::Done,
     })

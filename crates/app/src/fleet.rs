@@ -21,7 +21,7 @@ use nodemolt_sim::act::{Act, Target};
 use nodemolt_sim::kinds;
 
 use crate::cli::{self, FleetFormat, Format, StoryFormat};
-use crate::output::{Answer, Exit, Failure, Look, Mark, Table, Within, serialize};
+use crate::output::{Answer, Exit, Failure, Look, Mark, Table, Within, printable, serialize};
 use crate::sim::{Opened, do_act};
 use crate::terminal::{self, hanging};
 use named::{Named, Names};
@@ -141,8 +141,12 @@ pub(crate) fn plan(verb: &cli::Plan, look: Look) -> Result<Answer, Failure> {
             }
             look.plain(&text)
         }
-        FleetFormat::Json => serialize(Format::Json, &data::plan(&picture, &rows, &homeless))?,
-        FleetFormat::Yaml => serialize(Format::Yaml, &data::plan(&picture, &rows, &homeless))?,
+        FleetFormat::Json => {
+            serialize(Format::Json, &data::plan(&opened, &picture, &rows, &homeless))?
+        }
+        FleetFormat::Yaml => {
+            serialize(Format::Yaml, &data::plan(&opened, &picture, &rows, &homeless))?
+        }
     };
     let some = !rows.is_empty() || !homeless.is_empty();
     let exit = if some && verb.detailed_exitcode { Exit::Differs } else { Exit::Done };
@@ -229,6 +233,9 @@ fn unled(opened: &Opened) -> Option<String> {
     let renewed: Timestamp = spec.get("renewTime")?.as_str()?.parse().ok()?;
     let lasts = SignedDuration::from_secs(spec.get("leaseDurationSeconds")?.as_i64()?);
     let holder = spec.get("holderIdentity").and_then(|it| it.as_str()).filter(|it| !it.is_empty());
+    // Replicas go by when they saw it change, whatever its holder's clock says.
+    let wrong_by = holder.map(|it| opened.world.clock_wrong_by(it)).unwrap_or_default();
+    let renewed = renewed.saturating_sub(wrong_by).unwrap_or(renewed);
     let over = renewed.saturating_add(lasts).unwrap_or(Timestamp::MAX) < opened.world.now();
     (over || holder.is_none()).then(|| {
         let last = holder.map(|it| format!("; {it} led last")).unwrap_or_default();
@@ -287,9 +294,12 @@ pub(crate) fn pause(verb: &cli::Pause) -> Result<Answer, Failure> {
     if verb.reason.trim().is_empty() {
         return Err(Failure::usage("--reason is empty").hint("whoever waits is told; write why"));
     }
-    if verb.reason.contains(char::is_control) {
-        return Err(Failure::usage(format!("--reason has a line break in it: {:?}", verb.reason))
-            .hint("it is told in one line"));
+    if let Some(at) = verb.reason.chars().position(char::is_control) {
+        let message =
+            format!("--reason is no line of plain text: its character {} is none", at + 1);
+        return Err(Failure::usage(message).hint(
+            "it is told in one line: write it without line breaks, tabs and control characters",
+        ));
     }
     do_act(&verb.world, &Act::Pause { reason: verb.reason.clone() })
 }
@@ -305,6 +315,11 @@ pub(crate) fn resume(verb: &cli::Resume) -> Result<Answer, Failure> {
 }
 
 pub(crate) fn unlock(verb: &cli::Unlock) -> Result<Answer, Failure> {
+    let locked = Halt::of(&Opened::open(&verb.world)?).and_then(|it| it.locked);
+    if locked.is_none() {
+        let data = "it is not locked: there is nothing to release\n".to_owned();
+        return Ok(Answer { data, talk: String::new(), exit: Exit::Done });
+    }
     do_act(&verb.world, &Act::Unlock)
 }
 
@@ -341,11 +356,11 @@ fn head(opened: &Opened) -> String {
     let simulation = opened.world.simulation();
     format!(
         "{} (simulated: {}, seed {})   Kubernetes {}   {}   {}\n",
-        simulation.cluster,
-        opened.file.name,
+        printable(&simulation.cluster),
+        printable(&opened.file.name),
         opened.file.seed,
         simulation.kubernetes,
-        simulation.region,
+        printable(&simulation.region),
         opened.world.now()
     )
 }

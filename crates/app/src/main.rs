@@ -1,7 +1,7 @@
 //! The one binary.
 //!
 //! stdout is data, stderr is talk. A command collects what it prints and says how it ended; only this
-//! file writes and exits; the demo alone draws while it goes on.
+//! file exits. The demo draws while it goes on, and `sim run` tells while time passes; all others write here.
 
 mod cli;
 mod input;
@@ -68,21 +68,18 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(answer) => {
-            talk(&answer.talk);
-            // Whoever reads us may stop reading; that is no failure of ours.
-            let choice = if verbatim(&arguments.verb) {
-                // Nothing in it is ours to colour, and not a byte of it ours to drop.
-                anstream::ColorChoice::AlwaysAnsi
+            talk(&look.plain(&answer.talk));
+            let written = if verbatim(&arguments.verb) {
+                output::write_verbatim(&answer.data)
             } else {
-                look.choice()
+                output::write(&answer.data, look)
             };
-            let mut stdout = anstream::AutoStream::new(std::io::stdout(), choice);
-            match stdout.write_all(answer.data.as_bytes()).and_then(|()| stdout.flush()) {
-                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                    talk(&format!("error: could not write the answer: {error}\n"));
+            match written {
+                Err(error) => {
+                    talk(&output::unwritten(&error, acts(&arguments.verb)).talk);
                     Exit::Failed.into()
                 }
-                Ok(()) | Err(_) => answer.exit.into(),
+                Ok(()) => answer.exit.into(),
             }
         }
         Err(failure) => {
@@ -103,6 +100,33 @@ fn verbatim(verb: &cli::Verb) -> bool {
         cli::UserdataVerb::Render(_) => true,
         cli::UserdataVerb::Diff(verb) => verb.output == cli::PlainFormat::Json,
         cli::UserdataVerb::Lint(verb) => verb.output == cli::PlainFormat::Json,
+    }
+}
+
+/// Whether something is left of it that is not printed: a world, and what was done to it.
+fn acts(verb: &cli::Verb) -> bool {
+    match verb {
+        cli::Verb::Upgrade(_)
+        | cli::Verb::Pause(_)
+        | cli::Verb::Resume(_)
+        | cli::Verb::Unlock(_) => true,
+        cli::Verb::Sim(verb) => {
+            !matches!(verb.verb, cli::SimVerb::List(_) | cli::SimVerb::Replay(_))
+        }
+        cli::Verb::Resolve(_)
+        | cli::Verb::Images(_)
+        | cli::Verb::Types(_)
+        | cli::Verb::Launch(_)
+        | cli::Verb::Userdata(_)
+        | cli::Verb::Crds(_)
+        | cli::Verb::Validate(_)
+        | cli::Verb::Pack(_)
+        | cli::Verb::Demo(_)
+        | cli::Verb::Status(_)
+        | cli::Verb::Drift(_)
+        | cli::Verb::Plan(_)
+        | cli::Verb::Explain(_)
+        | cli::Verb::Completion(_) => false,
     }
 }
 
@@ -136,7 +160,7 @@ fn arguments() -> Result<cli::Arguments, clap::Error> {
 
 fn talk(text: &str) {
     let mut stderr = anstream::AutoStream::auto(std::io::stderr());
-    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+    let _ = stderr.write_all(output::shown(text).as_bytes()).and_then(|()| stderr.flush());
 }
 
 #[cfg(test)]
@@ -147,4 +171,55 @@ mod tests {
     fn the_command_line_contradicts_itself_nowhere() {
         cli::Arguments::command().debug_assert();
     }
+
+    /// With what is told of itself: commands to be copied may be longer than a line.
+    #[test]
+    fn every_word_of_the_command_line_is_explained_in_whole_lines() {
+        let mut command = cli::Arguments::command();
+        command.build();
+        let mut wrong = Vec::new();
+        look_into(&command, &mut wrong);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    fn look_into(command: &clap::Command, wrong: &mut Vec<String>) {
+        let name = command.get_bin_name().unwrap_or_default().to_owned();
+        let said: Vec<String> = command
+            .get_arguments()
+            .map(|it| (it.get_id().to_string(), it.get_help().map(ToString::to_string)))
+            .chain([("itself".to_owned(), command.get_about().map(ToString::to_string))])
+            .filter_map(|(of, help)| match help {
+                None => {
+                    wrong.push(format!("`{name}`: `{of}` is not explained"));
+                    None
+                }
+                Some(help) => Some(help),
+            })
+            .collect();
+        for text in &said {
+            // Backticks that clippy wants and that are no command's would stand in the help.
+            for odd in ["$`", "`NodeClaim`", "`PodDisruptionBudget`", "`ImagePolicies`"] {
+                if text.contains(odd) {
+                    wrong.push(format!("`{name}`: `{odd}` in: {text}"));
+                }
+            }
+        }
+        let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        for line in after.lines().filter(|it| it.chars().count() > LINE_MAX) {
+            let copied = ["nodemolt ", "kubectl ", "aws ", "helm "];
+            if !copied.iter().any(|it| line.trim_start().starts_with(it)) {
+                wrong.push(format!("`{name}` breaks in the middle: {line}"));
+            }
+        }
+        let mut abouts = std::collections::BTreeSet::new();
+        for verb in command.get_subcommands().filter(|it| it.get_name() != "help") {
+            if !abouts.insert(verb.get_about().map(ToString::to_string)) {
+                wrong.push(format!("`{name} {}` says the same as another", verb.get_name()));
+            }
+            look_into(verb, wrong);
+        }
+    }
+
+    /// What clap is told to break at.
+    const LINE_MAX: usize = 100;
 }

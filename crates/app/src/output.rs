@@ -3,7 +3,9 @@
 //! Columns that `awk` can cut and nothing drawn around them. Every state has a glyph and a word; colour
 //! only repeats what they say.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
@@ -245,6 +247,66 @@ impl Within {
     }
 }
 
+/// Text on its way to a terminal: of what would move the cursor or paint the screen only ends of lines, tabs and our
+/// own colours go through, whoever wrote it.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    let odd = |it: char| it.is_control() && !matches!(it, '\n' | '\t');
+    if !text.contains(odd) {
+        return Cow::Borrowed(text);
+    }
+    let own: Vec<String> = [AnsiColor::Blue, AnsiColor::Yellow]
+        .map(|it| Style::new().fg_color(Some(it.into())).render().to_string())
+        .into_iter()
+        .chain([Style::new().bold().render_reset().to_string()])
+        .collect();
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(odd) {
+        shown.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let colour = own.iter().find(|it| rest.starts_with(it.as_str()));
+        let length =
+            colour.map_or_else(|| rest.chars().next().map_or(0, char::len_utf8), String::len);
+        let (one, after) = rest.split_at(length);
+        match colour {
+            Some(colour) => shown.push_str(colour),
+            None => shown.push_str(&printable(one)),
+        }
+        rest = after;
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
+}
+
+/// Writes it to stdout, at once.
+pub(crate) fn write(data: &str, look: Look) -> io::Result<()> {
+    write_as(&shown(data), look.choice())
+}
+
+/// The same where nothing in it is ours to colour, and not a byte of it ours to drop.
+pub(crate) fn write_verbatim(data: &str) -> io::Result<()> {
+    write_as(data, anstream::ColorChoice::AlwaysAnsi)
+}
+
+fn write_as(data: &str, choice: anstream::ColorChoice) -> io::Result<()> {
+    let mut stdout = anstream::AutoStream::new(io::stdout(), choice);
+    match stdout.write_all(data.as_bytes()).and_then(|()| stdout.flush()) {
+        // Whoever reads us may stop reading; that is no failure of ours.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Nobody was told. Who acted has to know that it is done all the same: whoever tries again does it twice.
+pub(crate) fn unwritten(error: &io::Error, acted: bool) -> Failure {
+    let failure = Failure::new(format!("could not write the answer: {error}"));
+    if acted {
+        failure.hint("what was asked is done and saved all the same, time that was to pass has passed; `nodemolt sim list` shows it")
+    } else {
+        failure
+    }
+}
+
 /// Data for programs.
 pub(crate) fn serialize(format: Format, value: &impl Serialize) -> anyhow::Result<String> {
     match format {
@@ -306,6 +368,17 @@ pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_wrote_cannot_paint_the_screen() {
+        let look = Look { ascii: false, colour: Colour::Always };
+        for mark in [Mark::Good, Mark::Waiting, Mark::Refused, Mark::Passed, Mark::Careful] {
+            let line = format!("{}\n", look.mark(mark, "so\tit is"));
+            assert_eq!(shown(&line), line);
+        }
+        assert_eq!(shown("a\x1b[31mred\x07\r\n"), "a\\u{1b}[31mred\\u{7}\\r\n");
+        assert_eq!(shown("\u{9b}31m\x1b"), "\\u{9b}31m\\u{1b}");
+    }
 
     #[test]
     fn a_table_fits_its_terminal() {

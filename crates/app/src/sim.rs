@@ -9,21 +9,23 @@ mod data;
 mod lock;
 pub(crate) mod news;
 pub(crate) mod scenarios;
+mod whom;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use jiff::SignedDuration;
 use nodemolt_api::problem::Problem;
 use nodemolt_sim::act::{Behaviour, Publication};
-use nodemolt_sim::file::FileError;
+use nodemolt_sim::file::{FileError, ReplayError};
 use nodemolt_sim::life::Life;
 use nodemolt_sim::trace::Step;
-use nodemolt_sim::world::{ActError, failure, line};
+use nodemolt_sim::world::{ActError, LoadError, failure, line, what};
 use nodemolt_sim::{Act, Fault, Scenario, World, WorldFile, length};
 
 use crate::cli::{self, Format, SimFormat, SimSubresource, SimVerb};
 use crate::input;
-use crate::output::{Answer, Exit, Failure, Look, Table, Within, serialize};
+use crate::output::{self, Answer, Exit, Failure, Look, Table, Within, printable, serialize};
 use crate::terminal::cut;
 use lock::Lock;
 use news::News;
@@ -78,7 +80,7 @@ impl Opened {
     pub(crate) fn open(asked: &cli::WorldPath) -> Result<Self, Failure> {
         let (path, file) = kept(asked)?;
         let world = file.replay().map_err(|it| {
-            told(&it)
+            unlivable(&it)
                 .hint(format!("{} cannot be lived again; load its scenario anew", path.display()))
         })?;
         Ok(Self { file, world })
@@ -104,12 +106,36 @@ impl Held {
     fn act(&mut self, act: &Act) -> Result<String, Failure> {
         let Opened { file, world } = &mut self.opened;
         let at = world.now();
-        // Who is not there was mistyped, whichever verb names it.
-        let wrong = |it: ActError| if it.mistyped { Failure::usage(it) } else { Failure::new(it) };
-        let told_of_it = world.act(act).map_err(wrong)?;
+        let told_of_it = world.act(act).map_err(|it| refused(world, act, it))?;
         file.note(act, at, world);
         file.save(&self.path).map_err(|it| told(&it))?;
         Ok(told_of_it)
+    }
+}
+
+/// Who is not there was mistyped, whichever verb names it.
+fn refused(world: &World, act: &Act, error: ActError) -> Failure {
+    if !error.mistyped {
+        return Failure::new(error);
+    }
+    let failure = Failure::usage(error);
+    match whom::hint(world, act) {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// Why a world cannot be lived: each of several reasons is an error of its own.
+fn unlivable(error: &ReplayError) -> Failure {
+    match error {
+        ReplayError::Load(LoadError(problems)) if !problems.is_empty() => {
+            let mut talk = String::new();
+            for it in problems {
+                let _ = writeln!(talk, "error: {error}: {it}");
+            }
+            Failure { talk, exit: Exit::Failed }
+        }
+        ReplayError::Load(_) | ReplayError::Act { .. } => told(error),
     }
 }
 
@@ -232,18 +258,24 @@ fn load(verb: &cli::SimLoad) -> Result<Answer, Failure> {
     let path = path(&verb.world)?;
     let (name, scenario) = scenario(&verb.scenario)?;
     let file = WorldFile::new(&name, scenario, verb.seed);
-    let world = file.replay().map_err(|it| told(&it))?;
+    let world = file.replay().map_err(|it| unlivable(&it))?;
     let _lock = Lock::take(&path)?;
     let mut talk = String::new();
     if exists(&path)? {
         // What is no world of ours is not overwritten; an older or newer one may be.
         match WorldFile::load(&path) {
-            Ok(old) => talk = format!("replaces the world of {}, seed {}\n", old.name, old.seed),
+            Ok(old) => {
+                let name = printable(&old.name);
+                talk = format!("replaces the world of {name}, seed {}\n", old.seed);
+            }
             Err(FileError::Version { .. }) => {
                 "replaces a world of another version\n".clone_into(&mut talk);
             }
             Err(
-                error @ (FileError::Read(..) | FileError::Write(..) | FileError::Broken { .. }),
+                error @ (FileError::Read(..)
+                | FileError::Write(..)
+                | FileError::Scenario(_)
+                | FileError::Broken { .. }),
             ) => {
                 return Err(told(&error));
             }
@@ -282,7 +314,7 @@ fn list(verb: &cli::SimList) -> Result<Answer, Failure> {
         let _ = writeln!(
             data,
             "\nloaded   {}   seed {}   {} after {}",
-            file.name,
+            printable(&file.name),
             file.seed,
             file.until,
             length::write(file.age())
@@ -302,20 +334,38 @@ fn list(verb: &cli::SimList) -> Result<Answer, Failure> {
 
 fn let_pass(verb: &cli::SimRun, look: Look) -> Result<Answer, Failure> {
     let mut held = Held::open(&verb.world)?;
-    let before = held.opened.world.trace().len();
-    let mut news = News::of(&held.opened.world.trace()[..before]);
-    let told_of_it = held.act(&Act::Run(verb.duration))?;
+    let mut seen = held.opened.world.trace().len();
+    let mut news = News::of(held.opened.world.trace());
+    let mut news_since = |world: &World| {
+        let told = tell(world.trace()[seen..].iter(), &mut news, verb.all, verb.output)?;
+        seen = world.trace().len();
+        Ok::<_, Failure>(if verb.output == SimFormat::Text { look.plain(&told) } else { told })
+    };
+    let mut written = Ok(());
+    let mut left = verb.duration;
+    // What leads past the end of time is refused before any of it passes.
+    let ends = held.opened.world.now().checked_add(left).is_ok_and(|it| it <= length::LAST);
+    while ends && left > TOLD_EVERY {
+        held.opened.world.run(TOLD_EVERY);
+        left = left.saturating_sub(TOLD_EVERY);
+        let told = news_since(&held.opened.world)?;
+        // Time was asked to pass, and passes, also where nobody can be told.
+        written = written.and_then(|()| output::write(&told, look));
+    }
+    let told_of_it = held.act(&Act::Run(left))?;
+    written.map_err(|it| output::unwritten(&it, true))?;
     let world = &held.opened.world;
-    let mut data = tell(world.trace()[before..].iter(), &mut news, verb.all, verb.output)?;
+    let mut data = news_since(world)?;
     match verb.output {
-        SimFormat::Text => {
-            let _ = writeln!(data, "{told_of_it}");
-            data = look.plain(&data);
-        }
+        SimFormat::Text => data.push_str(&look.plain(&format!("{told_of_it}\n"))),
         SimFormat::Json => data.push_str(&data::end(world, false)?),
     }
     Ok(Answer { data, talk: String::new(), exit: Exit::Done })
 }
+
+/// A long time passes in parts of this length, and what happened is told after each: whoever watches sees that it goes
+/// on, and whoever ends it has what was told so far.
+const TOLD_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
 /// What happened, a line each: every step, or what people would ask about.
 fn tell<'s>(
@@ -327,7 +377,8 @@ fn tell<'s>(
     let mut data = String::new();
     for step in steps {
         let told_of_step = match output {
-            _ if all => Some(line(step)),
+            SimFormat::Text if all => Some(line(step)),
+            SimFormat::Json if all => Some(what(step)),
             SimFormat::Text => news.line(step),
             SimFormat::Json => news.text(step),
         };
@@ -414,9 +465,10 @@ fn replay(verb: &cli::SimReplay, look: Look) -> Result<Answer, Failure> {
         file.acts.retain(|(at, _)| *at <= until);
         file.until = file.until.min(until).max(file.scenario.simulation.start);
     }
-    let mut world = World::new(&file.scenario, file.seed).map_err(|it| told(&it))?;
+    let mut world =
+        World::new(&file.scenario, file.seed).map_err(|it| unlivable(&ReplayError::Load(it)))?;
     world.check_laws();
-    file.replay_into(&mut world).map_err(|it| told(&it))?;
+    file.replay_into(&mut world).map_err(|it| unlivable(&it))?;
     replayed(verb, &world, &format!("nodemolt sim replay --sim {}", path.display()), look)
 }
 

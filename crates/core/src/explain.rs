@@ -301,7 +301,10 @@ fn after_all(world: &World<'_>, node: &Node, waiting: &Waiting, now: Timestamp) 
     for reason in waiting.all() {
         match (reason, reason.ends_at()) {
             (_, Some(at)) => not_before = not_before.max(Some(at)),
-            (WaitFor::Budget(shortage), None) if !shortage.used_by.is_empty() => {
+            // One that allows nobody allows nobody when those who use it are back.
+            (WaitFor::Budget(shortage), None)
+                if shortage.allowed > 0 && !shortage.used_by.is_empty() =>
+            {
                 others.extend(
                     shortage.used_by.iter().map(|(node, by)| (node.clone(), given_back(node, by))),
                 );

@@ -24,11 +24,11 @@ pub use expected::{Expected, expected, round};
 pub use fleet::{
     Dry, Fleet, Hand, NextTry, Node, Pending, PoolState, Recurs, UnderWay, Unfollowed, Wish,
 };
-pub use waiting::{WaitFor, Waiting, lacks, with_dry};
+pub use waiting::{WaitFor, Waiting, lacks, not_followed, with_dry};
 use waiting::{no_kin, no_place, unfollowed};
 
 use crate::budget::{
-    Act, BudgetId, ClassRule, Counted, Grants, Limits, Measured, Opening, Unheard,
+    Act, BudgetId, ClassRule, Counted, Grants, Limits, Measured, Member, Opening, Unheard,
 };
 use crate::drain::{
     Answer, AtLimit, BarePods, Homeless, Owner, Pdbs, Pod, PodPhase, moves, moving, with_machine,
@@ -234,7 +234,7 @@ impl<'a> Desk<'a, '_> {
             return self.goes_anyway(stirring, wish);
         }
         self.people(name, (node, burden), wish, rule, &mut reasons);
-        self.time(node, wish, rule, &mut reasons);
+        self.time((name, node), wish, rule, &mut reasons);
         self.progress(stirring, wish, &mut reasons);
         let order = rule.map_or(Order::SuccessorFirst, |it| it.order);
         let placement = self.placements.of.get(name);
@@ -256,10 +256,13 @@ impl<'a> Desk<'a, '_> {
             },
             Some(Placement::Unplaced { pod, why }) => {
                 let dry = node.member.pool.as_ref().and_then(|it| self.dry(it));
-                reasons.extend(with_dry(no_place(node, pod, why), dry, zone));
+                let state = node.member.pool.as_ref().and_then(|it| self.fleet.pools.get(it));
+                let kept = state.is_some_and(|it| it.kept);
+                reasons.extend(with_dry(no_place(name, (node, kept), pod, why), dry, zone));
             }
             Some(Placement::NoKin { pool, limit }) => {
-                let no_kin = no_kin(pool, limit.as_ref().map(|(it, _)| it));
+                let limit = limit.as_ref().map(|(it, _)| it);
+                let no_kin = no_kin(pool, limit, self.counted_by(node));
                 reasons.extend(with_dry(no_kin, self.dry(pool), zone));
             }
             None if reasons.is_empty() => reasons.push(WaitFor::Consideration),
@@ -388,7 +391,13 @@ impl<'a> Desk<'a, '_> {
     }
 
     /// What time lifts.
-    fn time(&self, node: &Node, wish: &Wish, rule: Option<&ClassRule>, out: &mut Vec<WaitFor>) {
+    fn time(
+        &self,
+        (name, node): (&str, &Node),
+        wish: &Wish,
+        rule: Option<&ClassRule>,
+        out: &mut Vec<WaitFor>,
+    ) {
         let now = self.now;
         if let Some(Unheard { kind, since }) = self.grants.unheard {
             out.push(WaitFor::News { kind, since });
@@ -416,12 +425,11 @@ impl<'a> Desk<'a, '_> {
         if rule.order == Order::DeleteFirst
             && let Some((pool, it)) = state.filter(|(_, it)| it.launches_nothing)
         {
-            out.extend(with_dry(no_kin(pool, None), it.dry.as_ref(), node.zone.as_ref()));
+            out.extend(with_dry(no_kin(pool, None, None), it.dry.as_ref(), node.zone.as_ref()));
         }
         // Whoever asks for one by name after that wants it tried.
         if rule.order == Order::DeleteFirst
-            && let Some((pool, it)) =
-                state.and_then(|(pool, it)| Some((pool, it.unfollowed.as_ref()?)))
+            && let Some((pool, it)) = self.unfollowed(name, node)
             && !(wish.by_name && asked_after(it.at))
         {
             out.push(unfollowed(pool, it));
@@ -430,7 +438,7 @@ impl<'a> Desk<'a, '_> {
             && let Some((pool, resource)) =
                 state.and_then(|(pool, it)| Some((pool, it.over_limit.as_ref()?)))
         {
-            out.push(no_kin(pool, Some(resource)));
+            out.push(no_kin(pool, Some(resource), None));
         }
         let old_at = node.created_at.saturating_add(rule.minimum_lifetime);
         let old_at = old_at.unwrap_or(Timestamp::MAX);
@@ -444,6 +452,34 @@ impl<'a> Desk<'a, '_> {
             let (opens_at, because) = (*opens_at, because.clone());
             out.push(WaitFor::Window { policy, opens_at, because });
         }
+    }
+
+    /// The budget for whose sake a node is followed by one of its kind, whatever its pods need: it keeps so many.
+    fn counted_by(&self, node: &Node) -> Option<String> {
+        let state = node.member.pool.as_ref().and_then(|it| self.fleet.pools.get(it));
+        let mut rooms =
+            self.rooms.rooms_of(&node.member).filter(|_| !state.is_some_and(|it| it.kept));
+        let room = rooms.find(|it| it.counts_heirs())?;
+        match &room.id {
+            BudgetId::Disruption { name } => Some(name.clone()),
+            BudgetId::Serial | BudgetId::Class { .. } | BudgetId::Pool { .. } => None,
+        }
+    }
+
+    /// Who went first and was not followed, where the next one should not go first as well: it is of the same pool or class,
+    /// and what would follow it boots the same image; or both are in a budget that has no room beside the place that is empty.
+    fn unfollowed(&self, name: &str, node: &Node) -> Option<(&'a String, &'a Unfollowed)> {
+        let pools = self.fleet.pools.iter();
+        let lost: Vec<_> =
+            pools.filter_map(|(pool, it)| Some((pool, it.unfollowed.as_ref()?))).collect();
+        let Member { pool, class, .. } = &node.member;
+        let own = lost.iter().find(|(it, _)| pool.as_ref() == Some(*it));
+        let alike = |it: &&(_, &Unfollowed)| class.is_some() && it.1.member.class == *class;
+        let full = || {
+            let members: Vec<&Member> = lost.iter().map(|(_, it)| &it.member).collect();
+            self.rooms.full_beside(name, &node.member, &members).and_then(|it| lost.get(it))
+        };
+        own.or_else(|| lost.iter().find(alike)).or_else(full).copied()
     }
 
     /// What our own progress lifts.

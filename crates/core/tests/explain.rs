@@ -812,6 +812,7 @@ fn pods_that_a_node_has_left_behind_say_what_they_lack() {
         pool: "web".to_owned(),
         resource: "cpu".to_owned(),
         by: "2".parse().ok(),
+        counted_by: None,
     };
     let homeless = Homeless { pod: web("q").id, since: ago(minutes(7)) };
     told.fleet.homeless.insert("web".to_owned(), homeless);

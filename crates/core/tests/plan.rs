@@ -706,6 +706,21 @@ fn a_pool_that_has_no_room_starves_no_other() {
     assert_eq!(plan.waiting["a2"].first.reason(), "Consideration");
 }
 
+/// A static pool was told to have a limit that nobody had written.
+#[test]
+fn pods_that_do_not_fit_on_the_one_that_follows_wait_for_a_place_and_for_no_limit() {
+    let mut world = one(vec![web("p")]);
+    let by = Quantity::from_units(1);
+    let full = Obstacle::PoolLimit { resource: "nodes".to_owned(), by };
+    world.placements.of.insert("n1".to_owned(), unplaced(Some(full)));
+    for (kept, reason) in [(false, "Limit"), (true, "NoPlace")] {
+        world.fleet.pools.entry("web".to_owned()).or_default().kept = kept;
+        let first = world.plan().waiting["n1"].first.clone();
+        assert_eq!(first.reason(), reason);
+        assert_eq!(first.to_string().contains("`replicas`"), kept, "{first}");
+    }
+}
+
 #[test]
 fn who_needs_one_of_its_own_kind_waits_for_it_by_name() {
     let mut world = one(vec![]);
@@ -718,6 +733,11 @@ fn who_needs_one_of_its_own_kind_waits_for_it_by_name() {
         world.plan().waiting["n1"].first.to_string(),
         "room in the limits of NodePool `web` (cpu) for its successor"
     );
+    let keep = Ok(Keep::MinAvailable(Amount::Count(1)));
+    world.limits.disruption_budgets = vec![DisruptionBudget { keep, ..none_of_all() }];
+    let counted = "room in the limits of NodePool `web` (cpu) for its successor, on which NodeDisruptionBudget `all` counts";
+    assert!(world.plan().waiting["n1"].all().any(|it| it.to_string() == counted));
+    world.limits.disruption_budgets.clear();
     let nothing =
         "capacity for NodePool `web`: nothing that it asks for is offered and has an image";
     world.placements.of.insert("n1".to_owned(), no_kin(None));
@@ -768,6 +788,7 @@ fn nobody_goes_first_while_nobody_has_followed_the_last_one() {
     assert_eq!(world.starts(), ["n1"]);
     let last = Unfollowed {
         node: "n0".to_owned(),
+        member: world.node("n1").member.clone(),
         at: ago(minutes(5)),
         because: Because::NeverReady { claim: "web-1".to_owned() },
     };
@@ -785,6 +806,50 @@ fn nobody_goes_first_while_nobody_has_followed_the_last_one() {
     world.rule().order = Order::SuccessorFirst;
     world.placements.of.insert("n1".to_owned(), Placement::Spare { on: BTreeSet::new() });
     assert_eq!(world.starts(), ["n1"]);
+}
+
+/// Four pools of one class were emptied one after the other under one slot, and so would those of two classes be.
+#[test]
+fn a_node_that_nobody_followed_holds_those_of_other_pools_who_would_boot_the_same_or_count_beside_it()
+ {
+    for (class, slots, held) in [
+        // What would follow it boots the same image, however many may go at once.
+        ("web", 3, true),
+        // The cluster's one slot is empty until somebody follows.
+        ("batch", 0, true),
+        // A budget of its own has a place beside the one that is empty, or has none.
+        ("batch", 2, false),
+        ("batch", 1, true),
+    ] {
+        let mut world = one(vec![]);
+        world.rule().order = Order::DeleteFirst;
+        let mut rule = ClassRule::of("batch");
+        rule.order = Order::DeleteFirst;
+        world.limits.classes.insert("batch".to_owned(), rule);
+        let member = world.node("n1").member.clone();
+        let n1 = &mut world.node("n1").member;
+        (n1.pool, n1.class) = (Some("batch".to_owned()), Some(class.to_owned()));
+        if slots > 0 {
+            let keep = Ok(Keep::MaxUnavailable(Amount::Count(slots)));
+            let budget = DisruptionBudget { keep, gates_people: false, ..none_of_all() };
+            world.limits.disruption_budgets.push(budget);
+        }
+        world.fleet.pools.entry("batch".to_owned()).or_default();
+        assert_eq!(world.starts(), ["n1"], "{class} {slots}");
+        let because = Because::NeverReady { claim: "web-1".to_owned() };
+        let last = Unfollowed { node: "n0".to_owned(), member, at: ago(minutes(5)), because };
+        world.fleet.pools.entry("web".to_owned()).or_default().unfollowed = Some(last);
+        assert_eq!(world.starts().is_empty(), held, "{class} {slots}");
+        if held {
+            let told = world.plan().waiting["n1"].first.to_string();
+            assert!(told.contains("n0 went first and nobody has followed it"), "{told}");
+        }
+        // Whoever is followed before it goes takes no place that is not there.
+        for rule in world.limits.classes.values_mut() {
+            rule.order = Order::SuccessorFirst;
+        }
+        assert_eq!(world.starts(), ["n1"], "{class} {slots}");
+    }
 }
 
 #[test]
@@ -1240,7 +1305,8 @@ fn full_subnets_hide_no_limit_and_no_image() {
         Dry { class: "general".to_owned(), subnets, everywhere }
     };
     let (pool, resource) = ("web".to_owned(), "cpu".to_owned());
-    let limit = WaitFor::Limit { pod: None, pool: pool.clone(), resource, by: None };
+    let limit =
+        WaitFor::Limit { pod: None, pool: pool.clone(), resource, by: None, counted_by: None };
     let image = WaitFor::Image(NoImage::because("quarantined"));
     let room = WaitFor::Capacity { pool, until: None, because: "none".to_owned() };
     for (lacks, stays) in [(limit, true), (image, true), (room, false)] {

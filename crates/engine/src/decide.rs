@@ -368,22 +368,30 @@ fn gone(sight: &Sight<'_>) -> BTreeMap<String, Member> {
     let granted = sight.records.ledger.grants.values().cloned();
     let granted = granted.chain(crate::ledger::lost(sight.records));
     let gone = granted.filter(|it| !sight.view.nodes.contains_key(&it.node)).map(|it| {
-        let pool = it.pool.as_ref().and_then(|it| sight.view.pools.get(it));
-        let mut labels = pool.map(|it| it.template.labels.clone()).unwrap_or_default();
-        labels.extend(it.pool.as_ref().map(|it| (label::NODEPOOL.to_owned(), it.clone())));
         let member = Member {
-            pool: it.pool.clone(),
-            class: pool.map(|it| it.class.to_string()),
-            labels,
-            // What nobody knows the size of is taken for all there is.
-            cpu_millis: it.cpu_millis.unwrap_or(u64::MAX),
-            standing: Standing::Outside,
-            surge: false,
             taken_from: it.taken_from.clone(),
+            ..gone_from(sight, it.pool.as_ref(), it.cpu_millis)
         };
         (it.node.clone(), member)
     });
     gone.collect()
+}
+
+/// A node that is gone, as budgets look at it by what is known of its pool.
+fn gone_from(sight: &Sight<'_>, pool: Option<&String>, cpu_millis: Option<u64>) -> Member {
+    let seen = pool.and_then(|it| sight.view.pools.get(it));
+    let mut labels = seen.map(|it| it.template.labels.clone()).unwrap_or_default();
+    labels.extend(pool.map(|it| (label::NODEPOOL.to_owned(), it.clone())));
+    Member {
+        pool: pool.cloned(),
+        class: seen.map(|it| it.class.to_string()),
+        labels,
+        // What nobody knows the size of is taken for all there is.
+        cpu_millis: cpu_millis.unwrap_or(u64::MAX),
+        standing: Standing::Outside,
+        surge: false,
+        taken_from: BTreeSet::new(),
+    }
 }
 
 /// The earliest time at which something is due.

@@ -269,7 +269,7 @@ fn who_would_go_first_stays_where_the_limits_have_no_room_for_one_in_its_place()
         let begun = world.cluster.records.borrow().replacements.len();
         assert_eq!(begun == 1, goes, "{cpu}");
         let (pool, resource) = (POOL.to_owned(), "cpu".to_owned());
-        let limit = WaitFor::Limit { pod: None, pool, resource, by: None };
+        let limit = WaitFor::Limit { pod: None, pool, resource, by: None, counted_by: None };
         assert_eq!(first == Some(limit), !goes, "{first:?}");
     }
 }

@@ -72,9 +72,10 @@ pub enum Act {
     Untaint {
         node: String,
     },
-    /// `kubectl annotate`, of what has no namespace. Without a value it is taken away.
+    /// `kubectl annotate`. Without a value it is taken away.
     Annotate {
         kind: String,
+        namespace: Option<String>,
         name: String,
         key: String,
         value: Option<String>,
@@ -179,7 +180,7 @@ impl Act {
         "cordon NODE",
         "uncordon NODE",
         "untaint NODE",
-        "annotate KIND NAME KEY=VALUE|KEY-",
+        "annotate KIND [NAMESPACE/]NAME KEY=VALUE|KEY-",
         "hold KIND NAME",
         "release",
         "run LENGTH",
@@ -195,6 +196,14 @@ impl FromStr for Act {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
+        // What is written here has none: in quotes they are escaped. Terminals obey them.
+        if text.chars().any(char::is_control) {
+            let told = "it has a control character";
+            return Err(ParseActError(format!(
+                "`{}`: {told}; write it without",
+                text.escape_debug()
+            )));
+        }
         let (verb, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let usage = Self::WORDS.iter().find(|it| it.split(' ').next() == Some(verb));
         let Some(usage) = usage else {
@@ -249,11 +258,8 @@ fn read(verb: &str, rest: &str) -> Result<Act, String> {
         "apply-unchecked" => Act::ApplyUnchecked { manifest: read_manifest(rest)? },
         "delete" => match rest.split_whitespace().collect::<Vec<_>>()[..] {
             [kind, name] => {
-                let (namespace, name) = match name.split_once('/') {
-                    Some((namespace, name)) => (Some(namespace.to_owned()), name),
-                    None => (None, name),
-                };
-                Act::Delete { kind: kind.to_owned(), namespace, name: name.to_owned() }
+                let (namespace, name) = read_place(name);
+                Act::Delete { kind: kind.to_owned(), namespace, name }
             }
             _ => return Err("it needs a kind and a name".to_owned()),
         },
@@ -262,16 +268,17 @@ fn read(verb: &str, rest: &str) -> Result<Act, String> {
         "untaint" => Act::Untaint { node: one("which node")? },
         "annotate" => match rest.splitn(3, char::is_whitespace).collect::<Vec<_>>()[..] {
             [kind, name, word] => {
-                let (kind, name) = (kind.to_owned(), name.to_owned());
+                let (kind, (namespace, name)) = (kind.to_owned(), read_place(name));
                 match (word.split_once('='), word.strip_suffix('-')) {
                     (Some((key, value)), _) => Act::Annotate {
                         kind,
+                        namespace,
                         name,
                         key: key.to_owned(),
                         value: Some(unquote(value)?),
                     },
                     (None, Some(key)) => {
-                        Act::Annotate { kind, name, key: key.to_owned(), value: None }
+                        Act::Annotate { kind, namespace, name, key: key.to_owned(), value: None }
                     }
                     (None, None) => return Err(format!("`{word}` says nothing of a value")),
                 }
@@ -285,6 +292,14 @@ fn read(verb: &str, rest: &str) -> Result<Act, String> {
         "release" => nothing(Act::Release)?,
         _ => Act::Run(length::read(&one("for how long")?)?),
     })
+}
+
+/// `[NAMESPACE/]NAME`
+fn read_place(text: &str) -> (Option<String>, String) {
+    match text.split_once('/') {
+        Some((namespace, name)) => (Some(namespace.to_owned()), name.to_owned()),
+        None => (None, text.to_owned()),
+    }
 }
 
 fn read_manifest(rest: &str) -> Result<String, String> {
@@ -378,6 +393,10 @@ fn quote(text: &str) -> String {
         && text.trim() == text
         && !text.chars().any(char::is_control);
     if plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
+}
+
+fn place(namespace: Option<&str>, name: &str) -> String {
+    namespace.map_or_else(|| name.to_owned(), |it| format!("{it}/{name}"))
 }
 
 impl FromStr for ImageName {
@@ -474,18 +493,18 @@ impl fmt::Display for Act {
             Self::Apply { manifest } => write!(out, "apply {}", quote(manifest)),
             Self::ApplyStatus { manifest } => write!(out, "apply-status {}", quote(manifest)),
             Self::ApplyUnchecked { manifest } => write!(out, "apply-unchecked {}", quote(manifest)),
-            Self::Delete { kind, namespace, name } => match namespace {
-                Some(namespace) => write!(out, "delete {kind} {namespace}/{name}"),
-                None => write!(out, "delete {kind} {name}"),
-            },
+            Self::Delete { kind, namespace, name } => {
+                write!(out, "delete {kind} {}", place(namespace.as_deref(), name))
+            }
             Self::Cordon { node } => write!(out, "cordon {node}"),
             Self::Uncordon { node } => write!(out, "uncordon {node}"),
             Self::Untaint { node } => write!(out, "untaint {node}"),
-            Self::Annotate { kind, name, key, value: Some(value) } => {
-                write!(out, "annotate {kind} {name} {key}={}", quote(value))
-            }
-            Self::Annotate { kind, name, key, value: None } => {
-                write!(out, "annotate {kind} {name} {key}-")
+            Self::Annotate { kind, namespace, name, key, value } => {
+                write!(out, "annotate {kind} {} {key}", place(namespace.as_deref(), name))?;
+                match value {
+                    Some(value) => write!(out, "={}", quote(value)),
+                    None => write!(out, "-"),
+                }
             }
             Self::Hold { kind, name } => write!(out, "hold {kind} {name}"),
             Self::Release => write!(out, "release"),
@@ -530,6 +549,7 @@ mod tests {
             "untaint @leaving",
             "annotate node @any karpenter.sh/do-not-disrupt=true",
             "annotate nodeclaim web-0 karpenter.sh/do-not-disrupt-",
+            "annotate pod shop/cart-0 karpenter.sh/do-not-disrupt-",
             "hold nodeclaim web-0",
             "release",
             "run 8d",
@@ -563,6 +583,9 @@ mod tests {
             "run soon",
             "fault",
             "deprecate ami-xyz",
+            "publish red\u{1b}[31m",
+            "put /golden/a red\u{1b}[31m",
+            "fault skew leader 99999999999",
         ] {
             let told = text.parse::<Act>().unwrap_err().to_string();
             assert!(told.contains("write"), "{text}: {told}");

@@ -11,10 +11,14 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::error::Category;
 
-use crate::act::Act;
-use crate::scenario::Scenario;
+use crate::act::{Act, read_time};
+use crate::json::in_words;
+use crate::scenario::{self, Scenario};
 use crate::world::{ActError, LoadError, World};
 
 /// What this program writes, and the only version that it reads.
@@ -39,7 +43,7 @@ struct Wire {
     version: u32,
     name: String,
     seed: u64,
-    until: Timestamp,
+    until: String,
     acts: Vec<String>,
     scenario: String,
 }
@@ -48,6 +52,28 @@ struct Wire {
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
+}
+
+/// A part of a world file by its field, or what is wrong there.
+fn part<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let field = error.path().to_string();
+        let told = in_words(&error.into_inner().to_string());
+        if field == "." { told } else { format!("{field}: {told}") }
+    })
+}
+
+/// What the text is, and where it stops being JSON if it does.
+fn read_json(text: &str) -> Result<Value, String> {
+    if text.trim().is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    serde_json::from_str(text).map_err(|error| match error.classify() {
+        Category::Eof => "it is JSON whose end is missing".to_owned(),
+        Category::Syntax | Category::Data | Category::Io => {
+            format!("it is no JSON from line {} on", error.line())
+        }
+    })
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +86,10 @@ pub enum FileError {
         "{file} is no world file: {why}; it was left as it is, move it away or name another with --sim"
     )]
     Broken { file: String, why: String },
+    #[error(
+        "{0} is a scenario, and no world file; `nodemolt sim load {0}` begins it, in the file that --sim names or in your own"
+    )]
+    Scenario(String),
     #[error(
         "{file} is a world file of version {found}, and this program reads version {VERSION}; use the program that wrote it, or load the scenario anew"
     )]
@@ -94,19 +124,30 @@ impl WorldFile {
             let (file, why) = (path.display().to_string(), "it is no regular file".to_owned());
             return Err(FileError::Broken { file, why });
         }
-        let text = fs::read_to_string(path).map_err(|it| FileError::Read(path.to_owned(), it))?;
-        Self::read(&path.display().to_string(), &text)
+        let file = path.display().to_string();
+        match String::from_utf8(fs::read(path).map_err(wrong)?) {
+            Ok(text) => Self::read(&file, &text),
+            Err(_) => Err(FileError::Broken { file, why: "it is no text in UTF-8".to_owned() }),
+        }
     }
 
     /// `file` is what errors call it.
     pub fn read(file: &str, text: &str) -> Result<Self, FileError> {
         let broken = |why: String| FileError::Broken { file: file.to_owned(), why };
-        let versioned: Versioned =
-            serde_json::from_str(text).map_err(|it| broken(it.to_string()))?;
+        let wrong = |why: String| {
+            if scenario::simulates(text) {
+                FileError::Scenario(file.to_owned())
+            } else {
+                broken(why)
+            }
+        };
+        let value = read_json(text).map_err(wrong)?;
+        let versioned: Versioned = part(&value).map_err(wrong)?;
         if versioned.version != VERSION {
             return Err(FileError::Version { file: file.to_owned(), found: versioned.version });
         }
-        let wire: Wire = serde_json::from_str(text).map_err(|it| broken(it.to_string()))?;
+        let wire: Wire = part(&value).map_err(broken)?;
+        let until = read_time(&wire.until).map_err(|it| broken(format!("until: {it}")))?;
         let scenario = Scenario::read(&wire.name, &wire.scenario).map_err(|problems| {
             let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
             broken(format!("its scenario cannot be read: {}", told.join("; ")))
@@ -118,19 +159,19 @@ impl WorldFile {
             let (time, act) = line
                 .split_once(' ')
                 .ok_or_else(|| broken(format!("act {number} has no time: `{line}`")))?;
-            let time: Timestamp =
-                time.parse().map_err(|it| broken(format!("the time of act {number}: {it}")))?;
-            if time < last || time > wire.until {
+            let time =
+                read_time(time).map_err(|it| broken(format!("the time of act {number}: {it}")))?;
+            if time < last || time > until {
                 return Err(broken(format!("act {number} is out of order: `{line}`")));
             }
             last = time;
             let act = act.parse().map_err(|it| broken(format!("act {number}: {it}")))?;
             acts.push((time, act));
         }
-        if wire.until < last {
-            return Err(broken(format!("it ends at {}, before its last act", wire.until)));
+        if until < last {
+            return Err(broken(format!("it ends at {until}, before its last act")));
         }
-        Ok(Self { name: wire.name, scenario, seed: wire.seed, acts, until: wire.until })
+        Ok(Self { name: wire.name, scenario, seed: wire.seed, acts, until })
     }
 
     /// The world as it is, and every act with what came of it.
@@ -201,7 +242,7 @@ impl fmt::Display for WorldFile {
             version: VERSION,
             name: self.name.clone(),
             seed: self.seed,
-            until: self.until,
+            until: self.until.to_string(),
             acts: self.acts.iter().map(|(at, act)| format!("{at} {act}")).collect(),
             scenario: self.scenario.text.clone(),
         };

@@ -12,6 +12,18 @@ pub(crate) fn at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
     Some(found).filter(|it| !it.is_null())
 }
 
+/// What was found and what was expected, as whoever wrote the file knows it: nobody of them knows how numbers are kept,
+/// and what our types are called.
+pub(crate) fn in_words(told: &str) -> String {
+    let told = told.replace("expected u8", "expected a number from 0 to 255");
+    let told = told.replace("expected u32", "expected a whole number, 0 or more");
+    let told = told.replace("expected u64", "expected a whole number, 0 or more");
+    match told.split_once("expected struct ") {
+        Some((before, _)) => format!("{before}expected a mapping of fields to values"),
+        None => told,
+    }
+}
+
 /// Empty where there is no text.
 pub(crate) fn text<'v>(value: &'v Value, path: &[&str]) -> &'v str {
     at(value, path).and_then(Value::as_str).unwrap_or_default()

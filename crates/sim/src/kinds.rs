@@ -93,6 +93,11 @@ const fn narrow(
     Resource { group, version, kind, plural, namespaced: true }
 }
 
+/// Whether it is one of Kubernetes' own.
+pub fn is_built_in(resource: Resource) -> bool {
+    ALL.iter().take(BUILT_IN).any(|it| *it == resource)
+}
+
 /// `apiVersion`, as objects write it.
 pub fn api_version(resource: Resource) -> String {
     if resource.group.is_empty() {
@@ -106,4 +111,11 @@ pub fn api_version(resource: Resource) -> String {
 pub fn of_object(api_version: &str, kind: &str) -> Option<Resource> {
     let (group, _) = api_version.split_once('/').unwrap_or(("", api_version));
     ALL.into_iter().find(|it| it.group == group && it.kind == kind)
+}
+
+/// The kinds that people mean by this word: one, or several of a name.
+pub fn called(word: &str) -> impl Iterator<Item = Resource> {
+    ALL.into_iter().filter(move |it| {
+        it.kind.eq_ignore_ascii_case(word) || it.plural.eq_ignore_ascii_case(word)
+    })
 }

@@ -28,7 +28,7 @@ use self::scheduler::Scheduler;
 use self::workloads::Workloads;
 use crate::api_server::{ApiServer, Key, Touched, request};
 use crate::dice::Dice;
-use crate::json::{at, items, text};
+use crate::json::{at, items, members, text};
 use crate::kinds;
 use crate::selector::{ready, selects};
 use crate::trace::Actor;
@@ -150,21 +150,37 @@ pub const STOPS_AFTER: &str = "sim.nodemolt.dev/stops-after";
 /// On a pod of a job: how long its work takes.
 pub const TAKES: &str = "sim.nodemolt.dev/takes";
 
+/// How annotations begin that speak to the simulator.
+const TO_US: &str = "sim.nodemolt.dev/";
+
 /// What of these an object says for its pods and nobody can read: where, and why.
 pub(crate) fn unreadable_pace(object: &Value) -> Option<(String, String)> {
-    for place in ["/metadata/annotations", "/spec/template/metadata/annotations"] {
-        for key in [READY_AFTER, STOPS_AFTER, TAKES] {
-            let said = object.pointer(place).and_then(|it| it.get(key)).and_then(Value::as_str);
-            let said = said.filter(|it| !(key == READY_AFTER && *it == "never"));
-            if let Some(Err(told)) = said.map(crate::length::read) {
-                return Some((
-                    format!("{}.{key}", place.trim_start_matches('/').replace('/', ".")),
-                    told,
-                ));
+    for place in
+        [&["metadata", "annotations"][..], &["spec", "template", "metadata", "annotations"]]
+    {
+        for (key, said) in members(object, place) {
+            if let Some(told) = said.as_str().and_then(|it| unreadable_word(key, it)) {
+                return Some((format!("{}.{key}", place.join(".")), told));
             }
         }
     }
     None
+}
+
+/// Why an annotation that speaks to the simulator says nothing to it.
+pub(crate) fn unreadable_word(key: &str, said: &str) -> Option<String> {
+    if !key.starts_with(TO_US) {
+        return None;
+    }
+    if ![READY_AFTER, STOPS_AFTER, TAKES].contains(&key) {
+        return Some(format!(
+            "the simulator knows no such annotation; write {READY_AFTER}, {STOPS_AFTER} or {TAKES}"
+        ));
+    }
+    if key == READY_AFTER && said == "never" {
+        return None;
+    }
+    crate::length::read(said).err()
 }
 
 /// Everything that runs in the cluster but nodemolt.

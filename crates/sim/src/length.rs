@@ -4,13 +4,25 @@
 
 use std::fmt::Write as _;
 
-use jiff::{SignedDuration, Span, SpanRelativeTo};
+use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 
 /// Longer than anybody simulates, short enough that no sum of a few overflows.
-const LONGEST: SignedDuration = SignedDuration::from_hours(100 * 366 * 24);
+pub(crate) const LONGEST: SignedDuration = SignedDuration::from_hours(100 * 366 * 24);
+
+/// The last moment of any world, 9999-12-30T00:00:00Z: most of a day before those that can be counted end, so that
+/// what is planned for a little later has a time of its own.
+pub const LAST: Timestamp = Timestamp::constant(253_402_128_000, 0);
 
 pub fn read(text: &str) -> Result<SignedDuration, String> {
-    let wrong = || format!("`{text}` is no length of time; write it like `90s`, `1h30m` or `8d`");
+    let wrong = || {
+        if !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit()) {
+            format!(
+                "`{text}` has no unit; write it with one, like `{text}s`, `{text}m` or `{text}d`"
+            )
+        } else {
+            format!("`{text}` is no length of time; write it like `90s`, `1h30m` or `8d`")
+        }
+    };
     let span: Span = text.parse().map_err(|_| wrong())?;
     let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
     if length.is_negative() {

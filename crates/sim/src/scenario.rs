@@ -6,11 +6,13 @@
 //! of kind `Simulation`, says what no cluster knows of itself: the time, the images there are, and the
 //! nodes that run already. Nothing is read that is not understood.
 
+pub(crate) mod door;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use nodemolt_api::file::builtin::Written;
 use nodemolt_api::file::{self, Source, raw};
 use nodemolt_api::problem::{Finding, Problem, Severity};
 use nodemolt_core::image::AccountId;
@@ -18,7 +20,6 @@ use nodemolt_core::lookup::Minor;
 use serde_json::Value;
 
 use crate::act::{ImageName, Publication};
-use crate::kube::unreadable_pace;
 
 pub const API_VERSION: &str = "nodemolt.dev/sim";
 pub const KIND: &str = "Simulation";
@@ -30,6 +31,8 @@ pub struct Scenario {
     pub text: String,
     /// In the order of the text, without the simulation itself.
     pub objects: Vec<Value>,
+    /// Where each of them stands, as `file:line`.
+    pub places: Vec<String>,
     pub simulation: Simulation,
 }
 
@@ -134,6 +137,13 @@ pub(crate) fn pods_wanted(object: &Value) -> Option<(&'static str, u64)> {
     }
 }
 
+/// Whether a text says that it is a scenario, whatever else may be wrong with it.
+pub(crate) fn simulates(text: &str) -> bool {
+    let source = Source { name: String::new(), text: text.to_owned() };
+    let kind = |it: &Value| it.get("kind").and_then(Value::as_str) == Some(KIND);
+    raw::objects(&source).iter().any(|it| kind(&it.value))
+}
+
 impl Scenario {
     /// Everything that is wrong with the text, or what it says. `name` is what problems call it.
     pub fn read(name: &str, text: &str) -> Result<Self, Vec<Problem>> {
@@ -150,30 +160,33 @@ impl Scenario {
             let text = |key: &str| object.value.get(key).and_then(Value::as_str);
             match (text("apiVersion"), text("kind")) {
                 (Some(API_VERSION), Some(KIND)) => simulations.push(object),
-                (Some(version), Some(KIND)) => {
-                    let message = format!("`{version}` is no version of a {KIND}");
+                (version, Some(KIND)) => {
+                    let message = match version {
+                        Some(version) => format!("`{version}` is no version of a {KIND}"),
+                        None => "is missing".to_owned(),
+                    };
                     let hint = format!("write `apiVersion: {API_VERSION}`");
-                    problems.push(object.problem(Finding::error("apiVersion", message).hint(hint)));
+                    let finding = Finding::error("apiVersion", message).hint(hint);
+                    instead(&mut problems, object.problem(finding));
                 }
                 (Some(_), Some(_)) => {
-                    if object.value.pointer("/metadata/name").and_then(Value::as_str).is_none() {
-                        let finding = Finding::error("metadata.name", "is missing");
-                        problems.push(object.problem(finding.hint("give it a name")));
+                    for problem in door::problems(&object, Written::Whole) {
+                        if !problems.contains(&problem) {
+                            problems.push(problem);
+                        }
                     }
                     objects.push(object);
                 }
                 (version, _) => {
                     let field = if version.is_none() { "apiVersion" } else { "kind" };
                     let finding = Finding::error(field, "is missing");
-                    problems.push(object.problem(finding.hint("write `apiVersion` and `kind`")));
+                    let finding = finding.hint("write `apiVersion` and `kind`");
+                    instead(&mut problems, object.problem(finding));
                 }
             }
         }
         let mut pods = 0_u64;
         for object in &objects {
-            if let Some((field, told)) = unreadable_pace(&object.value) {
-                problems.push(object.problem(Finding::error(field, told)));
-            }
             let Some((field, wanted)) = pods_wanted(&object.value) else { continue };
             let before = pods;
             pods = pods.saturating_add(wanted);
@@ -222,6 +235,7 @@ impl Scenario {
         match simulation {
             Some(simulation) if problems.is_empty() => Ok(Self {
                 text: text.to_owned(),
+                places: objects.iter().map(|it| format!("{name}:{}", it.lines().0)).collect(),
                 objects: objects.into_iter().map(|it| it.value).collect(),
                 simulation,
             }),
@@ -232,4 +246,13 @@ impl Scenario {
             }
         }
     }
+}
+
+/// Said once, and in the words of whoever knows what is meant.
+fn instead(problems: &mut Vec<Problem>, problem: Problem) {
+    let same = |it: &Problem| {
+        (it.line, it.column, &it.field) == (problem.line, problem.column, &problem.field)
+    };
+    problems.retain(|it| !same(it));
+    problems.push(problem);
 }

@@ -113,6 +113,8 @@ pub enum Fact {
     Answered {
         /// In the words of whoever asked: the same question has the same words.
         question: String,
+        /// What it is about, for people. It says no more than the question, so no hash is made of it.
+        about: String,
         /// In full; else it was refused, throttled or lost, or something was left out that should be in it.
         complete: bool,
     },

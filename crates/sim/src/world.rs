@@ -31,14 +31,16 @@ use crate::executor::{Executor, ProcessId};
 use crate::faults::{Side, Writing};
 use crate::kube::{Kube, KubeEvent};
 use crate::laws::{Laws, Setting, TraceHash, Violation};
+use crate::length;
 use crate::region::{Happened, Region, RegionEvent};
 use crate::replica::{LocalClock, News, Process, ProcessEvent, after};
 use crate::scenario::{Scenario, Simulation};
 use crate::trace::{Actor, Fact, ReplicaState, Step, Trace};
+use apply::Applied;
 use calls::{Coming, Travelling};
 use weather::Weather;
 
-pub use tell::{failure, last_lines, line};
+pub use tell::{failure, last_lines, line, what, who};
 
 /// A region, a cluster and the replicas that keep it.
 pub struct World {
@@ -58,6 +60,8 @@ pub struct World {
     replicas: Vec<Replica>,
     processes: u32,
     weather: Weather,
+    /// What people applied last, by what the object is called.
+    applied: BTreeMap<String, Applied>,
     source: Trace,
     trace: Vec<Step>,
     /// So many steps before the first of `trace` were let go.
@@ -130,7 +134,7 @@ pub struct ActError {
     pub told: String,
     /// Whom it was about is not there, or not any more.
     pub gone: bool,
-    /// A name was given that nothing has.
+    /// Words name who or what is not there, as against what is there and cannot be done to it.
     pub mistyped: bool,
 }
 
@@ -156,9 +160,11 @@ impl World {
         begin::begin(scenario, seed)
     }
 
+    /// Not beyond [`length::LAST`]: behind that times can no longer be counted, and everything that is to happen
+    /// later would happen there, for ever.
     pub fn run(&mut self, length: SignedDuration) {
         let until = after(self.now(), length);
-        self.run_until(until);
+        self.run_until(until.min(length::LAST));
     }
 
     pub fn now(&self) -> Timestamp {

@@ -7,7 +7,8 @@ mod support;
 use nodemolt_core::plan::WaitFor;
 use nodemolt_sim::world::last_lines;
 use nodemolt_sim::{Act, World, kinds};
-use support::{NEW, OLD, act, begin, hours, images, mins, pods_with_a_home};
+use serde_json::Value;
+use support::{NEW, OLD, act, begin, hours, images, mins, pods_with_a_home, scenario, text};
 
 fn first_waits(world: &World) -> Vec<WaitFor> {
     let picture = world.picture().unwrap();
@@ -72,6 +73,139 @@ fn objects_are_applied_changed_and_deleted() {
     act(&mut world, "delete deployment shop/cart");
     world.run(mins(2));
     assert_eq!(pods_with_a_home(&world), 4, "{}", last_lines(&world, 30));
+}
+
+/// As `kubectl` and a real API server refuse it: nothing of it is taken.
+#[test]
+fn what_a_server_could_not_read_is_not_applied() {
+    let mut world = begin(1);
+    let deployment = |spec: &str| {
+        format!(
+            "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: a}}, \
+             spec: {{selector: {{matchLabels: {{app: a}}}}, {spec}}}}}"
+        )
+    };
+    let template =
+        |spec: &str| format!("template: {{metadata: {{labels: {{app: a}}}}, spec: {{{spec}}}}}");
+    let good = template("containers: [{name: a, image: a}]");
+    let pod = |spec: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: a}}, \
+             spec: {{containers: [{{name: a, image: a}}], {spec}}}}}"
+        )
+    };
+    let demands = |resources: &str| {
+        template(&format!("containers: [{{name: a, image: a, resources: {resources}}}]"))
+    };
+    for (manifest, field, told) in [
+        (deployment(&format!("replicas: \"6\", {good}")), "spec.replicas", "`6`"),
+        (deployment(&format!("replicas: 1.5, {good}")), "spec.replicas", "`1.5`"),
+        (deployment(&format!("replicas: true, {good}")), "spec.replicas", "`true`"),
+        (deployment(&format!("replcas: 3, {good}")), "spec.replcas", "did you mean `replicas`?"),
+        (
+            deployment(&template("containers: {}")),
+            "spec.template.spec.containers",
+            "expected a list",
+        ),
+        (
+            deployment(&template("containers: []")),
+            "spec.template.spec.containers",
+            "there is no container",
+        ),
+        (
+            deployment(&demands("{requests: {cpu: 2}, limits: {cpu: 1}}")),
+            "containers[0].resources.requests.cpu",
+            "`2` is more than its limit, `1`",
+        ),
+        (pod("hostNetwork: \"yes\""), "spec.hostNetwork", "`yes`"),
+        (pod("priority: high"), "spec.priority", "`high`"),
+        (pod("tolerations: {a: b}"), "spec.tolerations", "expected a list"),
+        (pod("nodeSelector: {team: 1}"), "spec.nodeSelector.team", "`1`"),
+        (
+            "{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: web}, spec: {wieght: 3}}"
+                .to_owned(),
+            "spec.wieght",
+            "did you mean `weight`?",
+        ),
+    ] {
+        let refused = world.act(&Act::Apply { manifest: manifest.clone() }).unwrap_err();
+        let whole = refused.to_string();
+        let name = if manifest.contains("NodePool") { "NodePool web" } else { "default/a" };
+        let all = [name, field, told].iter().all(|it| whole.contains(it));
+        assert!(all && !refused.mistyped, "{manifest}: {whole}");
+    }
+    let fits = demands("{requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1000m}}");
+    world.act(&Act::Apply { manifest: deployment(&fits) }).unwrap();
+}
+
+/// What the server and others have filled in stays, and what a person has taken back goes.
+#[test]
+fn an_apply_changes_what_it_says_and_no_more() {
+    let mut world = begin(1);
+    let pod = |more: &str| Act::Apply {
+        manifest: format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: a, labels: {{app: a}}{more}}}\n\
+             spec: {{containers: [{{name: a, image: a}}], tolerations: [{{key: b, operator: Exists}}]}}"
+        ),
+    };
+    let stored = |world: &World| {
+        let all = world.objects(kinds::POD);
+        let found = all.iter().find(|it| it["metadata"]["name"] == "a").unwrap();
+        let mut found = Value::clone(found);
+        found["metadata"]["resourceVersion"].take();
+        found
+    };
+    world.act(&pod("")).unwrap();
+    world.run(mins(1));
+    let before = stored(&world);
+    assert!(before["spec"]["nodeName"].is_string(), "{before}");
+    for more in ["", ", annotations: {mine: \"1\"}", ""] {
+        world.act(&pod(more)).unwrap();
+        let there = stored(&world)["metadata"]["annotations"]["mine"].is_string();
+        assert_eq!(there, !more.is_empty());
+        act(&mut world, "annotate pod a theirs=1");
+    }
+    act(&mut world, "annotate pod default/a theirs-");
+    assert_eq!(stored(&world), before);
+}
+
+#[test]
+fn time_ends_and_nobody_runs_past_it() {
+    let late = text().replacen("start: 2026-08-01T00:00:00Z", "start: 9999-12-29T12:00:00Z", 1);
+    let mut world = World::new(&scenario(&late), 1).unwrap();
+    act(&mut world, "run 1m");
+    let refused = world.act(&"run 12h".parse().unwrap()).unwrap_err().to_string();
+    assert!(refused.contains("9999-12-30T00:00:00Z"), "{refused}");
+    act(&mut world, "run 1m");
+    world.run(hours(100));
+    assert_eq!(world.now().to_string(), "9999-12-30T00:00:00Z");
+}
+
+/// What is not there was mistyped; what is there and cannot be done was not.
+#[test]
+fn who_is_not_there_is_told_from_what_cannot_be_done() {
+    let mut world = begin(1);
+    act(&mut world, &format!("publish {NEW}"));
+    act(&mut world, &format!("deregister {NEW}"));
+    let gone = ["enable", "disable", "deprecate", "deregister", "unshare"];
+    let gone = gone.map(|it| (format!("{it} {NEW}"), true));
+    let others = [
+        ("deprecate nope", true),
+        ("move /nowhere nope", true),
+        ("fault node-dies nope", true),
+        ("fault node-dies @banana", true),
+        ("fault node-dies @successor", true),
+        ("fault crash leader", true),
+        ("delete pod shop/nope", true),
+        ("annotate pod nope a=b", true),
+        ("annotate unicorn a a=b", true),
+        ("annotate node node-0 sim.nodemolt.dev/takes=soon", false),
+    ];
+    let others = others.map(|(line, mistyped)| (line.to_owned(), mistyped));
+    for (line, mistyped) in gone.into_iter().chain(others) {
+        let refused = world.act(&line.parse().unwrap()).unwrap_err();
+        assert_eq!(refused.mistyped, mistyped, "{line}: {refused}");
+    }
 }
 
 #[test]

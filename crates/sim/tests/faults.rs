@@ -86,7 +86,7 @@ fn what_one_list_lacks_the_next_one_has() {
         .trace()
         .iter()
         .filter_map(|it| {
-            let Fact::Answered { question, complete } = &it.fact else { return None };
+            let Fact::Answered { question, complete, .. } = &it.fact else { return None };
             (question == "subnets and groups").then_some(*complete)
         })
         .collect();

@@ -55,6 +55,54 @@ fn every_mistake_is_named_with_its_line_and_what_to_write() {
             "metadata.annotations.sim.nodemolt.dev/stops-after",
             "negative",
         ),
+        (
+            "kind: Deployment\nmetadata:\n",
+            "kind: Deployment\nmetadata:\n  annotations: {sim.nodemolt.dev/raedy-after: 3s}\n",
+            "metadata.annotations.sim.nodemolt.dev/raedy-after",
+            "write sim.nodemolt.dev/ready-after",
+        ),
+        ("start: 2026-08-01T00:00:00Z", "start: 9999-12-30T12:00:00Z", "start", "time ends here"),
+        ("    created: 2026-06-10", "    created: 2026-09-01", "images[0].created", "later"),
+        ("kubernetes: \"1.33\"", "types: [m99.huge]", "types[0]", "`nodemolt types`"),
+        ("kubernetes: \"1.33\"", "types: [m7g.large, m7g.large]", "types[1]", "there twice"),
+        ("kubernetes: \"1.33\"", "cluster: \"a\\u001b[31m\"", "cluster", "control character"),
+        ("    age: 20d", "    age: 20", "fleet[0].age", "such as `20d`"),
+        ("    age: 20d", "    age: \"20\"", "fleet[0].age", "`20d`"),
+        ("    nodes: 2", "    nodes: 1", "fleet[0].names", "2 names for 1 nodes"),
+        (
+            "    age: 20d",
+            "    capacityType: reserved",
+            "fleet[0].capacityType",
+            "which reservation",
+        ),
+        (
+            "kubernetes: \"1.33\"",
+            "subnets: [{id: \"\", zone: eu-central-1a}]",
+            "subnets[0].id",
+            "no id of a subnet",
+        ),
+        (
+            "kubernetes: \"1.33\"",
+            "securityGroups: [{id: sg-1}, {id: sg-1}]",
+            "securityGroups[1].id",
+            "there twice",
+        ),
+        ("apiVersion: apps/v1\n", "apiVersion: apps/v1beta1\n", "apiVersion", "apps/v1"),
+        ("kind: Deployment\n", "kind: Deploymnt\n", "kind", "served are Node, Pod"),
+        (
+            "        kind: EC2NodeClass\n",
+            "        kind: Foo\n",
+            "spec.template.spec.nodeClassRef.kind",
+            "`Foo`",
+        ),
+        ("  replicas: 4", "  replicas: \"6\"", "spec.replicas", "write it without quotes"),
+        ("  replicas: 4", "  replcas: 4", "spec.replcas", "did you mean `replicas`?"),
+        (
+            "kind: Deployment\nmetadata:\n  name: shop\n",
+            "kind: Deployment\nmetadata:\n  name: 1\n",
+            "metadata.name",
+            "quote it",
+        ),
         ("apiVersion: nodemolt.dev/sim", "apiVersion: nodemolt.dev/v9", "apiVersion", "v9"),
         ("  role: nodemolt-node", "  rolle: nodemolt-node", "spec.rolle", "rolle"),
     ] {
@@ -91,6 +139,7 @@ fn a_text_that_is_none_is_refused() {
         ("kind: [", ""),
         ("- 1", "expected an object"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {}", "metadata.name"),
+        ("kind: Simulation\nstart: 2026-08-01", "apiVersion: is missing"),
         ("kind: Pod", "apiVersion"),
         (
             "apiVersion: nodemolt.dev/sim\nkind: Simulation\nstart: 2026-08-01\n---\n\
@@ -101,7 +150,17 @@ fn a_text_that_is_none_is_refused() {
         let problems = Scenario::read("bad.yaml", text).unwrap_err();
         let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
         assert!(all.iter().any(|it| it.contains(told)), "{text}: {all:?}");
+        let same = |it: &&String| all.iter().filter(|other| other == it).count() > 1;
+        assert_eq!(all.iter().find(same), None, "{text}");
     }
+}
+
+/// As Go writes it, and `kubectl` reads it.
+#[test]
+fn a_list_of_nothing_is_nothing() {
+    let good = text();
+    let with = format!("{good}\n---\napiVersion: v1\nkind: List\nitems: null\n");
+    assert_eq!(scenario(&with).objects, scenario(&good).objects);
 }
 
 /// A Simulation that cannot be read is not missing.
@@ -122,13 +181,13 @@ fn what_the_api_server_refuses_does_not_begin() {
         (
             "kubernetes: \"1.33\"",
             "subnets: [{id: subnet-1, zone: eu-central-1a, tags: {of: others}}]",
-            "selects no subnet",
+            "bad.yaml:17: EC2NodeClass general selects no subnet",
         ),
         ("kind: Deployment", "kind: Deplyment", "Deplyment"),
         (
             "        name: general\n      requirements",
             "        name: special\n      requirements",
-            "special",
+            "bad.yaml:32: NodePool web: there is no EC2NodeClass special",
         ),
     ] {
         let bad = text().replacen(from, to, 1);

@@ -65,13 +65,19 @@ fn object(
     }
     if tree.text(root, "kind").is_some_and(|it| it.ends_with("List"))
         && let Some(items) = tree.entry(root, "items")
-        && let Content::List(items) = &tree.node(items.value).content
     {
-        for (index, item) in items.iter().enumerate() {
-            let prefix = under(prefix, format!("items[{index}]"));
-            object(source, tree, *item, &prefix, found);
+        match &tree.node(items.value).content {
+            Content::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    let prefix = under(prefix, format!("items[{index}]"));
+                    object(source, tree, *item, &prefix, found);
+                }
+                return;
+            }
+            // As Go writes a list of nothing.
+            Content::Null => return,
+            Content::Bool(..) | Content::Number(..) | Content::Text(_) | Content::Map(_) => {}
         }
-        return;
     }
     found.push(Located {
         value: json(tree, root),

@@ -10,7 +10,7 @@ use nodemolt_core::image::{AccountId, ImageId};
 #[derive(Debug, Args)]
 pub(crate) struct WorldPath {
     /// The file of the simulated world; without FILE the one in your state folder,
-    /// $`XDG_STATE_HOME/nodemolt/sim.json`, which is also meant where `--sim` is left out
+    /// `$XDG_STATE_HOME/nodemolt/sim.json`, which is also meant where `--sim` is left out
     #[arg(
         id = "sim",
         long = "sim",
@@ -57,7 +57,9 @@ pub(crate) enum SimVerb {
     Fault(SimFault),
     Apply(SimApply),
     Delete(SimDelete),
+    /// Close a node for new pods, as `kubectl cordon` would
     Cordon(SimCordon),
+    /// Open a node for new pods again, as `kubectl uncordon` would
     Uncordon(SimCordon),
     Untaint(SimUntaint),
     Annotate(SimAnnotate),
@@ -82,11 +84,11 @@ Examples:
 A world that is there already is replaced. docs/simulator.md says what a scenario is.
 ")]
 pub(crate) struct SimLoad {
-    /// A name that `nodemolt sim list` prints, or a YAML file
+    /// A name that `nodemolt sim list` prints, or a YAML file; `-` is standard input
     pub scenario: String,
 
     /// What chance does: the same seed, the same life
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = super::whole::<u64, 0, { u64::MAX }>)]
     pub seed: u64,
 
     #[command(flatten)]
@@ -138,7 +140,7 @@ pub(crate) struct SimRun {
     override_usage = "nodemolt sim publish [OPTIONS] NAME\n       nodemolt sim publish move PARAMETER IMAGE\n       nodemolt sim publish put PARAMETER VALUE\n       nodemolt sim publish deprecate|disable|enable|deregister|unshare IMAGE",
     after_help = "\
 Examples:
-  # a release of a known family: architecture, owner and the parameters that name it follow from its name
+  # a release of a known family: architecture, owner and parameters follow from its name
   nodemolt sim publish amazon-eks-node-al2023-arm64-standard-1.33-v20260730
 
   # an image of your own, on which no machine ever joins
@@ -158,7 +160,7 @@ pub(crate) struct SimPublish {
     #[arg(long, value_name = "AMI")]
     pub id: Option<ImageId>,
 
-    /// Its processor, where the name does not tell: `x86_64` or arm64
+    /// Its processor, where the name does not tell: `x86_64` or `arm64`
     #[arg(long, value_name = "NAME")]
     pub arch: Option<String>,
 
@@ -244,7 +246,7 @@ Examples:
   nodemolt sim delete pod shop/cart-0
 ")]
 pub(crate) struct SimDelete {
-    /// Node, `NodeClaim`, Pod, `PodDisruptionBudget`, …
+    /// Node, NodeClaim, Pod, PodDisruptionBudget, …
     pub kind: String,
 
     /// With its namespace, where that is not `default`
@@ -255,9 +257,10 @@ pub(crate) struct SimDelete {
     pub world: WorldPath,
 }
 
-/// Close or open a node for new pods, as `kubectl cordon` and `kubectl uncordon` would
+/// For both ways: each verb says itself which it is.
 #[derive(Debug, Args)]
 pub(crate) struct SimCordon {
+    /// Its name; `@any`, `@successor` and `@leaving` stand for one who is there then
     pub node: String,
 
     #[command(flatten)]
@@ -267,6 +270,7 @@ pub(crate) struct SimCordon {
 /// Take nodemolt's own taint off a node, as a person might
 #[derive(Debug, Args)]
 pub(crate) struct SimUntaint {
+    /// Its name; `@any`, `@successor` and `@leaving` stand for one who is there then
     pub node: String,
 
     #[command(flatten)]
@@ -281,11 +285,15 @@ Examples:
   nodemolt sim annotate node node-0 karpenter.sh/do-not-disrupt-
 ")]
 pub(crate) struct SimAnnotate {
-    /// Node, `NodeClaim`, …: kinds without a namespace
+    /// Node, NodeClaim, Pod, …
     pub kind: String,
 
+    /// Its name, with its namespace where that is not `default`; `@any`, `@successor` and `@leaving`
+    /// stand for one without a namespace who is there then
+    #[arg(value_name = "[NAMESPACE/]NAME")]
     pub name: String,
 
+    /// The annotation with its value; with a `-` behind its key it is taken away
     #[arg(value_name = "KEY=VALUE|KEY-")]
     pub annotation: String,
 
@@ -300,9 +308,10 @@ Examples:
   nodemolt sim hold nodeclaim web-0
 ")]
 pub(crate) struct SimHold {
-    /// Node, `NodeClaim`, …: kinds without a namespace
+    /// Node, NodeClaim, …: kinds without a namespace
     pub kind: String,
 
+    /// Its name; `@any`, `@successor` and `@leaving` stand for one who is there then
     pub name: String,
 
     #[command(flatten)]
@@ -328,7 +337,7 @@ Examples:
 ")]
 pub(crate) struct SimReplay {
     /// A random life in place of the loaded world
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = super::whole::<u64, 0, { u64::MAX }>, conflicts_with = "sim")]
     pub seed: Option<u64>,
 
     /// Stop there
@@ -487,7 +496,7 @@ pub(crate) struct Unlock {
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
     /// What chance does: the same seed, the same life
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = super::whole::<u64, 0, { u64::MAX }>)]
     pub seed: u64,
 
     /// Print lines and do not wait, as without a terminal
@@ -507,7 +516,7 @@ fn faults_help() -> String {
         text.push('\n');
     }
     text.push_str(
-        "\nWHOM is `leader`, `operator-0` or so on. Without a length a fault lasts until `nodemolt sim fault end`.\n",
+        "\nWHOM is `leader`, `operator-0` or so on.\nWithout a length a fault lasts until `nodemolt sim fault end`.\n",
     );
     text
 }

@@ -23,6 +23,10 @@ pub(super) struct Status<'p> {
     at: Timestamp,
     scenario: &'p str,
     seed: u64,
+    cluster: &'p str,
+    /// Its version, as `1.33`.
+    kubernetes: String,
+    region: &'p str,
     paused: Option<&'p str>,
     locked: Option<&'p str>,
     /// What people wrote and what does not work as they meant it.
@@ -110,6 +114,8 @@ struct Node<'p> {
     zone: Option<&'p str>,
     image: Option<String>,
     image_name: Option<&'p str>,
+    /// How long it has been there; nothing of one that is gone.
+    up_seconds: Option<i64>,
     /// `InSync`, `Drifted` or `Unknown`.
     drift: &'static str,
     divergences: Vec<Differs>,
@@ -208,6 +214,9 @@ pub(super) struct NodeList<'p> {
     api_version: &'static str,
     kind: &'static str,
     at: Timestamp,
+    /// Of a plan: what keeps all of it from going on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Vec<String>>,
     nodes: Vec<Node<'p>>,
     /// Pods that were moved and have no node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -232,12 +241,16 @@ pub(super) fn status<'p>(
     homeless: &[&'p Pending],
     halt: Option<&'p Halt>,
 ) -> Status<'p> {
+    let simulation = opened.world.simulation();
     Status {
         api_version: VERSION,
         kind: "FleetStatus",
         at: opened.world.now(),
         scenario: &opened.file.name,
         seed: opened.file.seed,
+        cluster: &simulation.cluster,
+        kubernetes: simulation.kubernetes.to_string(),
+        region: &simulation.region,
         paused: halt.and_then(|it| it.paused.as_deref()),
         locked: halt.and_then(|it| it.locked.as_deref()),
         warnings: super::unled(opened).into_iter().chain(picture.warnings()).collect(),
@@ -250,11 +263,19 @@ pub(super) fn status<'p>(
 
 pub(super) fn drift<'p>(picture: &Picture, rows: &'p [Row<'_>]) -> NodeList<'p> {
     let nodes = rows.iter().map(node).collect();
-    let (api_version, kind, pending_pods) = (VERSION, "DriftList", Vec::new());
-    NodeList { api_version, kind, at: picture.at, nodes, pending_pods, expected: None }
+    NodeList {
+        api_version: VERSION,
+        kind: "DriftList",
+        at: picture.at,
+        warnings: None,
+        nodes,
+        pending_pods: Vec::new(),
+        expected: None,
+    }
 }
 
 pub(super) fn plan<'p>(
+    opened: &Opened,
     picture: &Picture,
     rows: &'p [Row<'_>],
     homeless: &[&'p Pending],
@@ -268,8 +289,15 @@ pub(super) fn plan<'p>(
         at_once: it.at_once,
         seconds: it.duration.as_secs(),
     });
-    let pending_pods = pending(picture, homeless);
-    NodeList { api_version: VERSION, kind: "Plan", at: picture.at, nodes, pending_pods, expected }
+    NodeList {
+        api_version: VERSION,
+        kind: "Plan",
+        at: picture.at,
+        warnings: Some(super::unled(opened).into_iter().collect()),
+        nodes,
+        pending_pods: pending(picture, homeless),
+        expected,
+    }
 }
 
 fn pool<'p>(it: &'p Pool<'_>) -> PoolStatus<'p> {
@@ -321,6 +349,7 @@ fn node<'p>(row: &'p Row<'_>) -> Node<'p> {
         zone: row.zone,
         image: row.image.map(|it| it.id.to_string()),
         image_name: row.image.and_then(|it| it.name.as_deref()),
+        up_seconds: row.up_for.map(|it| it.as_secs()),
         drift,
         divergences: differs(row.drift),
         missing,

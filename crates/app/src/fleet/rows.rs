@@ -21,6 +21,8 @@ pub(crate) struct Row<'p> {
     pub zone: Option<&'p str>,
     pub image: Option<&'p ImageRef>,
     pub up: String,
+    /// The same for programs; of one that is gone nothing.
+    pub up_for: Option<SignedDuration>,
     pub drift: Option<&'p Drift>,
     /// Why it should be replaced.
     pub cause: Option<&'static str>,
@@ -137,6 +139,7 @@ fn gone(picture: &Picture) -> impl Iterator<Item = Row<'_>> {
         zone: None,
         image: None,
         up: "gone".to_owned(),
+        up_for: None,
         drift: None,
         cause: Some(it.cause.as_str()),
         state: under_way(picture, name, it),
@@ -185,6 +188,7 @@ fn row<'p>(picture: &'p Picture, behind: &Behind, name: &str) -> Option<Row<'p>>
     let cause = replacement
         .map(|it| it.cause.as_str())
         .or_else(|| node.wish.as_ref().map(|it| it.cause.as_str()));
+    let up = picture.at.duration_since(node.created_at);
     Some(Row {
         node: name,
         pool: node.member.pool.as_deref(),
@@ -192,7 +196,8 @@ fn row<'p>(picture: &'p Picture, behind: &Behind, name: &str) -> Option<Row<'p>>
         instance_type: running.and_then(|it| it.instance_type.as_deref()),
         zone: node.zone.as_deref(),
         image: running.and_then(|it| it.image.as_ref()),
-        up: relative(picture.at.duration_since(node.created_at)),
+        up: relative(up),
+        up_for: Some(up),
         drift,
         cause,
         state,

@@ -3,8 +3,11 @@
 //! Of what happens, one object a line: whoever reads need not wait for the end. The last line is the end,
 //! and says so.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use nodemolt_sim::trace::Step;
+use nodemolt_sim::world::who;
 use nodemolt_sim::{World, WorldFile};
 use serde::Serialize;
 
@@ -65,14 +68,17 @@ pub(super) fn list<'w>(scenarios: &[BuiltIn], loaded: Option<&'w WorldFile>) -> 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Event<'t> {
+    api_version: &'static str,
     kind: &'static str,
     at: Timestamp,
+    /// Whose deed it is: `operator-0`, `kubelet`, `EC2`, `a person`.
+    by: Cow<'static, str>,
     text: &'t str,
 }
 
 /// A line.
 pub(super) fn event(step: &Step, text: &str) -> anyhow::Result<String> {
-    line(&Event { kind: "Event", at: step.at, text })
+    line(&Event { api_version: VERSION, kind: "Event", at: step.at, by: who(step.by), text })
 }
 
 #[derive(Debug, Serialize)]

@@ -64,6 +64,16 @@ fn the_demo_without_a_terminal_prints_lines_and_ends_with_what_to_try() {
         assert!(typed.starts_with("nodemolt ") || typed.starts_with("cargo demo"), "{line}");
     }
     assert_eq!(told, text(&nodemolt("demo --lines --seed 1", &home).stdout));
+    // `cargo demo` is a word of our repository, and cargo runs this test in it.
+    assert!(next.contains("cargo demo --images") && !next.contains("nodemolt resolve"), "{next}");
+    let installed = Command::new(env!("CARGO_BIN_EXE_nodemolt"))
+        .args(["demo", "--lines"])
+        .env_remove("CARGO_PKG_NAME")
+        .output()
+        .unwrap();
+    let installed = text(&installed.stdout);
+    let (_, next) = installed.split_once("What to try next:\n").unwrap();
+    assert!(!next.contains("cargo") && next.contains("nodemolt resolve --help"), "{next}");
     assert_eq!(std::fs::read_dir(&home).unwrap().count(), 0, "files are left");
 }
 
@@ -334,9 +344,27 @@ fn programs_read_what_happens_in_a_world() {
     let (end, events) = ran.split_last().unwrap();
     assert_eq!(end["kind"], "SimulationEnd");
     assert_eq!(end["at"], "2026-08-01T00:02:00Z");
-    assert!(
-        events.len() > 5 && events.iter().all(|it| it["kind"] == "Event" && it["at"].is_string())
-    );
+    assert!(events.len() > 5);
+    // Who reads one reads the other: the same members, and `text` is bare.
+    let whole = read("sim replay -o json");
+    for it in events.iter().chain(&whole[..whole.len() - 1]) {
+        let members: Vec<&String> = it.as_object().unwrap().keys().collect();
+        assert_eq!(members, ["apiVersion", "at", "by", "kind", "text"], "{it:#}");
+        assert_eq!((&it["apiVersion"], &it["kind"]), (&end["apiVersion"], &"Event".into()));
+        let told = it["text"].as_str().unwrap();
+        assert!(!told.starts_with("2026-") && !told.contains("   "), "{told}");
+    }
+    assert!(events.iter().any(|it| it["by"] == "operator-0"), "{events:#?}");
+    // What EC2 was asked for is told in its own words.
+    let asked = "asks for images amazon-eks-node-al2023";
+    let asks = |it: &Value| it["text"].as_str().unwrap().starts_with("asks for ");
+    let told: Vec<&str> = whole[..whole.len() - 1]
+        .iter()
+        .filter(|it| asks(it))
+        .map(|it| it["text"].as_str().unwrap())
+        .collect();
+    assert!(told.iter().any(|it| it.starts_with(asked)), "{told:#?}");
+    assert!(told.iter().all(|it| !it.contains(['{', '"'])), "{told:#?}");
     let lived = read("sim replay --short -o json");
     let again = lived.last().unwrap();
     assert_eq!((&again["hash"], &again["broken"]), (&end["hash"], &serde_json::json!([])));
@@ -351,6 +379,17 @@ fn programs_read_what_happens_in_a_world() {
     assert_eq!(stops_at(later), later);
     let listed: Value = serde_json::from_str(&done("sim list -o json", &home)).unwrap();
     assert_eq!(listed["loaded"]["acts"].as_array().unwrap().len(), 1);
+    let status: Value = serde_json::from_str(&done("status -o json", &home)).unwrap();
+    for (member, said) in
+        [("cluster", "simulated"), ("kubernetes", "1.33"), ("region", "eu-central-1")]
+    {
+        assert_eq!(status[member], said);
+    }
+    let days = 20 * 24 * 60 * 60;
+    assert!(
+        status["nodes"].as_array().unwrap().iter().any(|it| it["upSeconds"].as_i64() >= Some(days)),
+        "{status:#}"
+    );
     // Whatever is under way says what it waits for, by name.
     let plan: Value = serde_json::from_str(&done("plan -o json", &home)).unwrap();
     for node in plan["nodes"].as_array().unwrap() {
@@ -367,6 +406,116 @@ fn programs_read_what_happens_in_a_world() {
         (&story["apiVersion"], &story["kind"]),
         (&"nodemolt.dev/cli/v1".into(), &"Story".into())
     );
+}
+
+#[test]
+fn who_reads_a_plan_by_program_is_told_that_nobody_leads() {
+    let home = home("unled");
+    done("sim load two-nodes-budget-one", &home);
+    let warnings = |home: &Path| {
+        let plan: Value = serde_json::from_str(&done("plan -o json", home)).unwrap();
+        plan["warnings"].as_array().unwrap().clone()
+    };
+    done("sim run 1m", &home);
+    assert!(warnings(&home).is_empty());
+    done("sim fault crash leader for 1h", &home);
+    done("sim run 2m", &home);
+    let told = warnings(&home);
+    assert!(told[0].as_str().unwrap().starts_with("nobody leads since"), "{told:?}");
+}
+
+/// What was told while time passed is what would have been told at its end.
+#[test]
+fn a_long_time_is_told_as_it_passes() {
+    let home = home("long");
+    let load = |world: &str| {
+        done(&format!("sim load two-nodes-budget-one --sim {world}"), &home);
+        let image = "amazon-eks-node-al2023-arm64-standard-1.33-v20260730";
+        done(&format!("sim publish {image} --sim {world}"), &home);
+    };
+    load("whole");
+    load("parts");
+    let whole = done("sim run 30m --sim whole", &home);
+    let parts: String = (0..30).map(|_| done("sim run 1m --sim parts", &home)).collect();
+    let told = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|it| !it.starts_with("it is") && *it != "2026-08-01");
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(told(&whole), told(&parts));
+    let end = |world: &str| {
+        let lived = done(&format!("sim replay --short -o json --sim {world}"), &home);
+        lived.lines().last().unwrap().to_owned()
+    };
+    assert_eq!(end("whole"), end("parts"));
+    // Whoever cannot be told is told that it is done all the same.
+    if let Ok(full) = std::fs::File::options().write(true).open("/dev/full") {
+        let output = Command::new(env!("CARGO_BIN_EXE_nodemolt"))
+            .args(["sim", "run", "5m", "--sim", "whole"])
+            .current_dir(&home)
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("could not write the answer") && said.contains("saved"), "{said}");
+        assert!(done("sim list --sim whole", &home).contains("after 35m"));
+    }
+}
+
+/// What does nothing is no act.
+#[test]
+fn what_was_not_locked_is_not_unlocked() {
+    let home = home("unlock");
+    done("sim load two-nodes-budget-one", &home);
+    assert_eq!(done("unlock", &home), "it is not locked: there is nothing to release\n");
+    assert_eq!(done("resume", &home), "it is not paused: there is nothing to resume\n");
+    let listed: Value = serde_json::from_str(&done("sim list -o json", &home)).unwrap();
+    assert_eq!(listed["loaded"]["acts"], serde_json::json!([]));
+}
+
+/// Two things are wrong at once: each says that it is an error.
+#[test]
+fn each_reason_why_a_scenario_cannot_begin_is_an_error() {
+    let home = home("unlivable");
+    let scenario = include_str!("../../../../docs/scenarios/two-nodes-budget-one.yaml");
+    let odd = scenario.replacen("kind: NodePool", "kind: NodePol", 1);
+    let odd = odd.replacen("kind: Deployment", "kind: Deploymnt", 1);
+    let long = scenario.replacen("expireAfter: Never", "expireAfter: 9999999999h", 1);
+    for (name, changed) in [("odd.yaml", odd), ("long.yaml", long)] {
+        assert_ne!(changed, scenario);
+        std::fs::write(home.join(name), changed).unwrap();
+        let output = nodemolt(&format!("sim load {name}"), &home);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let whole = |it: &str| it.starts_with("error: ") || it.starts_with("hint: ");
+        let framed = said.lines().any(|it| it.contains("-->"));
+        assert!(framed || said.lines().all(whole), "{said}");
+    }
+}
+
+/// Names of others do not move the cursor, paint the screen or begin a line.
+#[test]
+fn control_characters_are_shown_and_not_obeyed() {
+    let home = home("control");
+    done("sim load two-nodes-budget-one --sim w", &home);
+    let file = std::fs::read_to_string(home.join("w")).unwrap();
+    let named = file.replacen("two-nodes-budget-one", "a\\u001b[31mred\\u0007\\nb", 1);
+    assert_ne!(named, file);
+    std::fs::write(home.join("w"), named).unwrap();
+    for typed in ["sim list --color always --sim w", "status --color always --sim w"] {
+        let told = done(typed, &home);
+        let line = told.lines().find(|it| it.contains("red")).unwrap();
+        assert!(line.contains("a\\u{1b}[31mred\\u{7}\\nb"), "{typed}: {told:?}");
+    }
+    let odd = Command::new(env!("CARGO_BIN_EXE_nodemolt"))
+        .args(["pause", "--sim", "w", "--reason", "red\x1b[31m"])
+        .current_dir(&home)
+        .output()
+        .unwrap();
+    let said = text(&odd.stderr);
+    assert_eq!(odd.status.code(), Some(64));
+    assert!(said.contains("its character 4") && !said.contains(['\x1b', '{']), "{said}");
 }
 
 /// As after a restore of etcd, or where somebody took finalizers off: nothing is ended on a suspicion, and

@@ -571,6 +571,22 @@ impl Measured {
             .collect()
     }
 
+    /// Which of those that are gone and whom nobody follows is in a budget with this node that has no room for it beside them: the
+    /// first of them.
+    pub fn full_beside(&self, node: &str, member: &Member, gone: &[&Member]) -> Option<usize> {
+        let places: Vec<Vec<usize>> = gone.iter().map(|it| self.places_of(it)).collect();
+        let full = |at: usize| {
+            let room = self.rooms.get(at).filter(|it| it.gates_controller)?;
+            let own = room.used.get(node).map_or(0, |it| it.weight);
+            let inside = || (0..gone.len()).filter(|it| places[*it].contains(&at));
+            let weights = inside().map(|it| weight(gone[it], room.unit));
+            let used = weights.fold(room.used_sum.saturating_sub(own), u64::saturating_add);
+            let over = used.saturating_add(weight(member, room.unit)) > room.allowed;
+            inside().next().filter(|_| over)
+        };
+        self.places_of(member).into_iter().find_map(full)
+    }
+
     /// Count a grant that is about to be written.
     pub fn take(&mut self, node: &str, member: &Member, now: Timestamp) {
         for at in self.places_of(member) {

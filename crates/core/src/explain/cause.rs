@@ -30,6 +30,10 @@ pub fn causes(
     }
     let named = match reason {
         WaitFor::Pdb { pod, refused } => refusing(refused, pod),
+        // Either may be lifted: the limit, or what makes it matter.
+        WaitFor::Limit { counted_by: Some(budget), .. } => {
+            vec![named(reason, class), Named::cluster("NodeDisruptionBudget", budget)]
+        }
         WaitFor::Record { .. }
         | WaitFor::News { .. }
         | WaitFor::Unlock { .. }
@@ -51,7 +55,7 @@ pub fn causes(
         | WaitFor::SharedBudget { .. }
         | WaitFor::SharedWorkload { .. }
         | WaitFor::Budget(_)
-        | WaitFor::Limit { .. }
+        | WaitFor::Limit { counted_by: None, .. }
         | WaitFor::Place { .. }
         | WaitFor::Addresses(_)
         | WaitFor::Consideration => vec![named(reason, class)],

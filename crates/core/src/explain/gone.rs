@@ -142,7 +142,8 @@ pub fn explain_claim(world: &World<'_>, claim: &str, now: Timestamp) -> Option<S
     words.extend(told.pool.as_ref().map(|it| format!("pool {it}")));
     story.fact("claim", words.join("   "));
     let named = Named::cluster("NodeClaim", claim);
-    if let Some(why) = &told.failed {
+    let poolless = told.pool.is_none().then_some(POOLLESS);
+    if let Some(why) = told.failed.as_deref().or(poolless) {
         let text = format!("not launched so far: {why}");
         story.fact("launch", text.clone());
         story.causes.push(Holds {
@@ -162,10 +163,16 @@ pub fn explain_claim(world: &World<'_>, claim: &str, now: Timestamp) -> Option<S
             story.fact("for", format!("node {old}, whose replacement is {phase} since {since}"));
             story.next = format!("`nodemolt explain {old}` tells how far that is");
         }
+        None if poolless.is_some() => {
+            story.then("when it has that label, or is made again with it, its machine is launched");
+        }
         None => story.then("it becomes a node once its machine has joined"),
     }
     Some(story)
 }
+
+/// What its machine may boot, and what it costs, is decided by pool.
+const POOLLESS: &str = "it has no label `karpenter.sh/nodepool`, and nobody launches a machine that belongs to no pool";
 
 fn gone(world: &World<'_>, it: &Replacement, name: &str) -> bool {
     let old = &it.old;

@@ -170,6 +170,8 @@ pub struct UnderWay {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PoolState {
     pub hand: Hand,
+    /// At a number of nodes: one node is followed by one, whatever its pods would need.
+    pub kept: bool,
     /// Replacements that failed since one was done, and whose nodes are not tried again yet.
     pub failures: u32,
     /// No capacity: no launch before this, and what EC2 said.
@@ -201,6 +203,8 @@ pub struct Dry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfollowed {
     pub node: String,
+    /// As budgets looked at it: its place in them is empty until somebody follows.
+    pub member: Member,
     /// When it was given up.
     pub at: Timestamp,
     pub because: Because,

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use nodemolt_fit::Quantity;
 use nodemolt_fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_fit::pod::PodId as Packed;
+use nodemolt_fit::pool::NODES;
 
 use super::{Dry, Node, Recurs, Unfollowed};
 use crate::budget::{Apart, BudgetId, Shortage, Unit, UsedBy};
@@ -145,6 +146,8 @@ pub enum WaitFor {
         resource: String,
         /// How much higher the limit would have to be, where that is known.
         by: Option<Quantity>,
+        /// The `NodeDisruptionBudget` that counts on a successor, where no pod does.
+        counted_by: Option<String>,
     },
     Place {
         pod: PodId,
@@ -402,9 +405,12 @@ impl WaitFor {
                  other that is ready elsewhere"
             ),
             Self::Budget(shortage) => budget(shortage, time),
-            Self::Limit { pod, pool, resource, by } => {
-                let whom =
-                    pod.as_ref().map_or("its successor".to_owned(), |it| format!("pod {it}"));
+            Self::Limit { pod, pool, resource, by, counted_by } => {
+                let counts = counted_by.as_ref().map_or(String::new(), |it| {
+                    format!(", on which NodeDisruptionBudget `{it}` counts")
+                });
+                let successor = || format!("its successor{counts}");
+                let whom = pod.as_ref().map_or_else(successor, |it| format!("pod {it}"));
                 let by = by.map_or(String::new(), |it| format!(", {it} more"));
                 format!("room in the limits of NodePool `{pool}` ({resource}{by}) for {whom}")
             }
@@ -478,7 +484,12 @@ fn addresses(Dry { class, subnets, everywhere: _ }: &Dry) -> String {
     }
 }
 
-pub(super) fn no_place(node: &Node, pod: &Packed, why: &Why) -> WaitFor {
+pub(super) fn no_place(
+    name: &str,
+    (node, kept): (&Node, bool),
+    pod: &Packed,
+    why: &Why,
+) -> WaitFor {
     let known = node.pods.iter().map(|it| &it.id);
     let pod = known
         .into_iter()
@@ -489,7 +500,28 @@ pub(super) fn no_place(node: &Node, pod: &Packed, why: &Why) -> WaitFor {
             name: pod.name.to_string(),
             uid: String::new(),
         });
-    lacks(pod, why)
+    match (lacks(pod, why), &node.member.pool) {
+        // Not the limit that people wrote: where that is in the way, there is no node to follow at all.
+        (WaitFor::Limit { pod: Some(pod), resource, .. }, Some(pool))
+            if kept && resource == NODES =>
+        {
+            let because = format!(
+                "NodePool `{pool}` is kept at a number (`replicas`), so that one node follows {name}, and not all of its pods fit there \
+                 and on the other nodes; a policy that says `DeleteFirst`, or whoever deletes {name}, does without that"
+            );
+            WaitFor::Place { pod, because }
+        }
+        (lacks, _) => lacks,
+    }
+}
+
+/// A pod that was moved, of a pool whose last node that went first was followed by none.
+pub fn not_followed(pool: &str, last: &Unfollowed) -> WaitFor {
+    let Unfollowed { node, because, .. } = last;
+    let because = format!(
+        "what was to follow {node} did not come: {because}; a node is tried again for as long as the pod is pending"
+    );
+    WaitFor::Capacity { pool: pool.to_owned(), until: None, because }
 }
 
 /// What a pod lacks that has no place. The limit of a pool and missing capacity have names of their own; the
@@ -501,7 +533,8 @@ pub fn lacks(pod: PodId, why: &Why) -> WaitFor {
             match (obstacle, place) {
                 (Obstacle::PoolLimit { resource, by }, Place::Pool(pool)) => {
                     let (pod, pool, by) = (Some(pod), pool.clone(), Some(*by));
-                    return WaitFor::Limit { pod, pool, resource: resource.clone(), by };
+                    let resource = resource.clone();
+                    return WaitFor::Limit { pod, pool, resource, by, counted_by: None };
                 }
                 (Obstacle::NoCapacity, Place::Pool(pool)) => {
                     return WaitFor::Capacity { pool: pool.clone(), until: None, because };
@@ -532,20 +565,22 @@ pub fn with_dry(lacks: WaitFor, dry: Option<&Dry>, zone: Option<&String>) -> Vec
 }
 
 /// It needs one of its own kind, and its pool cannot launch one.
-pub(super) fn no_kin(pool: &str, limit: Option<&String>) -> WaitFor {
+pub(super) fn no_kin(pool: &str, limit: Option<&String>, counted_by: Option<String>) -> WaitFor {
     let pool = pool.to_owned();
     match limit {
-        Some(resource) => WaitFor::Limit { pod: None, pool, resource: resource.clone(), by: None },
+        Some(resource) => {
+            WaitFor::Limit { pod: None, pool, resource: resource.clone(), by: None, counted_by }
+        }
         None => WaitFor::Capacity { pool, until: None, because: NOTHING_OFFERED.to_owned() },
     }
 }
 
 /// One like it has gone first, and its successor did not come: neither might its own.
 pub(super) fn unfollowed(pool: &str, last: &Unfollowed) -> WaitFor {
-    let Unfollowed { node, at: _, because } = last;
+    let Unfollowed { node, because, .. } = last;
     let because = format!(
-        "{node} went first and nobody has followed it: {because}; the others go when a node of this pool has come up, or may \
-         boot another image; `nodemolt upgrade node/NAME` tries one of them all the same"
+        "{node} went first and nobody has followed it: {because}; the others that would go first do so when a node of NodePool \
+         {pool} has come up, or may boot another image; `nodemolt upgrade node/NAME` tries one of them all the same"
     );
     WaitFor::Capacity { pool: pool.to_owned(), until: None, because }
 }

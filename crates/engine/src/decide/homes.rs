@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::drain::{self, KEEP_A_NUMBER, Moved, Owner, PodPhase};
-use nodemolt_core::plan::{Fleet, Pending, WaitFor, lacks, with_dry};
+use nodemolt_core::plan::{Fleet, Pending, WaitFor, lacks, not_followed, with_dry};
 use nodemolt_core::replace::{Phase, Replacement};
 use nodemolt_core::seen::{Pod, PodKey};
 use nodemolt_core::wanted::NoImage;
@@ -183,7 +183,11 @@ impl Rooms {
             let dry = pool.and_then(|it| it.dry.as_ref());
             // It has no node whose zone it could be bound to.
             let lacks = self.lacks.remove(&it.pod.uid).map(|it| with_dry(it, dry, None));
-            it.lacks = lacks.unwrap_or_default();
+            let last = || {
+                let last = pool.and_then(|it| it.unfollowed.as_ref());
+                it.moved_from.as_ref().zip(last).map(|(pool, last)| vec![not_followed(pool, last)])
+            };
+            it.lacks = lacks.or_else(last).unwrap_or_default();
         }
     }
 }

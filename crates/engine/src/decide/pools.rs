@@ -180,6 +180,7 @@ pub(crate) fn tell_unable(
         state.over_limit = over_limit(sight, pool, &launchable);
         state.unfollowed = unfollowed(memory, sight, pool).map(|it| Unfollowed {
             node: it.replacement.old.node.clone(),
+            member: super::gone_from(sight, Some(&pool.name), None),
             at: it.replacement.since,
             because: it.replacement.because.clone(),
         });
@@ -461,7 +462,8 @@ pub(crate) fn states(sight: &Sight<'_>) -> BTreeMap<String, PoolState> {
         } else {
             Hand::Own
         };
-        states.insert(pool.name.clone(), PoolState { hand, ..PoolState::default() });
+        let kept = pool.replicas.is_some();
+        states.insert(pool.name.clone(), PoolState { hand, kept, ..PoolState::default() });
     }
     let ended = sight.records.replacements.values().filter(|it| it.replacement.phase.ended());
     let mut ended: Vec<_> = ended.collect();

@@ -14,7 +14,7 @@ use crate::selector::selects_labels;
 
 /// Whether it is one of Kubernetes' own.
 pub(super) fn is(resource: Resource) -> bool {
-    kinds::ALL.iter().take(kinds::BUILT_IN).any(|it| *it == resource)
+    kinds::is_built_in(resource)
 }
 
 /// Whether a write may leave out the revision that it was decided on.
@@ -97,6 +97,12 @@ fn admit_pod(server: &ApiServer, pod: &mut Value) {
     set_default(pod, &["spec", "restartPolicy"], json!("Always"));
     set_default(pod, &["spec", "terminationGracePeriodSeconds"], json!(30));
     set_default(pod, &["spec", "schedulerName"], json!("default-scheduler"));
+    tolerate_for_a_while(pod);
+    set(pod, &["status"], json!({ "phase": "Pending" }));
+}
+
+/// Nodes that are lost, for five minutes, unless the pod says how long.
+fn tolerate_for_a_while(pod: &mut Value) {
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let tolerated = items(pod, &["spec", "tolerations"]).iter().any(|it| {
             let (said, effect) = (text(it, &["key"]), text(it, &["effect"]));
@@ -110,7 +116,6 @@ fn admit_pod(server: &ApiServer, pod: &mut Value) {
             push(pod, &["spec", "tolerations"], toleration);
         }
     }
-    set(pod, &["status"], json!({ "phase": "Pending" }));
 }
 
 /// What of a change of an object's spec stands: the status stays; a change of the spec is counted.
@@ -123,6 +128,12 @@ pub(super) fn settle(resource: Resource, old: &Value, new: &mut Value) -> Vec<Wr
                 remove(new, &["status"]);
             }
         }
+    }
+    if resource == kinds::POD
+        && at(old, &["spec", "tolerations"]) != at(new, &["spec", "tolerations"])
+    {
+        // Admission looks at changes, too.
+        tolerate_for_a_while(new);
     }
     if has_generation(resource) && at(old, &["spec"]) != at(new, &["spec"]) {
         let generation = whole(old, &["metadata", "generation"]).unwrap_or(1);

@@ -54,7 +54,11 @@ fn read(first: &str, words: &mut Words<'_>) -> Result<Fault, String> {
         "skew" => {
             let whom = words.whom()?;
             let word = words.some("how many seconds")?;
-            let seconds = word.parse().map_err(|_| format!("`{word}` is no number of seconds"))?;
+            let seconds: i64 =
+                word.parse().map_err(|_| format!("`{word}` is no number of seconds"))?;
+            if seconds.unsigned_abs() > length::LONGEST.as_secs().unsigned_abs() {
+                return Err(format!("`{word}` seconds are more than a hundred years"));
+            }
             Fault::Skew { whom, seconds }
         }
         "lose-requests" => Fault::LoseRequests { percent: words.percent()?, lasts: words.lasts()? },

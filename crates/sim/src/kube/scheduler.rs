@@ -81,14 +81,16 @@ impl Kube {
             return Vec::new();
         }
         let mut rooms = self.rooms();
+        let mut offers = Offers::default();
         for (_, _, key, pod) in waiting {
-            self.place(&key, &pod, &mut rooms, now, dice);
+            self.place(&key, &pod, &mut rooms, &mut offers, now, dice);
         }
         // What was just bound made no room for anybody.
         Vec::new()
     }
 
     fn rooms(&mut self) -> Vec<Room> {
+        // In the order of their names.
         let nodes: Vec<Rc<Value>> =
             self.server.all(kinds::NODE).map(|(_, it)| Rc::clone(it)).collect();
         let mut rooms = Vec::with_capacity(nodes.len());
@@ -109,20 +111,21 @@ impl Kube {
         key: &Key,
         pod: &Rc<Value>,
         rooms: &mut [Room],
+        offers: &mut Offers,
         now: Timestamp,
         dice: &mut Dice,
     ) {
         let wants = self.scheduler.wants(pod);
         let topology = terms::Topology::of(pod, rooms);
+        offers.begin(pod, &wants, rooms.len());
         let mut best: Option<(Score, usize)> = None;
-        for (index, room) in rooms.iter().enumerate() {
-            if !room.admits(pod, &wants)
-                || !topology.admits(room)
-                || !volumes_reach(&self.server, pod, room)
-            {
+        for index in terms::named_rooms(pod, rooms) {
+            let room = &rooms[index];
+            let Some((soft, alike, full)) = offers.of(index, pod, &wants, room) else { continue };
+            if !topology.admits(room) || !volumes_reach(&self.server, pod, room) {
                 continue;
             }
-            let score = score(pod, &wants, room, dice);
+            let score = (soft, alike, full, dice.next());
             if best.as_ref().is_none_or(|(it, _)| score < *it) {
                 best = Some((score, index));
             }
@@ -184,13 +187,57 @@ impl Kube {
 /// then chance.
 type Score = (usize, usize, i128, u64);
 
-fn score(pod: &Value, wants: &Wants, room: &Room, dice: &mut Dice) -> Score {
+/// What each node by itself has for the pods of one owner, which are alike and come one after the other: it is
+/// found out anew only where one of them went. Else a large fleet is looked at from end to end for every pod.
+#[derive(Debug, Default)]
+struct Offers {
+    /// For whom.
+    pod: Option<(Rc<Value>, Rc<Wants>)>,
+    /// By node: how many pods were there then, and all of the score but chance.
+    known: Vec<Option<(usize, Option<Offer>)>>,
+}
+
+type Offer = (usize, usize, i128);
+
+impl Offers {
+    /// Whose turn it is. What is known stays if it is another one of the same.
+    fn begin(&mut self, pod: &Rc<Value>, wants: &Rc<Wants>, rooms: usize) {
+        let alike = self.pod.as_ref().is_some_and(|(known, wanted)| {
+            owner(pod).is_some()
+                && owner(known) == owner(pod)
+                && wanted == wants
+                && at(known, &["spec"]) == at(pod, &["spec"])
+        });
+        if !alike {
+            self.known.clear();
+            self.known.resize(rooms, None);
+        }
+        self.pod = Some((Rc::clone(pod), Rc::clone(wants)));
+    }
+
+    /// `None` where it does not let the pod in.
+    fn of(&mut self, index: usize, pod: &Value, wants: &Wants, room: &Room) -> Option<Offer> {
+        let there = room.pods.len();
+        if let Some(Some((then, offer))) = self.known.get(index)
+            && *then == there
+        {
+            return *offer;
+        }
+        let offer = room.admits(pod, wants).then(|| offer(pod, wants, room));
+        if let Some(known) = self.known.get_mut(index) {
+            *known = Some((there, offer));
+        }
+        offer
+    }
+}
+
+fn offer(pod: &Value, wants: &Wants, room: &Room) -> Offer {
     let own = owner(pod);
     let alike = match own {
         Some(_) => room.pods.iter().filter(|it| owner(it) == own).count(),
         None => 0,
     };
-    (room.soft_taints(pod), alike, room.full(wants), dice.next())
+    (room.soft_taints(pod), alike, room.full(wants))
 }
 
 /// The UID of the first that it is owned by.

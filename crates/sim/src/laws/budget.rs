@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::seen::Kind;
 use serde_json::Value;
 
-use super::excuse::{Unfollowed, unfollowed};
+use super::excuse::{Unfollowed, alike, goes_first, unfollowed};
 use super::read::{self, at, items, text};
 use super::said::other_members;
 use super::settling::open;
@@ -48,6 +48,8 @@ struct Room<'a> {
     allows: Box<dyn Fn(i128) -> i128 + 'a>,
     /// A share lets one go although it is larger.
     at_least_one: bool,
+    /// Who is in it stands in labels of nodes.
+    by_labels: bool,
 }
 
 /// Who is held back by a budget, and so who does not count against them.
@@ -116,7 +118,7 @@ impl Budget {
             if let Some(what) = closed_window(world, setting, grant, sent_at) {
                 found.broken(Law::Budget, step.at, what);
             }
-            if let Some(what) = goes_for_nothing(world, grant, sent_at) {
+            if let Some(what) = goes_for_nothing(world, setting, grant, sent_at) {
                 found.broken(Law::Budget, step.at, what);
             }
             if let Some(what) = self.rests(world, holder, grant, sent_at) {
@@ -204,23 +206,34 @@ impl Budget {
     }
 }
 
-/// It goes first, and one of its pool has gone so already that nobody follows. Whoever asks for it by name wants that tried,
-/// and with another image it may be another matter.
-fn goes_for_nothing(world: &World, grant: &Grant, now: Timestamp) -> Option<String> {
+/// It goes first, and one of its pool or class has gone so already that nobody follows; or one that counts in a budget with
+/// it, which has no room beside that empty place. Whoever asks for it by name wants that tried, and with another image
+/// it may be another matter.
+fn goes_for_nothing(
+    world: &World,
+    setting: &Setting,
+    grant: &Grant,
+    now: Timestamp,
+) -> Option<String> {
     const ASKED: &str = "nodemolt.dev/upgrade-requested-at";
     let class = world.class_of(&grant.node).filter(|_| grant.takes_slot())?;
-    let first = text(world.rollout_of(&class)?, &["replacement"]) == Some("DeleteFirst");
-    let Unfollowed { node: last, begun, at } =
-        unfollowed(world, &grant.node).filter(|_| first && !anew(world, &class, now))?;
+    if !goes_first(world, &grant.node) || anew(world, &class, now) {
+        return None;
+    }
     let node = world.nodes.get(&grant.node).map(|it| &it.object);
     let claim = world.claim_of(&grant.node).map(|it| &it.object);
     let asked = [node, claim].into_iter().flatten();
-    let asked = asked.filter_map(|it| read::time(it, &["metadata", "annotations", ASKED]));
-    let held =
-        known(at, now) && world.choice_changed_at < begun && asked.max().is_none_or(|it| it <= at);
-    held.then(|| {
-        format!("node {} was granted to go first, and nobody has followed {last}", grant.node)
-    })
+    let asked = asked.filter_map(|it| read::time(it, &["metadata", "annotations", ASKED])).max();
+    let mut lost = unfollowed(world);
+    lost.retain(|it| {
+        known(it.at, now)
+            && world.choice_changed_at < it.begun
+            && asked.is_none_or(|asked| asked <= it.at)
+    });
+    let kin = lost.iter().find(|it| alike(world, it, &grant.node));
+    let full = || lost.first().filter(|_| full_beside(world, setting, &grant.node, &lost, now));
+    let before = kin.or_else(full)?.node;
+    Some(format!("node {} was granted to go first, and nobody has followed {before}", grant.node))
 }
 
 /// Whether people have paused everything, or one of us has locked it, and this node does not go whatever we do: nobody who is deleted waits
@@ -250,12 +263,35 @@ pub(super) fn locked(ledger: &Value) -> bool {
 
 /// Whether a node could be granted now, as far as budgets and windows go.
 pub(super) fn room_for(world: &World, setting: &Setting, node: &str, now: Timestamp) -> bool {
-    let grant = Grant { node: node.to_owned(), kind: "Replacement".to_owned(), epoch: 0 };
+    let grant = replacing(node);
     let mut granted = world.ledger.grants.clone();
     granted.insert(String::new(), grant.clone());
     let overdrawn = |it: &Room<'_>| overdrawn(world, it, &grant, &granted, Whom::Us, now).is_some();
     !rooms(world, setting, &grant, now).iter().any(overdrawn)
         && closed_window(world, setting, &grant, now).is_none()
+}
+
+/// Whether a budget has no room for a node beside those who are gone and whom nobody has followed. Which labels one had that
+/// is gone nobody has written down, so budgets that go by those are left out.
+fn full_beside(
+    world: &World,
+    setting: &Setting,
+    node: &str,
+    lost: &[Unfollowed<'_>],
+    now: Timestamp,
+) -> bool {
+    let grant = replacing(node);
+    let mut granted = world.ledger.grants.clone();
+    granted.insert(String::new(), grant.clone());
+    granted.extend(lost.iter().map(|it| (format!("lost {}", it.node), replacing(it.node))));
+    let rooms = rooms(world, setting, &grant, now);
+    let mut rooms =
+        rooms.iter().filter(|room| !room.by_labels && lost.iter().any(|it| (room.member)(it.node)));
+    rooms.any(|it| overdrawn(world, it, &grant, &granted, Whom::Us, now).is_some())
+}
+
+fn replacing(node: &str) -> Grant {
+    Grant { node: node.to_owned(), kind: "Replacement".to_owned(), epoch: 0 }
 }
 
 /// The budget that lets a node not go for ever, because nodes that had to stay went without another in their place.
@@ -386,6 +422,7 @@ fn disruption_rooms<'a>(world: &'a World, node: &str, whom: Whom, now: Timestamp
                     allowed.max(disruption_budget(object, total))
                 }),
                 at_least_one: false,
+                by_labels: true,
             });
         }
     }
@@ -435,6 +472,7 @@ fn rooms<'a>(world: &'a World, setting: &Setting, grant: &Grant, now: Timestamp)
                     allowed.max(class_allows(rollout, total))
                 }),
                 at_least_one: unit == Unit::Cpu && share("concurrency"),
+                by_labels: false,
             });
         }
         if rooms.is_empty() {
@@ -444,6 +482,7 @@ fn rooms<'a>(world: &'a World, setting: &Setting, grant: &Grant, now: Timestamp)
                 member: Box::new(move |it| without_slot(world, it)),
                 allows: Box::new(|_| 1),
                 at_least_one: false,
+                by_labels: false,
             });
         }
     }
@@ -471,6 +510,7 @@ fn rooms<'a>(world: &'a World, setting: &Setting, grant: &Grant, now: Timestamp)
                 at_time(now).max(at_time(late)).max(before)
             }),
             at_least_one: false,
+            by_labels: true,
         });
     }
     rooms

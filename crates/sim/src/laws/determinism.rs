@@ -93,7 +93,7 @@ impl TraceHash {
                 self.maybe(error.as_deref());
             }
             Fact::TerminateAsked { machine } => self.words(&["terminate", machine]),
-            Fact::Answered { question, complete } => {
+            Fact::Answered { question, about: _, complete } => {
                 self.words(&["answered", question]);
                 self.number(*complete);
             }

@@ -51,7 +51,8 @@ pub(super) fn lasts(
         // Whether it is our fault that it has no place is another law's to say.
         "HomelessPod" => pod.is_some_and(|it| at(it, &["spec", "nodeName"]).is_none()),
         "MinimumLifetime" => young(world, node, now),
-        "NoCapacity" => unfollowed(world, node).is_some(),
+        // In which budgets one counts that is gone and bore labels of its own nobody can know for sure.
+        "NoCapacity" => goes_first(world, node) && !unfollowed(world).is_empty(),
         "Limit" => {
             let nodes = nodes_apart(world, node, now).max(1);
             wait.name.as_deref().is_some_and(|it| reached(world, it, node, nodes))
@@ -73,30 +74,31 @@ pub(super) fn lasts(
     }
 }
 
-/// Of the last node of this one's pool that went first and whose successor did not come, if nobody of the pool has come up
-/// since.
-pub(super) fn unfollowed<'a>(world: &'a World, node: &str) -> Option<Unfollowed<'a>> {
-    let node = world.nodes.get(node)?;
-    let pool = read::label(&node.object, POOL_LABEL)?;
+/// Of each pool the last node that went first and whose successor did not come, if nobody of the pool has come up since.
+pub(super) fn unfollowed(world: &World) -> Vec<Unfollowed<'_>> {
     let failed = |it: &&Value| {
         let of = |key: &str| text(it, &["status", key]);
-        text(it, &["spec", "nodePool"]) == Some(pool)
-            && of("phase") == Some("Failed")
+        of("phase") == Some("Failed")
             && of("order") == Some("DeleteFirst")
             && !matches!(of("cause"), Some("Delete" | "Interruption"))
             && !text(it, &["spec", "nodeClaim", "uid"])
                 .is_some_and(|it| world.claims.contains_key(it))
     };
-    let records = world.replacements.values().map(|it| &**it).filter(failed);
-    let given_up = records.filter_map(|it| {
-        let at = read::time(it, &["status", "phaseSince"])?;
+    let mut last: BTreeMap<&str, Unfollowed<'_>> = BTreeMap::new();
+    for it in world.replacements.values().map(|it| &**it).filter(failed) {
+        let Some(at) = read::time(it, &["status", "phaseSince"]) else { continue };
         let begun = read::time(it, &["metadata", "creationTimestamp"]).unwrap_or(at);
-        Some(Unfollowed { node: text(it, &["spec", "nodeName"])?, begun, at })
-    });
-    let last = given_up.max_by_key(|it| it.at)?;
-    let came = |claim: &Value| {
+        let named = text(it, &["spec", "nodePool"]).zip(text(it, &["spec", "nodeName"]));
+        let Some((pool, node)) = named else { continue };
+        let given_up = Unfollowed { pool, node, begun, at };
+        let known = last.entry(pool).or_insert(given_up);
+        if known.at < at {
+            *known = given_up;
+        }
+    }
+    let came = |last: &Unfollowed<'_>, claim: &Value| {
         let mut conditions = items(claim, &["status", "conditions"]);
-        read::label(claim, POOL_LABEL) == Some(pool)
+        read::label(claim, POOL_LABEL) == Some(last.pool)
             && read::deleting(claim).is_none()
             && conditions.any(|it| {
                 text(it, &["type"]) == Some("Initialized")
@@ -104,12 +106,28 @@ pub(super) fn unfollowed<'a>(world: &'a World, node: &str) -> Option<Unfollowed<
                     && read::time(it, &["lastTransitionTime"]).is_some_and(|it| it > last.at)
             })
     };
-    (!world.claims.values().any(|it| came(&it.object))).then_some(last)
+    last.retain(|_, last| !world.claims.values().any(|it| came(last, &it.object)));
+    last.into_values().collect()
+}
+
+/// Whether a policy says that this node goes before anybody follows it.
+pub(super) fn goes_first(world: &World, node: &str) -> bool {
+    let class = world.class_of(node);
+    let rollout = class.as_ref().and_then(|it| world.rollout_of(it));
+    rollout.is_some_and(|it| text(it, &["replacement"]) == Some("DeleteFirst"))
+}
+
+/// Whether what would follow this node boots the same as what did not come: it is of the same pool or class.
+pub(super) fn alike(world: &World, last: &Unfollowed<'_>, node: &str) -> bool {
+    let pool = world.nodes.get(node).and_then(|it| read::label(&it.object, POOL_LABEL));
+    let class = world.last_class_of(node);
+    pool == Some(last.pool) || (class.is_some() && class == world.last_class_of(last.node))
 }
 
 /// A node that went first and that nobody followed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unfollowed<'a> {
+    pool: &'a str,
     pub(super) node: &'a str,
     /// When it was begun to be replaced.
     pub(super) begun: Timestamp,

@@ -60,7 +60,7 @@ const ASKED_WITHIN: SignedDuration = SignedDuration::from_mins(12);
 impl Answers {
     pub(super) fn see(&mut self, step: &Step) {
         match (&step.fact, step.by) {
-            (Fact::Answered { question, complete }, Actor::Operator(replica)) => {
+            (Fact::Answered { question, complete, .. }, Actor::Operator(replica)) => {
                 let answers = self.of.entry(replica).or_default();
                 let before = answers.get(question);
                 let now = complete.then_some(step.at);

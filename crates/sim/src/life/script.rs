@@ -217,7 +217,7 @@ fn people_hold(
         let value = dice.pick(&words).map(|it| (*it).to_owned());
         let annotate = |value| {
             let (kind, name, key) = (kind.to_owned(), name.clone(), DO_NOT_DISRUPT.to_owned());
-            Act::Annotate { kind, name, key, value }
+            Act::Annotate { kind, namespace: None, name, key, value }
         };
         let at = when(unrest, dice);
         script.push((at, annotate(value)));
@@ -229,7 +229,8 @@ fn people_hold(
         // Whoever is replaced just now must not be disturbed any more.
         let (kind, name) = ("node".to_owned(), "@leaving".to_owned());
         let (key, value) = (DO_NOT_DISRUPT.to_owned(), Some("true".to_owned()));
-        script.push((when(unrest, dice), Act::Annotate { kind, name, key, value }));
+        script
+            .push((when(unrest, dice), Act::Annotate { kind, namespace: None, name, key, value }));
     }
     if dice.chance(80) {
         let kinds = [("nodeclaim", "@any"), ("nodeclaim", "@leaving"), ("node", "@leaving")];

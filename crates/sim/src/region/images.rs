@@ -257,6 +257,11 @@ impl Region {
     ) -> Result<ImageId, String> {
         let id = self.find_image(name)?;
         if let Some(held) = self.images.get_mut(&id) {
+            if held.deregistered {
+                return Err(format!(
+                    "`{name}` is deregistered, which nobody takes back; publish another image"
+                ));
+            }
             change(held);
         }
         self.note_images(now);

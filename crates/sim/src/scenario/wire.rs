@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use nodemolt_api::problem::Finding;
 use nodemolt_core::image::Architecture;
 use nodemolt_fit::Types;
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 use super::{Boot, Group, Reservation, SecurityGroup, Simulation, Subnet};
 use crate::act::{Behaviour, ImageName, Publication, read_architecture, read_time};
+use crate::json::in_words;
 use crate::length;
 
 /// Small and middling machines of both processors: what EC2 offers here where nobody says.
@@ -160,15 +162,13 @@ pub(super) fn read(value: &Value, pools: &BTreeSet<String>) -> Result<Simulation
         let field = error.path().to_string();
         let field = if field == "." { String::new() } else { field };
         let told = error.into_inner().to_string();
-        // Nobody who writes a file knows how numbers are kept, and what our types are called.
-        let told = told.replace("expected u8", "expected a number from 0 to 255");
-        let told = told.replace("expected u32", "expected a whole number, 0 or more");
-        let told = match told.split_once("expected struct ") {
-            Some((before, _)) => format!("{before}expected a mapping of fields to values"),
-            None => told,
-        };
+        let told = in_words(&told);
         let number = told.contains("expected a string") && !told.contains("map");
-        let hint = if number {
+        let last = field.rsplit('.').next();
+        let length = last == Some("age") || field.starts_with("boot.");
+        let hint = if number && length {
+            "write a length of time with its unit, such as `20d` or `90s`"
+        } else if number {
             "write it in quotes"
         } else {
             "the fields of a Simulation are in docs/simulator.md"
@@ -176,8 +176,58 @@ pub(super) fn read(value: &Value, pools: &BTreeSet<String>) -> Result<Simulation
         vec![Finding::error(field, told).hint(hint)]
     })?;
     let mut found = Vec::new();
+    obeyed(value, "", &mut found);
     let simulation = check(wire, pools, &mut found);
     if found.is_empty() { Ok(simulation) } else { Err(found) }
+}
+
+/// What a terminal would obey instead of showing it, anywhere.
+fn obeyed(value: &Value, at: &str, found: &mut Vec<Finding>) {
+    let mut refuse = |text: &str| {
+        if text.chars().any(char::is_control) {
+            let message = format!("`{}` has a control character", text.escape_debug());
+            found.push(Finding::error(at, message).hint("write it without"));
+        }
+    };
+    match value {
+        Value::String(text) => refuse(text),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                obeyed(item, &format!("{at}[{index}]"), found);
+            }
+        }
+        Value::Object(members) => {
+            // Those of tags and of types.
+            for key in members.keys() {
+                refuse(key);
+            }
+            for (key, member) in members {
+                let under = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
+                obeyed(member, &under, found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Ids by which others name something: with something in them, and each once.
+fn ids<'i>(
+    field: &str,
+    what: &str,
+    all: impl Iterator<Item = &'i String>,
+    found: &mut Vec<Finding>,
+) {
+    let mut known = BTreeSet::new();
+    for (at, id) in all.enumerate() {
+        let at = format!("{field}[{at}].id");
+        if id.is_empty() || id.contains(char::is_whitespace) {
+            let message = format!("`{id}` is no id of a {what}");
+            found.push(Finding::error(at, message).hint("write one without spaces"));
+        } else if !known.insert(id) {
+            let message = format!("`{id}` is there twice");
+            found.push(Finding::error(at, message).hint(format!("give each {what} its own id")));
+        }
+    }
 }
 
 /// Zones that are written. None of them would be another thing than nothing written.
@@ -194,7 +244,7 @@ fn or_none(
 }
 
 fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simulation {
-    let start = or_tell(read_time(&wire.start), "start", found).unwrap_or_default();
+    let start = or_tell(read_time(&wire.start).and_then(before_the_end), "start", found);
     let kubernetes = wire.kubernetes.as_deref().unwrap_or("1.35");
     let kubernetes =
         or_tell(kubernetes.parse().map_err(|it: ParseMinor| it.to_string()), "kubernetes", found);
@@ -220,12 +270,15 @@ fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simu
         }
     }
     let types = types(&wire.types, found);
+    ids("subnets", "subnet", wire.subnets.iter().map(|it| &it.id), found);
+    ids("securityGroups", "security group", wire.security_groups.iter().map(|it| &it.id), found);
+    ids("reservations", "reservation", wire.reservations.iter().map(|it| &it.id), found);
     let reserved: BTreeSet<String> = wire.reservations.iter().map(|it| it.id.clone()).collect();
     let images: Vec<Publication> = wire
         .images
         .into_iter()
         .enumerate()
-        .filter_map(|(at, it)| image(it, &format!("images[{at}]"), found))
+        .filter_map(|(at, it)| image(it, start, &format!("images[{at}]"), found))
         .collect();
     let mut known = Known {
         pools,
@@ -286,7 +339,7 @@ fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simu
     // Where something was unreadable the findings tell, and nobody sees these.
     let nobody = "000000000000".parse().expect("twelve digits");
     Simulation {
-        start,
+        start: start.unwrap_or_default(),
         kubernetes: kubernetes.unwrap_or(nodemolt_core::lookup::Minor { major: 1, minor: 35 }),
         region,
         account: account.unwrap_or(nobody),
@@ -307,6 +360,16 @@ type ParseMinor = nodemolt_core::lookup::ParseMinorError;
 type ParseAccount = nodemolt_core::image::ParseAccountIdError;
 type ParseImage = nodemolt_core::image::ParseImageIdError;
 
+fn before_the_end(start: Timestamp) -> Result<Timestamp, String> {
+    if start < length::LAST {
+        return Ok(start);
+    }
+    Err(format!(
+        "{start} is no time to begin: time ends here at {}; write an earlier one",
+        length::LAST
+    ))
+}
+
 fn or_tell<T>(read: Result<T, String>, field: &str, found: &mut Vec<Finding>) -> Option<T> {
     match read {
         Ok(it) => Some(it),
@@ -324,19 +387,35 @@ fn types(written: &[String], found: &mut Vec<Finding>) -> BTreeSet<String> {
         return USUAL_TYPES.iter().filter(there).map(|it| (*it).to_owned()).collect();
     }
     for (at, name) in written.iter().enumerate() {
-        if let Err(unknown) = shipped.find(name) {
-            found.push(Finding::error(format!("types[{at}]"), unknown.to_string()));
+        let field = format!("types[{at}]");
+        if shipped.find(name).is_err() {
+            let message = format!("`{name}` is no instance type that this program knows");
+            let hint = "`nodemolt types` lists those that it knows";
+            found.push(Finding::error(field, message).hint(hint));
+        } else if written.iter().take(at).any(|it| it == name) {
+            let message = format!("`{name}` is there twice");
+            found.push(Finding::error(field, message).hint("write each type once"));
         }
     }
     written.iter().cloned().collect()
 }
 
-fn image(wire: WireImage, field: &str, found: &mut Vec<Finding>) -> Option<Publication> {
+fn image(
+    wire: WireImage,
+    start: Option<Timestamp>,
+    field: &str,
+    found: &mut Vec<Finding>,
+) -> Option<Publication> {
     let before = found.len();
     let under = |it: &str| format!("{field}.{it}");
     let id = wire.id.map(|it| it.parse().map_err(|it: ParseImage| it.to_string()));
     let id = id.and_then(|it| or_tell(it, &under("id"), found));
     let created = or_tell(read_time(&wire.created), &under("created"), found);
+    if let Some((created, start)) = created.zip(start).filter(|(it, start)| it > start) {
+        let message = format!("{created} is later than `start`, {start}");
+        let hint = "write an earlier time, or publish it later: `nodemolt sim publish NAME`";
+        found.push(Finding::error(under("created"), message).hint(hint));
+    }
     let architecture = wire.architecture.map(|it| read_architecture(&it));
     let architecture = architecture.and_then(|it| or_tell(it, &under("architecture"), found));
     let owner = wire.owner.map(|it| it.parse().map_err(|it: ParseAccount| it.to_string()));
@@ -438,6 +517,11 @@ impl Known<'_> {
                 );
             }
         }
+        if wire.names.len() > usize::try_from(wire.nodes).unwrap_or(usize::MAX) {
+            let message = format!("there are {} names for {} nodes", wire.names.len(), wire.nodes);
+            let hint = "write one for each of the first nodes, or more `nodes`";
+            self.found.push(Finding::error(under("names"), message).hint(hint));
+        }
         let image = or_tell(wire.image.parse::<ImageName>(), &under("image"), self.found);
         let is = |it: &Publication, name: &ImageName| match name {
             ImageName::Id(id) => it.id.as_ref() == Some(id),
@@ -470,6 +554,11 @@ impl Known<'_> {
         if !["on-demand", "spot", "reserved"].contains(&capacity_type.as_str()) {
             let message = format!("`{capacity_type}` is no capacity type");
             let hint = "write on-demand, spot or reserved";
+            self.found.push(Finding::error(under("capacityType"), message).hint(hint));
+        }
+        if capacity_type == "reserved" && wire.reservation.is_none() {
+            let message = "it does not say of which reservation";
+            let hint = "write `reservation:` with the id of one of `reservations`";
             self.found.push(Finding::error(under("capacityType"), message).hint(hint));
         }
         if let Some(id) = wire.reservation.as_ref().filter(|it| !self.reserved.contains(*it)) {

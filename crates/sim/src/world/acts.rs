@@ -1,5 +1,6 @@
 //! What do people do, and publishers?
 
+use jiff::Timestamp;
 use nodemolt_api::disruptionledger;
 use nodemolt_cluster::transport::{Answer, Refusal, Request, Resource, Verb};
 use nodemolt_core::image::ImageId;
@@ -8,12 +9,17 @@ use serde_json::{Value, json};
 
 use super::apply::How;
 use super::{ActError, World};
-use crate::act::{Act, Target};
-use crate::kinds;
+use crate::act::{Act, ImageName, Target};
+use crate::kube::unreadable_word;
+use crate::region::Region;
 use crate::trace::{Actor, Fact};
+use crate::{kinds, length};
 
 /// Somebody else's, whoever that is.
 const HOLD: &str = "example.com/hold";
+
+/// What publishers do to an image. It fails only with one that is not there any more.
+type Change = fn(&mut Region, &ImageName, Timestamp) -> Result<ImageId, String>;
 
 impl World {
     /// Does it now. What came of it, in a sentence for people.
@@ -26,12 +32,23 @@ impl World {
     fn done(&mut self, act: &Act) -> Result<String, ActError> {
         let now = self.now();
         let act = &self.named(act)?;
-        let image = |done: Result<ImageId, String>, what: &str| -> Result<String, ActError> {
-            Ok(done.map(|it| format!("{it} is {what}"))?)
+        let image = |world: &mut Self, name: &ImageName, change: Change, what: &str| {
+            world.region.find_image(name).map_err(ActError::unknown)?;
+            let id = change(&mut world.region, name, now).map_err(ActError::gone)?;
+            Ok(format!("{id} is {what}"))
         };
         match act {
             Act::Run(length) => {
-                self.run(*length);
+                let last = length::LAST;
+                if now.checked_add(*length).is_ok_and(|it| it <= last) {
+                    self.run(*length);
+                } else {
+                    let told = format!(
+                        "`{}` from {now} on leads past {last}, where time ends here; write less",
+                        length::write(*length)
+                    );
+                    return Err(told.into());
+                }
                 Ok(format!("it is {}", self.now()))
             }
             Act::Fault(fault) => self.fault(fault),
@@ -40,18 +57,19 @@ impl World {
                 Ok(format!("{} is published as {id}", it.name))
             }
             Act::Move { parameter, to } => {
-                let id = self.region.move_parameter(parameter, to, now)?;
+                let moved = self.region.move_parameter(parameter, to, now);
+                let id = moved.map_err(ActError::unknown)?;
                 Ok(format!("{parameter} names {id}"))
             }
             Act::Put { parameter, value } => {
                 self.region.put(parameter, value, now, now);
                 Ok(format!("{parameter} says {value}"))
             }
-            Act::Deprecate(it) => image(self.region.deprecate(it, now), "deprecated"),
-            Act::Disable(it) => image(self.region.disable(it, now), "disabled"),
-            Act::Enable(it) => image(self.region.enable(it, now), "enabled"),
-            Act::Deregister(it) => image(self.region.deregister(it, now), "deregistered"),
-            Act::Unshare(it) => image(self.region.unshare(it, now), "not shared any more"),
+            Act::Deprecate(it) => image(self, it, Region::deprecate, "deprecated"),
+            Act::Disable(it) => image(self, it, Region::disable, "disabled"),
+            Act::Enable(it) => image(self, it, Region::enable, "enabled"),
+            Act::Deregister(it) => image(self, it, Region::deregister, "deregistered"),
+            Act::Unshare(it) => image(self, it, Region::unshare, "not shared any more"),
             Act::Upgrade(target) => self.upgrade(act, target),
             Act::Pause { reason } => {
                 let pause = json!({"reason": reason, "by": "person", "since": now.to_string()});
@@ -78,13 +96,8 @@ impl World {
                 Ok(format!("node {node} is {}", if closed { "cordoned" } else { "uncordoned" }))
             }
             Act::Untaint { node } => self.untaint(act, node),
-            Act::Annotate { kind, name, key, value } => {
-                let resource = called(kind)?;
-                self.tell_act(act);
-                let patch = json!({"metadata": {"annotations": {key: value}}});
-                self.patch(Actor::Person, resource, None, name, patch)
-                    .map_err(|it| refused(&it))?;
-                Ok(format!("{} {name} is annotated", resource.kind))
+            Act::Annotate { kind, namespace, name, key, value } => {
+                self.annotate(act, kind, (namespace.as_deref(), name), key, value.as_deref())
             }
             Act::Hold { kind, name } => self.hold(act, called(kind)?, name),
             Act::Release => Ok(self.release(act)),
@@ -101,10 +114,10 @@ impl World {
             | Act::Uncordon { node }
             | Act::Untaint { node } => *node = self.resolved(kinds::NODE, node)?,
             Act::Upgrade(Target::Pool(pool)) => *pool = self.resolved(kinds::POOL, pool)?,
-            Act::Annotate { kind, name, .. }
+            Act::Annotate { kind, namespace: None, name, .. }
             | Act::Hold { kind, name }
-            | Act::Delete { kind, namespace: _, name } => {
-                let resource = kinds_called(kind).next();
+            | Act::Delete { kind, namespace: None, name } => {
+                let resource = kinds::called(kind).next();
                 if let Some(resource) = resource {
                     *name = self.resolved(resource, name)?;
                 }
@@ -249,29 +262,53 @@ impl World {
         namespace: Option<&str>,
         name: &str,
     ) -> Result<String, ActError> {
-        let found: Vec<Resource> = kinds_called(kind).collect();
-        let there = |it: &&Resource| {
-            let namespace = if it.namespaced { namespace.unwrap_or("default") } else { "" };
-            self.kube.borrow().server.get(**it, namespace, name).is_some()
-        };
-        let resource = match (found.iter().find(there), found.first()) {
-            (Some(resource), _) | (None, Some(resource)) => *resource,
-            (None, None) => {
-                return Err(ActError::unknown(format!("`{kind}` is no kind that is served here")));
-            }
-        };
+        let resource = self.meant(kind, namespace, name)?;
         self.tell_act(act);
         let request = Request {
             verb: Verb::Delete,
             resource,
             subresource: None,
-            namespace: resource.namespaced.then(|| namespace.unwrap_or("default").to_owned()),
+            namespace: placed(resource, namespace).map(str::to_owned),
             name: Some(name.to_owned()),
             body: None,
         };
         self.kubernetes(Actor::Person, &request).map_err(|it| refused(&it))?;
         Ok(format!("{} {name} is deleted", resource.kind))
     }
+
+    /// The kind that this word means: of several the one that has such an object.
+    fn meant(&self, kind: &str, namespace: Option<&str>, name: &str) -> Result<Resource, ActError> {
+        let kube = self.kube.borrow();
+        let there = |it: &Resource| {
+            kube.server.get(*it, placed(*it, namespace).unwrap_or_default(), name).is_some()
+        };
+        let found = kinds::called(kind).find(there).or_else(|| kinds::called(kind).next());
+        found.ok_or_else(|| ActError::unknown(format!("`{kind}` is no kind that is served here")))
+    }
+
+    fn annotate(
+        &mut self,
+        act: &Act,
+        kind: &str,
+        (namespace, name): (Option<&str>, &str),
+        key: &str,
+        value: Option<&str>,
+    ) -> Result<String, ActError> {
+        let resource = self.meant(kind, namespace, name)?;
+        if let Some(told) = value.and_then(|it| unreadable_word(key, it)) {
+            return Err(format!("{key}: {told}").into());
+        }
+        self.tell_act(act);
+        let patch = json!({"metadata": {"annotations": {key: value}}});
+        self.patch(Actor::Person, resource, placed(resource, namespace), name, patch)
+            .map_err(|it| refused(&it))?;
+        Ok(format!("{} {name} is annotated", resource.kind))
+    }
+}
+
+/// Where an object of this kind is, `default` where nobody says.
+fn placed(resource: Resource, namespace: Option<&str>) -> Option<&str> {
+    resource.namespaced.then(|| namespace.unwrap_or("default"))
 }
 
 fn finalizers(object: &Value) -> Vec<String> {
@@ -281,20 +318,13 @@ fn finalizers(object: &Value) -> Vec<String> {
 
 /// What people call a kind without a namespace.
 fn called(word: &str) -> Result<Resource, ActError> {
-    let found = kinds_called(word).find(|it| !it.namespaced);
+    let found = kinds::called(word).find(|it| !it.namespaced);
     found.ok_or_else(|| ActError::unknown(format!("`{word}` is no kind without a namespace")))
 }
 
 fn without_nulls(value: Value) -> Value {
     let Value::Object(members) = value else { return value };
     Value::Object(members.into_iter().filter(|(_, it)| !it.is_null()).collect())
-}
-
-/// The kinds that people mean by this word.
-fn kinds_called(word: &str) -> impl Iterator<Item = Resource> {
-    kinds::ALL.into_iter().filter(move |it| {
-        it.kind.eq_ignore_ascii_case(word) || it.plural.eq_ignore_ascii_case(word)
-    })
 }
 
 /// What is not found is gone; whatever else was refused should not have been asked.

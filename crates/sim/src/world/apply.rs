@@ -1,22 +1,24 @@
 //! What becomes of a manifest?
 //!
-//! `kubectl apply` makes an object, or changes all of it but its status; a status is written by whoever
-//! keeps it. What the schemas refuse cannot come in by either, but may be there all the same: another
+//! `what was applied last × what is there × manifest → what is there then`
+//!
+//! `kubectl apply` makes an object, or changes what the manifest says; what the last one said and this one
+//! does not is taken away, and what others have filled in stays. A status is written by whoever keeps it. What the schemas refuse cannot come in by either, but may be there all the same: another
 //! version of the definition has let it in.
 
 use std::rc::Rc;
 
-use nodemolt_api::file::{Source, raw};
+use nodemolt_api::file::builtin::Written;
+use nodemolt_api::file::{Located, Source, raw, unknown_fields};
 use nodemolt_cluster::transport::{Request, Resource, Subresource, Verb};
 use serde_json::{Value, json};
 
 use super::acts::told;
 use super::{ActError, World};
 use crate::act::Act;
-use crate::json::merge;
+use crate::json::{merge, remove, text};
 use crate::kinds;
-use crate::kube::unreadable_pace;
-use crate::scenario::{PODS_MAX, pods_wanted};
+use crate::scenario::{PODS_MAX, door, pods_wanted};
 use crate::trace::Actor;
 
 /// Said of a status that nobody reads.
@@ -29,6 +31,13 @@ pub(super) enum How {
     Whole,
     Status,
     Unchecked,
+}
+
+/// What a person has applied, and to which object of that name.
+#[derive(Debug)]
+pub(super) struct Applied {
+    uid: String,
+    written: Value,
 }
 
 /// Which object a manifest is about.
@@ -74,9 +83,24 @@ impl World {
         if let Some(first) = problems.first() {
             return Err(first.to_string().into());
         }
+        let objects = raw::objects(&source);
+        let unknown = if how == How::Whole { unknown_fields(&source) } else { Vec::new() };
+        let mut refused = Vec::new();
+        for object in &objects {
+            let written = if how == How::Status { Written::Status } else { Written::Whole };
+            let mut problems = door::problems(object, written);
+            let (first, last) = object.lines();
+            problems.extend(unknown.iter().filter(|it| (first..=last).contains(&it.line)).cloned());
+            if !problems.is_empty() {
+                refused.push(refused_at_the_door(object, &door::told(&problems)));
+            }
+        }
+        if !refused.is_empty() {
+            return Err(refused.join("\n").into());
+        }
         self.tell_act(act);
         let mut names = Vec::new();
-        for object in raw::objects(&source) {
+        for object in objects {
             names.push(match how {
                 How::Whole => {
                     let sent = object.value.get("status").cloned();
@@ -92,7 +116,9 @@ impl World {
                     if self.stored(&object.value).is_none()
                         && let Ok(meant) = Meant::read(&object.value)
                     {
-                        return Err(ActError::gone(format!("there is no {}", meant.called())));
+                        // A file names it, so nothing was mistyped.
+                        let told = format!("there is no {}", meant.called());
+                        return Err(ActError { mistyped: false, ..ActError::gone(told) });
                     }
                     self.apply_status(Actor::Person, &object.value)?
                 }
@@ -113,9 +139,6 @@ impl World {
         if let Some((field, pods)) = pods_wanted(&object).filter(|it| it.1 > PODS_MAX) {
             return Err(format!("{called}: {field}: {pods} pods are more than {PODS_MAX}"));
         }
-        if let Some((field, told)) = unreadable_pace(&object) {
-            return Err(format!("{called}: {field}: {told}"));
-        }
         let Meant { resource, namespace, name } = meant;
         if let Some(namespace) = &namespace {
             self.ensure_namespace(by, namespace);
@@ -124,23 +147,24 @@ impl World {
             let kube = self.kube.borrow();
             kube.server.get(resource, namespace.as_deref().unwrap_or_default(), &name).cloned()
         };
+        let mut written = object;
         let answer = match there {
             None => {
-                let mut object = object;
+                let mut object = written.clone();
                 if let Some(namespace) = &namespace {
                     object["metadata"]["namespace"] = namespace.clone().into();
                 }
+                remove(&mut written, &["status"]);
                 self.create(by, resource, namespace.as_deref(), object)
             }
             Some(there) => {
+                remove(&mut written, &["status"]);
                 let mut whole = Value::clone(&there);
-                for (key, value) in object.as_object().into_iter().flatten() {
-                    match key.as_str() {
-                        "metadata" => merge_metadata(&mut whole["metadata"], value),
-                        "status" => {}
-                        _ => whole[key] = value.clone(),
-                    }
+                let last = self.applied.get(&called);
+                if let Some(last) = last.filter(|it| it.uid == text(&there, &["metadata", "uid"])) {
+                    take_away(&mut whole, &last.written, &written);
                 }
+                merge(&mut whole, &written);
                 let request = Request {
                     verb: Verb::Replace,
                     resource,
@@ -152,7 +176,9 @@ impl World {
                 self.kubernetes(by, &request)
             }
         };
-        answer.map_err(|it| format!("{called}: {}", told(&it)))?;
+        let stored = answer.map_err(|it| format!("{called}: {}", told(&it)))?;
+        let uid = text(&stored.body, &["metadata", "uid"]).to_owned();
+        self.applied.insert(called.clone(), Applied { uid, written });
         Ok(called)
     }
 
@@ -225,15 +251,24 @@ impl World {
     }
 }
 
-fn merge_metadata(there: &mut Value, written: &Value) {
-    for (key, value) in written.as_object().into_iter().flatten() {
-        match (key.as_str(), value.as_object()) {
-            ("labels" | "annotations", Some(members)) => {
-                for (name, value) in members {
-                    there[key][name] = value.clone();
-                }
+/// Which object it is, and why it does not get in.
+fn refused_at_the_door(object: &Located<Value>, told: &str) -> String {
+    match Meant::read(&object.value) {
+        Ok(meant) => format!("{}: {told}", meant.called()),
+        Err(_) => told.to_owned(),
+    }
+}
+
+/// What was said the last time and is not said now goes; what nobody has said stays, whoever filled it in.
+fn take_away(there: &mut Value, last: &Value, now: &Value) {
+    let (Some(members), Some(said)) = (there.as_object_mut(), last.as_object()) else { return };
+    for (key, was) in said {
+        match (now.get(key), members.get_mut(key)) {
+            (None, _) => {
+                members.remove(key);
             }
-            _ => there[key] = value.clone(),
+            (Some(is), Some(member)) => take_away(member, was, is),
+            (Some(_), None) => {}
         }
     }
 }

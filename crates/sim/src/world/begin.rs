@@ -28,6 +28,7 @@ use crate::api_server::ApiServer;
 use crate::desk::Desk;
 use crate::dice::Dice;
 use crate::executor::{Executor, at_once};
+use crate::json::text;
 use crate::kinds;
 use crate::kube::{Fate, Kube};
 use crate::laws::TraceHash;
@@ -58,18 +59,30 @@ pub(super) fn begin(scenario: &Scenario, seed: u64) -> Result<World, LoadError> 
             problems.push(told);
         }
     }
-    let kind = |it: &Value| it["kind"].as_str().unwrap_or_default().to_owned();
-    let workload = |it: &&Value| WORKLOADS.contains(&kind(it).as_str());
-    for object in scenario.objects.iter().filter(|it| !workload(it)) {
-        problems.extend(world.apply_object(Actor::Person, object.clone()).err());
+    let workload = |it: &Value| WORKLOADS.contains(&text(it, &["kind"]));
+    let placed = || scenario.objects.iter().zip(&scenario.places);
+    for (object, place) in placed().filter(|(it, _)| !workload(it)) {
+        let applied = world.apply_object(Actor::Person, object.clone());
+        problems.extend(applied.err().map(|it| format!("{place}: {it}")));
     }
     world.settle();
     if problems.is_empty() {
         problems = world.found_fleet();
+        // They begin with the kind and the name of what is to be mended.
+        for problem in &mut problems {
+            let about = placed().find(|(it, _)| {
+                let rest = problem.strip_prefix(&named(it));
+                rest.is_some_and(|it| it.starts_with([' ', ':']))
+            });
+            if let Some((_, place)) = about {
+                problem.insert_str(0, &format!("{place}: "));
+            }
+        }
     }
     world.run_until(after(simulation.start, -WARM_UP));
-    for object in scenario.objects.iter().filter(workload) {
-        problems.extend(world.apply_object(Actor::Person, object.clone()).err());
+    for (object, place) in placed().filter(|(it, _)| workload(it)) {
+        let applied = world.apply_object(Actor::Person, object.clone());
+        problems.extend(applied.err().map(|it| format!("{place}: {it}")));
     }
     if !problems.is_empty() {
         return Err(LoadError(problems));
@@ -79,6 +92,11 @@ pub(super) fn begin(scenario: &Scenario, seed: u64) -> Result<World, LoadError> 
         world.put(simulation.start, Event::Starts(number));
     }
     Ok(world)
+}
+
+/// Kind and name, as problems say them; a colon or a word follows.
+fn named(object: &Value) -> String {
+    format!("{} {}", text(object, &["kind"]), text(object, &["metadata", "name"]))
 }
 
 fn empty(simulation: &Simulation, seed: u64, dawn: Timestamp) -> World {
@@ -107,6 +125,7 @@ fn empty(simulation: &Simulation, seed: u64, dawn: Timestamp) -> World {
         replicas: (0..simulation.replicas).map(|_| replica()).collect(),
         processes: 0,
         weather: Weather::default(),
+        applied: BTreeMap::new(),
         source,
         trace: Vec::new(),
         dropped: 0,
@@ -136,6 +155,10 @@ impl World {
                 let kind = name.kind.as_str();
                 problems.push(format!("{kind} {}: {}: {}", name.name, it.field, it.message));
             }
+        }
+        // Who needs what cannot be read would only be told that it is not there.
+        if !problems.is_empty() {
+            return problems;
         }
         let mut groups = self.simulation.fleet.clone();
         groups.sort_by_key(|it| std::cmp::Reverse(it.age));

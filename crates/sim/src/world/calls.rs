@@ -7,7 +7,7 @@ use nodemolt_engine::port::{CloudError, LaunchError};
 use serde_json::{Value, json};
 
 use super::weather::Blow;
-use super::{Event, World};
+use super::{Event, World, tell};
 use crate::desk::{Call, CallId, Reply};
 use crate::executor::ProcessId;
 use crate::faults::{Counterpart, Side, Writing};
@@ -34,7 +34,7 @@ pub(super) struct Coming {
     process: ProcessId,
     wrote: Option<Writing>,
     /// What was asked of EC2 or SSM, if that was a question.
-    question: Option<String>,
+    question: Option<Asked>,
     /// Something is left out of it, which whoever asked cannot see.
     lacks: bool,
     reply: Reply,
@@ -53,13 +53,23 @@ fn way(call: &Call) -> (i64, i64) {
     }
 }
 
+/// A question: what tells it from others, and what people read of it.
+#[derive(Debug)]
+struct Asked {
+    question: String,
+    about: String,
+}
+
 /// What is asked, if it is a question that laws look at.
-fn question(call: &Call) -> Option<String> {
+fn question(call: &Call) -> Option<Asked> {
+    let plain = |it: &str| Asked { question: it.to_owned(), about: it.to_owned() };
     match call {
-        Call::Ask(query) => Some(format!("{query:?}")),
-        Call::Offered => Some("instance types".to_owned()),
-        Call::Network(_) => Some("subnets and groups".to_owned()),
-        Call::Machines => Some("machines".to_owned()),
+        Call::Ask(query) => {
+            Some(Asked { question: format!("{query:?}"), about: tell::about(query) })
+        }
+        Call::Offered => Some(plain("instance types")),
+        Call::Network(_) => Some(plain("subnets and groups")),
+        Call::Machines => Some(plain("machines")),
         Call::Kubernetes(_) | Call::Prepare(_) | Call::Launch(_) | Call::Terminate(_) => None,
     }
 }
@@ -158,10 +168,11 @@ impl World {
             return;
         };
         let Some(_) = self.number_of(process) else { return };
-        if let Some(question) = question
+        if let Some(Asked { question, about }) = question
             && self.desk.awaited(id)
         {
-            let fact = Fact::Answered { question, complete: complete(&reply) && !lacks };
+            let complete = complete(&reply) && !lacks;
+            let fact = Fact::Answered { question, about, complete };
             self.tell(Actor::Operator(number), fact);
         }
         if let Some(Blow::Crash(_)) = self.strikes(number, Side::AfterAnswer, wrote) {

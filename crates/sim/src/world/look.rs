@@ -156,6 +156,12 @@ impl World {
         Ok(nodemolt_engine::look(&mut memory, &config, &adapter.view(), &records, now))
     }
 
+    /// By how much the clock of one of us is wrong: what it wrote of times is wrong by as much.
+    pub fn clock_wrong_by(&self, operator: &str) -> SignedDuration {
+        let number = operator.strip_prefix("operator-").and_then(|it| it.parse::<usize>().ok());
+        number.and_then(|it| self.replicas.get(it)).map_or(SignedDuration::ZERO, |it| it.wrong_by)
+    }
+
     /// All objects of a kind, as they are stored.
     pub fn objects(&self, resource: Resource) -> Vec<Rc<Value>> {
         self.kube.borrow().server.all(resource).map(|(_, it)| Rc::clone(it)).collect()

@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use nodemolt_core::budget::BudgetId;
+use nodemolt_core::catalog::Query;
 use nodemolt_core::drain::{PodId, Refused};
 use nodemolt_core::drift::Drift;
+use nodemolt_core::image::NamePattern;
 use nodemolt_core::plan::WaitFor;
 use nodemolt_engine::Turn;
 use serde_json::Value;
@@ -109,7 +111,8 @@ fn budget_of(refused: &Refused) -> Option<&str> {
     }
 }
 
-pub(super) fn who(by: Actor) -> Cow<'static, str> {
+/// What people call them.
+pub fn who(by: Actor) -> Cow<'static, str> {
     match by {
         Actor::Operator(number) => Cow::Owned(format!("operator-{number}")),
         Actor::Person => Cow::Borrowed("a person"),
@@ -122,12 +125,47 @@ pub(super) fn who(by: Actor) -> Cow<'static, str> {
     }
 }
 
-/// Questions can be long; their beginning tells which it was.
-const QUESTION_TOLD: usize = 60;
+/// What a question is about, in the words of who publishes and owns. A question can name a hundred things: the first
+/// tells which it was.
+pub(super) fn about(query: &Query) -> String {
+    let (kind, owners, names): (_, Vec<String>, Vec<String>) = match query {
+        Query::Untold => return "whatever there is".to_owned(),
+        Query::Images(it) => {
+            let ids = it.ids.iter().map(ToString::to_string);
+            let names = it.names.iter().map(|it| it.as_str().to_owned());
+            let tags = it.tags.iter().map(|(key, value)| {
+                format!("tagged {key}={}", value.as_ref().map_or("*", NamePattern::as_str))
+            });
+            let public = it.public_parameters.iter().map(|it| format!("named by {it}"));
+            let asked = ids.chain(names).chain(tags).chain(public).collect();
+            ("images", it.owners.iter().map(ToString::to_string).collect(), asked)
+        }
+        Query::Parameters(it) => {
+            let below = it.paths.iter().map(|it| format!("below {it}"));
+            ("parameters", Vec::new(), it.names.iter().cloned().chain(below).collect())
+        }
+    };
+    let mut told = kind.to_owned();
+    if let Some(first) = names.first() {
+        let _ = write!(told, " {first}");
+    }
+    if names.len() > 1 {
+        let _ = write!(told, " and {} more", names.len() - 1);
+    }
+    if !owners.is_empty() {
+        let _ = write!(told, " of {}", owners.join(", "));
+    }
+    told
+}
 
 /// One step as one line.
 pub fn line(step: &Step) -> String {
-    let what = match &step.fact {
+    format!("{}  {:<12} {}", step.at, who(step.by), what(step))
+}
+
+/// What happened in it, without when and by whom.
+pub fn what(step: &Step) -> String {
+    match &step.fact {
         Fact::Stored { resource, object, old } => {
             let verb = if old.is_some() { "changes" } else { "makes" };
             let told = told(object, old.as_deref());
@@ -143,10 +181,9 @@ pub fn line(step: &Step) -> String {
             (None, None) => format!("asks with token {token} for a machine: none"),
         },
         Fact::TerminateAsked { machine } => format!("terminates {machine}"),
-        Fact::Answered { question, complete } => {
+        Fact::Answered { question: _, about, complete } => {
             let answer = if *complete { "answered" } else { "not answered" };
-            let short: String = question.chars().take(QUESTION_TOLD).collect();
-            format!("asks for {short}: {answer}")
+            format!("asks for {about}: {answer}")
         }
         Fact::Machine(it) => format!(
             "machine {} is {}: {} in {} with {}",
@@ -183,8 +220,7 @@ pub fn line(step: &Step) -> String {
         Fact::HeldUp { since } => format!("does what it wanted to do at {since}"),
         Fact::Refused { what, why } => format!("wants to write {what} and is refused: {why}"),
         Fact::Act { what } | Fact::Published { what } => what.clone(),
-    };
-    format!("{}  {:<12} {what}", step.at, who(step.by))
+    }
 }
 
 fn name(object: &Value) -> String {

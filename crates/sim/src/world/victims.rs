@@ -28,13 +28,14 @@ impl World {
                     kinds::NODE => self.nodes_of(&claims),
                     kinds::REPLACEMENT if word == "leaving" => self.open(),
                     _ => {
-                        return Err(format!("`{name}` is a node or a NodeClaim").into());
+                        let told = format!("`{name}` is a node or a NodeClaim");
+                        return Err(ActError::unknown(told));
                     }
                 }
             }
             _ => {
                 let told = format!("`{name}` is nobody: write `@any`, `@successor` or `@leaving`");
-                return Err(told.into());
+                return Err(ActError::unknown(told));
             }
         };
         let one = self.dice.weather.pick(&found).cloned();

@@ -352,16 +352,19 @@ impl World {
                     Whom::Replica(number) if usize::from(*number) < self.replicas.len() => {
                         Ok(Some(*number))
                     }
-                    Whom::Replica(number) => Err(ActError::unknown(format!(
-                        "there is no operator-{number}; there are {} of us, from operator-0 on",
-                        self.replicas.len()
-                    ))),
+                    Whom::Replica(number) => Err(ActError::unknown(match self.replicas.len() {
+                        0 | 1 => format!("there is no operator-{number}; operator-0 is the only one"),
+                        all => format!(
+                            "there is no operator-{number}; there are operator-0 to operator-{}",
+                            all - 1
+                        ),
+                    })),
                     Whom::Leader => match self.leader() {
                         Some(number) => Ok(Some(number)),
                         None => Err(ActError {
                             told: "nobody leads now; name one of us, such as operator-0, or let time pass until one leads".to_owned(),
                             gone: true,
-                            mistyped: false,
+                            mistyped: true,
                         }),
                     },
                 }

@@ -215,23 +215,9 @@ pub(crate) const CASES: &[Case] = &[
         tale.ledger(&[], 1);
         tale
     }),
-    ("the one before it went first and nobody followed", Law::Budget, || {
-        let mut tale = begun();
-        tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
-            it["spec"]["rollout"] = json!({"replacement": "DeleteFirst"});
-        });
-        tale.wait(120);
-        tale.record("gone", "Failed");
-        let now = tale.now.to_string();
-        tale.change(US, "Replacement", "/claim-gone", |it| {
-            it["spec"]["nodePool"] = json!("web");
-            it["status"]["order"] = json!("DeleteFirst");
-            it["status"]["phaseSince"] = json!(now);
-        });
-        tale.wait(120);
-        tale.ledger(&["n2"], 1);
-        tale.ledger(&[], 1);
-        tale
+    ("the one before it went first and nobody followed", Law::Budget, || unfollowed("web")),
+    ("one of another pool went first and its place in the slot is empty", Law::Budget, || {
+        unfollowed("batch")
     }),
     ("everything is paused", Law::Budget, || {
         let mut tale = begun();
@@ -1143,6 +1129,26 @@ pub(crate) fn granted_after_the_end_of(order: &str, awaits: bool) -> Tale {
     tale.machine("n1", OLD, "terminated");
     tale.ledger(&["n1", "n2"], 1);
     tale.record("n1", "Done");
+    tale.ledger(&[], 1);
+    tale
+}
+
+/// A node of this pool went first and nobody has followed it, and `n2` is to go first as well.
+fn unfollowed(pool: &str) -> Tale {
+    let mut tale = begun();
+    tale.change(Actor::Person, "ImagePolicy", "/all", |it| {
+        it["spec"]["rollout"] = json!({"replacement": "DeleteFirst"});
+    });
+    tale.wait(120);
+    tale.record("gone", "Failed");
+    let now = tale.now.to_string();
+    tale.change(US, "Replacement", "/claim-gone", |it| {
+        it["spec"]["nodePool"] = json!(pool);
+        it["status"]["order"] = json!("DeleteFirst");
+        it["status"]["phaseSince"] = json!(now);
+    });
+    tale.wait(120);
+    tale.ledger(&["n2"], 1);
     tale.ledger(&[], 1);
     tale
 }

@@ -160,7 +160,8 @@ impl Tale {
     }
 
     pub(crate) fn answered(&mut self, question: &str, complete: bool) {
-        self.tell(US, Fact::Answered { question: question.to_owned(), complete });
+        let (question, about) = (question.to_owned(), question.to_owned());
+        self.tell(US, Fact::Answered { question, about, complete });
     }
 
     pub(crate) fn replica(&mut self, number: u8, state: ReplicaState) {

@@ -11,7 +11,7 @@ use crate::json::{at, items, members, text, whole};
 use crate::selector::tolerates;
 
 /// What a pod requests, in thousandths.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wants {
     amounts: Vec<(String, i128)>,
     ports: Vec<i64>,
@@ -66,6 +66,8 @@ impl Wants {
 pub(crate) struct Room {
     pub(super) node: Rc<Value>,
     pub(super) pods: Vec<Rc<Value>>,
+    /// Which of them want others away from them: few, and looked for at every pod that comes.
+    keep_away: Vec<usize>,
     offers: BTreeMap<String, i128>,
     taken: BTreeMap<String, i128>,
     ports: Vec<i64>,
@@ -75,7 +77,14 @@ impl Room {
     pub(super) fn of(node: Rc<Value>) -> Self {
         let said = members(&node, &["status", "allocatable"]);
         let offers = said.map(|(name, amount)| (name.clone(), millis(amount))).collect();
-        Self { node, pods: Vec::new(), offers, taken: BTreeMap::new(), ports: Vec::new() }
+        Self {
+            node,
+            pods: Vec::new(),
+            keep_away: Vec::new(),
+            offers,
+            taken: BTreeMap::new(),
+            ports: Vec::new(),
+        }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -88,8 +97,15 @@ impl Room {
                 *self.taken.entry(name.clone()).or_default() += amount;
             }
             self.ports.extend(&wants.ports);
+            if !terms::required(&pod, "podAntiAffinity").is_empty() {
+                self.keep_away.push(self.pods.len());
+            }
             self.pods.push(pod);
         }
+    }
+
+    pub(super) fn keep_away(&self) -> impl Iterator<Item = &Rc<Value>> {
+        self.keep_away.iter().filter_map(|it| self.pods.get(*it))
     }
 
     /// All that concerns this node alone.

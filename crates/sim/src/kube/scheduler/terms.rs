@@ -34,6 +34,35 @@ pub(super) fn any_node_term(terms: &[Value], node: &Value) -> bool {
     })
 }
 
+/// The nodes that a pod may be on by their names, as places among all of them, which are in the order of names. A pod
+/// of a `DaemonSet` names one, and any other pod none.
+pub(super) fn named_rooms(pod: &Value, rooms: &[Room]) -> Vec<usize> {
+    let path = [
+        "spec",
+        "affinity",
+        "nodeAffinity",
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        "nodeSelectorTerms",
+    ];
+    let names = |term| {
+        let mut fields = items(term, &["matchFields"]).iter();
+        fields.find(|it| text(it, &["key"]) == "metadata.name" && text(it, &["operator"]) == "In")
+    };
+    let all = || (0..rooms.len()).collect();
+    let terms = items(pod, &path);
+    if terms.is_empty() {
+        return all();
+    }
+    let mut found = BTreeSet::new();
+    for term in terms {
+        let Some(names) = names(term) else { return all() };
+        for name in items(names, &["values"]).iter().filter_map(Value::as_str) {
+            found.extend(rooms.binary_search_by(|it| it.name().cmp(name)).ok());
+        }
+    }
+    found.into_iter().collect()
+}
+
 /// Where a pod may be because of other pods: values of labels of nodes.
 #[derive(Debug, Default)]
 pub(super) struct Topology {
@@ -87,7 +116,7 @@ impl Topology {
             self.never.push((key.to_owned(), taken));
         }
         for room in rooms {
-            for other in &room.pods {
+            for other in room.keep_away() {
                 for term in required(other, "podAntiAffinity") {
                     let key = text(term, &["topologyKey"]);
                     if means(term, other, pod)
@@ -133,7 +162,7 @@ fn domain<'r>(room: &'r Room, key: &str) -> Option<&'r str> {
     at(&room.node, &["metadata", "labels", key]).and_then(Value::as_str)
 }
 
-fn required<'p>(pod: &'p Value, kind: &str) -> &'p [Value] {
+pub(super) fn required<'p>(pod: &'p Value, kind: &str) -> &'p [Value] {
     items(pod, &["spec", "affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution"])
 }
 
