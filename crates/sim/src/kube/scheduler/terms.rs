@@ -8,18 +8,20 @@ use super::room::Room;
 use crate::json::{at, items, members, text, whole};
 use crate::selector::{expression, selects};
 
+/// Required node affinity.
+const NODE_TERMS: [&str; 5] = [
+    "spec",
+    "affinity",
+    "nodeAffinity",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "nodeSelectorTerms",
+];
+
 /// `nodeSelector` and required node affinity.
 pub(in crate::kube) fn node_wanted(pod: &Value, node: &Value) -> bool {
     let label = |key: &str| at(node, &["metadata", "labels", key]).and_then(Value::as_str);
-    let path = [
-        "spec",
-        "affinity",
-        "nodeAffinity",
-        "requiredDuringSchedulingIgnoredDuringExecution",
-        "nodeSelectorTerms",
-    ];
     members(pod, &["spec", "nodeSelector"]).all(|(key, value)| label(key) == value.as_str())
-        && (at(pod, &path).is_none() || any_node_term(items(pod, &path), node))
+        && (at(pod, &NODE_TERMS).is_none() || any_node_term(items(pod, &NODE_TERMS), node))
 }
 
 /// Terms are alternatives; one that says nothing matches nothing.
@@ -37,19 +39,12 @@ pub(super) fn any_node_term(terms: &[Value], node: &Value) -> bool {
 /// The nodes that a pod may be on by their names, as places among all of them, which are in the order of names. A pod
 /// of a `DaemonSet` names one, and any other pod none.
 pub(super) fn named_rooms(pod: &Value, rooms: &[Room]) -> Vec<usize> {
-    let path = [
-        "spec",
-        "affinity",
-        "nodeAffinity",
-        "requiredDuringSchedulingIgnoredDuringExecution",
-        "nodeSelectorTerms",
-    ];
     let names = |term| {
         let mut fields = items(term, &["matchFields"]).iter();
         fields.find(|it| text(it, &["key"]) == "metadata.name" && text(it, &["operator"]) == "In")
     };
     let all = || (0..rooms.len()).collect();
-    let terms = items(pod, &path);
+    let terms = items(pod, &NODE_TERMS);
     if terms.is_empty() {
         return all();
     }
