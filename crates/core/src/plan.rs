@@ -255,9 +255,8 @@ impl<'a> Desk<'a, '_> {
                 (Some(_), None) => {}
             },
             Some(Placement::Unplaced { pod, why }) => {
-                let dry = node.member.pool.as_ref().and_then(|it| self.dry(it));
-                let state = node.member.pool.as_ref().and_then(|it| self.fleet.pools.get(it));
-                let kept = state.is_some_and(|it| it.kept);
+                let state = self.state(node);
+                let (dry, kept) = (state.and_then(|it| it.dry.as_ref()), kept(state));
                 reasons.extend(with_dry(no_place(name, (node, kept), pod, why), dry, zone));
             }
             Some(Placement::NoKin { pool, limit }) => {
@@ -346,6 +345,10 @@ impl<'a> Desk<'a, '_> {
     fn reach_of(&mut self, node: &Node, wish: &Wish) -> Option<&mut More> {
         let class = node.member.class.as_ref().filter(|_| wish.to_candidate)?;
         self.reach.more.get_mut(class)
+    }
+
+    fn state(&self, node: &Node) -> Option<&PoolState> {
+        self.fleet.pools.get(node.member.pool.as_ref()?)
     }
 
     fn dry(&self, pool: &str) -> Option<&Dry> {
@@ -456,10 +459,11 @@ impl<'a> Desk<'a, '_> {
 
     /// The budget for whose sake a node is followed by one of its kind, whatever its pods need: it keeps so many.
     fn counted_by(&self, node: &Node) -> Option<String> {
-        let state = node.member.pool.as_ref().and_then(|it| self.fleet.pools.get(it));
-        let mut rooms =
-            self.rooms.rooms_of(&node.member).filter(|_| !state.is_some_and(|it| it.kept));
-        let room = rooms.find(|it| it.counts_heirs())?;
+        // Of a pool that is kept at a number that is why.
+        if kept(self.state(node)) {
+            return None;
+        }
+        let room = self.rooms.rooms_of(&node.member).find(|it| it.counts_heirs())?;
         match &room.id {
             BudgetId::Disruption { name } => Some(name.clone()),
             BudgetId::Serial | BudgetId::Class { .. } | BudgetId::Pool { .. } => None,
@@ -472,6 +476,9 @@ impl<'a> Desk<'a, '_> {
         let pools = self.fleet.pools.iter();
         let lost: Vec<_> =
             pools.filter_map(|(pool, it)| Some((pool, it.unfollowed.as_ref()?))).collect();
+        if lost.is_empty() {
+            return None;
+        }
         let Member { pool, class, .. } = &node.member;
         let own = lost.iter().find(|(it, _)| pool.as_ref() == Some(*it));
         let alike = |it: &&(_, &Unfollowed)| class.is_some() && it.1.member.class == *class;
@@ -499,6 +506,10 @@ impl<'a> Desk<'a, '_> {
         let shortages = self.rooms.shortages(name, &node.member, node.leads_back);
         out.extend(shortages.into_iter().map(|it| WaitFor::Budget(Box::new(it))));
     }
+}
+
+fn kept(state: Option<&PoolState>) -> bool {
+    state.is_some_and(|it| it.kept)
 }
 
 /// A record that cannot be read holds what it held: nobody begins beside it, and nobody else waits for a slot that it
