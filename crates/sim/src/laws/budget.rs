@@ -537,14 +537,14 @@ fn overdrawn(
         } else {
             (node.away_since, going)
         };
-        let away = away.is_some_and(|it| world.heard(Kind::Node, it, now))
-            || going.is_some_and(|it| world.heard(Kind::Claim, it, now));
+        let away = away.is_some_and(|it| world.hearing.heard(Kind::Node, it, now))
+            || going.is_some_and(|it| world.hearing.heard(Kind::Claim, it, now));
         // A stranger's node is counted in the whole, and who it is away for is not our business.
         if away && claim.is_some() && (room.member)(name) {
             used.insert(name);
         }
     }
-    let there = |at: Timestamp| !world.heard(Kind::Node, at, now);
+    let there = |at: Timestamp| !world.hearing.heard(Kind::Node, at, now);
     let lately = world.gone.iter().filter(|(_, (at, _))| there(*at)).map(|it| it.0);
     let members: Vec<&str> = world
         .nodes

@@ -94,7 +94,8 @@ impl Partition {
             found.premise(Law::Image);
         }
         let heard = |since: Timestamp| {
-            now.duration_since(since) > HEARD_AFTER && world.told_by(&WISHES_REST_ON, since) < now
+            now.duration_since(since) > HEARD_AFTER
+                && world.hearing.told_by(&WISHES_REST_ON, since) < now
         };
         let slow = |it: Timestamp| it.saturating_add(setting.slowest_clock).unwrap_or(it);
         // What images there are it must have been told since that last changed; one answer may lead to one

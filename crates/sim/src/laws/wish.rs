@@ -247,7 +247,7 @@ pub(super) fn of_node(
     // Whoever made it may not have heard by then what they say since a moment before: it was born different, and has
     // drifted.
     let heard = |kind: Kind, it: &Kept| {
-        let late = world.late_by(kind, it.since);
+        let late = world.hearing.late_by(kind, it.since);
         made.duration_since(it.since) > KNOWN_AFTER.saturating_add(late)
     };
     let born_alike = heard(Kind::Class, kept) && heard(Kind::Pool, pool);

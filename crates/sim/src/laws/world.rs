@@ -3,19 +3,22 @@
 //! Kept up with each step, and only where the step changed it. Objects stay as they came, shared with the
 //! trace; beside them stands what time has to be kept of.
 
+mod hearing;
+mod kept;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_cluster::transport::Resource;
-use nodemolt_core::seen::Kind;
 use serde_json::Value;
 
 use super::read::{self, at, items, text};
 use super::said::{key, line_of, other_members, same_words, says_same};
 use super::{CALL_TAKES, KNOWN_AFTER};
-use crate::faults::Fault;
 use crate::trace::{Actor, Fact, Image, Machine, Step};
+use hearing::Hearing;
+pub(super) use kept::{Claim, Grant, Kept, Ledger, Lost, Node, Pod};
 
 pub(super) const DISRUPTED_TAINT: &str = "karpenter.sh/disrupted";
 pub(super) const UNREGISTERED_TAINT: &str = "karpenter.sh/unregistered";
@@ -24,10 +27,6 @@ pub(super) const POOL_LABEL: &str = "karpenter.sh/nodepool";
 
 /// A pod that should be gone for so long is not waited for.
 const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(1);
-
-/// Docs say: nothing voluntary begins while a kind was not heard of for so long. Until then a watch that tells late looks
-/// like one of whose kind nothing happens.
-const SILENT_AFTER: SignedDuration = SignedDuration::from_secs(90);
 
 #[derive(Debug)]
 pub(super) struct World {
@@ -71,10 +70,7 @@ pub(super) struct World {
     pub(super) choice_changed_at: Timestamp,
     /// Whose call arrived last that was held up on its way, when, and since when it was to happen.
     held_up: Option<(Actor, Timestamp, Timestamp)>,
-    /// Answers before this may be older than they seem.
-    stale_until: Timestamp,
-    /// Watches that told late, or still do.
-    late: Vec<Late>,
+    pub(super) hearing: Hearing,
     /// Some pointer names another image than the newest: only who reads pointers knows what is wanted then.
     pub(super) pointer_moved: bool,
     /// Of what is gone, by kind and name, when it went.
@@ -86,128 +82,6 @@ pub(super) struct World {
     pub(super) in_use: BTreeMap<(String, String), Timestamp>,
 }
 
-/// What happens to a kind, or to all, between two times is told so much later.
-#[derive(Debug)]
-struct Late {
-    kind: Option<Kind>,
-    by: SignedDuration,
-    from: Timestamp,
-    until: Timestamp,
-}
-
-impl Late {
-    /// By when everybody has heard of what was so at this time. What comes while something else is on its way comes with the next,
-    /// so that is twice as late; and what was put off last arrives when the fault is over for that long.
-    fn told_by(&self, since: Timestamp) -> Timestamp {
-        let after = |it: Timestamp, length| it.saturating_add(length).unwrap_or(Timestamp::MAX);
-        if self.from > after(since, KNOWN_AFTER) {
-            return since;
-        }
-        let twice = after(since, self.by.saturating_add(self.by));
-        after(twice.min(after(self.until, self.by)), KNOWN_AFTER)
-    }
-}
-
-#[derive(Debug)]
-pub(super) struct Node {
-    pub(super) object: Rc<Value>,
-    pub(super) ready: bool,
-    /// Since when it is ready, or is not.
-    pub(super) since: Timestamp,
-    /// Who never was is not missed.
-    pub(super) ever_ready: bool,
-    /// Since when it is away for any cause: not ready, cordoned, going.
-    pub(super) away_since: Option<Timestamp>,
-    /// Our own cordon, by the name of the Replacement.
-    pub(super) cordoned: Option<(String, Timestamp)>,
-    /// When our cordon was last taken back.
-    pub(super) uncordoned_at: Option<Timestamp>,
-}
-
-#[derive(Debug)]
-pub(super) struct Pod {
-    pub(super) object: Rc<Value>,
-    pub(super) node: Option<String>,
-    /// Since when it is on that node.
-    pub(super) bound_at: Timestamp,
-    /// Ready, and nobody has asked it to go.
-    pub(super) healthy: bool,
-    pub(super) healthy_changed_at: Timestamp,
-    pub(super) ever_healthy: bool,
-    /// We have asked it to go, or let it end with its machine.
-    pub(super) evicted: bool,
-}
-
-#[derive(Debug)]
-pub(super) struct Lost {
-    pub(super) at: Timestamp,
-    pub(super) object: Rc<Value>,
-}
-
-#[derive(Debug)]
-pub(super) struct Claim {
-    pub(super) object: Rc<Value>,
-    pub(super) deleting_since: Option<Timestamp>,
-    /// The first to ask for its end.
-    pub(super) deleted_by: Option<Actor>,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Ledger {
-    pub(super) object: Option<Rc<Value>>,
-    pub(super) epoch: i64,
-    /// By holder.
-    pub(super) grants: BTreeMap<String, Grant>,
-    /// Holders whose grant was given back, and when.
-    pub(super) ended: BTreeMap<String, Timestamp>,
-    pub(super) paused_since: Option<Timestamp>,
-    /// Since when a pause or a lock holds everything that nobody else has decided.
-    pub(super) halted_since: Option<Timestamp>,
-}
-
-impl Ledger {
-    /// There is none, or only what is made before its status is written: it is about to be rebuilt.
-    pub(super) fn lost(&self) -> bool {
-        let epoch = |it: &Rc<Value>| read::number(it, &["status", "epoch"]);
-        self.object.as_ref().and_then(epoch).is_none()
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Grant {
-    pub(super) node: String,
-    pub(super) kind: String,
-    pub(super) epoch: i64,
-}
-
-impl Grant {
-    /// For drift, expiry or because a person asked: what takes a slot.
-    pub(super) fn takes_slot(&self) -> bool {
-        matches!(self.kind.as_str(), "Replacement" | "Drift" | "Expiry" | "Upgrade")
-    }
-
-    /// It may go over the budget.
-    pub(super) fn passes(&self) -> bool {
-        matches!(self.kind.as_str(), "Delete" | "Interruption")
-    }
-}
-
-#[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) object: Rc<Value>,
-    /// Since when it says what it says.
-    pub(super) since: Timestamp,
-    /// What it said before that.
-    pub(super) before: Option<Rc<Value>>,
-}
-
-impl Kept {
-    /// It says so only for a moment: whoever acts may not know yet.
-    pub(super) fn lately(&self, now: Timestamp) -> bool {
-        !known(self.since, now)
-    }
-}
-
 /// Whose changes change how many nodes may go, and when.
 const LIMITS: [&str; 4] = ["NodeDisruptionBudget", "ImagePolicy", "NodePool", "EC2NodeClass"];
 
@@ -216,20 +90,6 @@ const CHOICE: [&str; 4] = ["ImagePolicy", "ImageQuarantine", "EC2NodeClass", "No
 
 /// What nobody decides anything by.
 pub(super) const NOISE: [&str; 3] = ["Lease", "Event", "CSINode"];
-
-/// How long answers will be older than they seem: `stale ec2 2m for 5m` says that nobody can know what has
-/// changed until then.
-fn stale(fault: &str) -> Option<SignedDuration> {
-    let Ok(Fault::Stale { lasts, .. }) = fault.parse() else { return None };
-    Some(lasts.unwrap_or(SignedDuration::MAX))
-}
-
-/// Of `watch-lag 80s Node for 2m`, which watches tell how late from now on.
-fn late(fault: &str, from: Timestamp) -> Option<Late> {
-    let Ok(Fault::WatchLag { kind, by, lasts }) = fault.parse() else { return None };
-    let until = from.saturating_add(lasts.unwrap_or(SignedDuration::MAX)).unwrap_or(Timestamp::MAX);
-    Some(Late { kind, by, from, until })
-}
 
 impl World {
     pub(super) fn new() -> Self {
@@ -257,8 +117,7 @@ impl World {
             members_changed_at: Timestamp::MIN,
             choice_changed_at: Timestamp::MIN,
             held_up: None,
-            stale_until: Timestamp::MIN,
-            late: Vec::new(),
+            hearing: Hearing::default(),
             pointer_moved: false,
             removed_at: BTreeMap::new(),
             images: BTreeMap::new(),
@@ -360,18 +219,11 @@ impl World {
                 true
             }
             Fact::Fault { what } => {
-                if let Some(lasts) = stale(what) {
-                    let until = step.at.saturating_add(lasts).unwrap_or(Timestamp::MAX);
-                    self.stale_until = self.stale_until.max(until);
-                }
-                self.late.extend(late(what, step.at));
+                self.hearing.learn(what, step.at);
                 true
             }
             Fact::FaultsEnd => {
-                self.stale_until = self.stale_until.min(step.at);
-                for it in &mut self.late {
-                    it.until = it.until.min(step.at);
-                }
+                self.hearing.faults_end(step.at);
                 true
             }
             Fact::HeldUp { since } => {
@@ -428,33 +280,9 @@ impl World {
         }
     }
 
-    /// By how much later than others a watch of this kind may have told what was so from then on. It tells one change
-    /// after the other: what comes while another is on its way waits for that one first.
-    pub(super) fn late_by(&self, kind: Kind, since: Timestamp) -> SignedDuration {
-        let late = self.late.iter().filter(|it| {
-            let over = it.until.saturating_add(it.by).unwrap_or(Timestamp::MAX);
-            it.kind.is_none_or(|of| of == kind) && it.from <= since && since <= over
-        });
-        let by = late.map(|it| it.by).max().unwrap_or_default();
-        by.saturating_add(by)
-    }
-
-    /// Whether whoever grants must have heard what was so of this kind from then on: nobody can tell a watch that is late
-    /// from one that has nothing to tell, before it is silent for too long.
-    pub(super) fn heard(&self, kind: Kind, since: Timestamp, now: Timestamp) -> bool {
-        let late = self.late_by(kind, since).min(SILENT_AFTER.saturating_add(SILENT_AFTER));
-        now.duration_since(since) > KNOWN_AFTER.max(late.saturating_add(CALL_TAKES))
-    }
-
-    /// By when everybody has heard of what was so of these kinds at a time.
-    pub(super) fn told_by(&self, kinds: &[Kind], since: Timestamp) -> Timestamp {
-        let late = self.late.iter().filter(|it| it.kind.is_none_or(|it| kinds.contains(&it)));
-        late.map(|it| it.told_by(since)).max().unwrap_or(since)
-    }
-
     /// An answer that comes after this tells what may boot now: one that was on its way when something changed does not.
     pub(super) fn told_after(&self) -> Timestamp {
-        let changed_at = self.choice_changed_at.max(self.stale_until);
+        let changed_at = self.choice_changed_at.max(self.hearing.stale_until());
         changed_at.saturating_add(CALL_TAKES).unwrap_or(Timestamp::MAX)
     }
 
