@@ -18,10 +18,12 @@ pub mod terms;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use nodemolt_fit::{
     Quantity,
     capacity::Amounts,
+    label,
     node::Node,
     pack::{Home, NewNode, Packing, Placed, Site, Unplaced, Why, pack_onto},
     pod::{Pod, PodId},
@@ -284,7 +286,9 @@ fn leavers(nodes: &[Site], launchable: Launchable<'_>) -> (Vec<Leaver>, Vec<Pod>
         let begin = moving.len();
         // One that goes for good reasons of its own asks for no more than a place.
         let moves_once = node.fades;
-        moving.extend(foreseen.into_iter().map(|it| Pod { order, moves_once, ..it.clone() }));
+        let pool: Option<Arc<str>> = node.labels.get(label::NODEPOOL).map(|it| it.as_str().into());
+        let moved = |it: &Pod| Pod { order, moves_once, pool: pool.clone(), ..it.clone() };
+        moving.extend(foreseen.into_iter().map(moved));
         let strange = strange.into_iter().cloned().collect();
         leavers.push(Leaver { at, order, unforeseen, strange, moving: begin..moving.len() });
     }

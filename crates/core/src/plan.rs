@@ -238,7 +238,6 @@ impl<'a> Desk<'a, '_> {
         self.progress(stirring, wish, &mut reasons);
         let order = rule.map_or(Order::SuccessorFirst, |it| it.order);
         let placement = self.placements.of.get(name);
-        let zone = node.zone.as_ref();
         // Whoever goes first is followed when it is empty: pods that have room nowhere else wait for that, and a
         // budget that lets only some of them go would wait for those.
         let not_all = match rule {
@@ -254,15 +253,8 @@ impl<'a> Desk<'a, '_> {
                 (Some(_), None) if reasons.is_empty() => reasons.push(WaitFor::Consideration),
                 (Some(_), None) => {}
             },
-            Some(Placement::Unplaced { pod, why }) => {
-                let state = self.state(node);
-                let (dry, kept) = (state.and_then(|it| it.dry.as_ref()), kept(state));
-                reasons.extend(with_dry(no_place(name, (node, kept), pod, why), dry, zone));
-            }
-            Some(Placement::NoKin { pool, limit }) => {
-                let limit = limit.as_ref().map(|(it, _)| it);
-                let no_kin = no_kin(pool, limit, self.counted_by(node));
-                reasons.extend(with_dry(no_kin, self.dry(pool), zone));
+            Some(it @ (Placement::Unplaced { .. } | Placement::NoKin { .. })) => {
+                reasons.extend(unplaceable(self.fleet, &self.rooms, name, it));
             }
             None if reasons.is_empty() => reasons.push(WaitFor::Consideration),
             Some(
@@ -345,14 +337,6 @@ impl<'a> Desk<'a, '_> {
     fn reach_of(&mut self, node: &Node, wish: &Wish) -> Option<&mut More> {
         let class = node.member.class.as_ref().filter(|_| wish.to_candidate)?;
         self.reach.more.get_mut(class)
-    }
-
-    fn state(&self, node: &Node) -> Option<&PoolState> {
-        self.fleet.pools.get(node.member.pool.as_ref()?)
-    }
-
-    fn dry(&self, pool: &str) -> Option<&Dry> {
-        self.fleet.pools.get(pool)?.dry.as_ref()
     }
 
     /// What only a person can lift.
@@ -457,19 +441,6 @@ impl<'a> Desk<'a, '_> {
         }
     }
 
-    /// The budget for whose sake a node is followed by one of its kind, whatever its pods need: it keeps so many.
-    fn counted_by(&self, node: &Node) -> Option<String> {
-        // Of a pool that is kept at a number that is why.
-        if kept(self.state(node)) {
-            return None;
-        }
-        let room = self.rooms.rooms_of(&node.member).find(|it| it.counts_heirs())?;
-        match &room.id {
-            BudgetId::Disruption { name } => Some(name.clone()),
-            BudgetId::Serial | BudgetId::Class { .. } | BudgetId::Pool { .. } => None,
-        }
-    }
-
     /// Who went first and was not followed, where the next one should not go first as well: it is of the same pool or class,
     /// and what would follow it boots the same image; or both are in a budget that has no room beside the place that is empty.
     fn unfollowed(&self, name: &str, node: &Node) -> Option<(&'a String, &'a Unfollowed)> {
@@ -505,6 +476,41 @@ impl<'a> Desk<'a, '_> {
         }
         let shortages = self.rooms.shortages(name, &node.member, node.leads_back);
         out.extend(shortages.into_iter().map(|it| WaitFor::Budget(Box::new(it))));
+    }
+}
+
+/// What a node lacks whose pods have no place, or that could not be followed by one of its kind.
+pub fn unplaceable(
+    fleet: &Fleet,
+    rooms: &Measured,
+    name: &str,
+    placement: &Placement,
+) -> Vec<WaitFor> {
+    let Some(node) = fleet.nodes.get(name) else { return Vec::new() };
+    let state = node.member.pool.as_ref().and_then(|it| fleet.pools.get(it));
+    let (lacks, dry) = match placement {
+        Placement::Unplaced { pod, why } => {
+            (no_place(name, (node, kept(state)), pod, why), state.and_then(|it| it.dry.as_ref()))
+        }
+        Placement::NoKin { pool, limit } => {
+            let counted_by = counted_by(rooms, node).filter(|_| !kept(state));
+            let lacks = no_kin(pool, limit.as_ref().map(|(it, _)| it), counted_by);
+            (lacks, fleet.pools.get(pool).and_then(|it| it.dry.as_ref()))
+        }
+        Placement::Spare { .. } | Placement::Successors { .. } | Placement::Unmodelled { .. } => {
+            return Vec::new();
+        }
+    };
+    with_dry(lacks, dry, node.zone.as_ref())
+}
+
+/// The budget for whose sake a node is followed by one of its kind, whatever its pods need: it keeps so many. Of a pool
+/// that is kept at a number that is why.
+fn counted_by(rooms: &Measured, node: &Node) -> Option<String> {
+    let room = rooms.rooms_of(&node.member).find(|it| it.counts_heirs())?;
+    match &room.id {
+        BudgetId::Disruption { name } => Some(name.clone()),
+        BudgetId::Serial | BudgetId::Class { .. } | BudgetId::Pool { .. } => None,
     }
 }
 

@@ -823,3 +823,32 @@ fn who_is_pending_is_bound_to_whatever_has_room() {
     let placements = leave(&[], &fleet);
     assert_eq!(home(&placements, &pending[0]), &Home::Node("A".to_owned()));
 }
+
+#[test]
+fn a_node_is_followed_by_one_of_its_own_pool_unless_another_is_heavier() {
+    // Of pools equally heavy the first by name takes pods that come from nowhere; `web` is where these ran.
+    let cases = [
+        ((0, 0), None, "web"),
+        ((5, 5), None, "web"),
+        ((5, 0), None, "burst"),
+        ((0, 5), None, "web"),
+        ((0, 0), Some(1), "burst"),
+    ];
+    for ((burst, web), of_web, follows) in cases {
+        let called = |name: &str, weight, nodes_max| Pool {
+            name: name.to_owned(),
+            weight,
+            ..pool(nodes_max, 1)
+        };
+        let mut old = node("web-0", 8, pods(&demand("a", 1), 2));
+        old.labels.insert(label::NODEPOOL.to_owned(), "web".to_owned());
+        let fleet = Fleet {
+            nodes: vec![old],
+            pools: vec![called("burst", burst, None), called("web", web, of_web)],
+            pending: Vec::new(),
+        };
+        let placements = leave(&["web-0"], &fleet);
+        let new: Vec<&str> = placements.new_nodes.iter().map(|it| it.pool.as_str()).collect();
+        assert_eq!(new, [follows], "weights {burst} and {web}, limit {of_web:?}");
+    }
+}

@@ -23,6 +23,7 @@ use crate::act::Question;
 use crate::claims;
 use crate::decide::fleet::Readings;
 use crate::decide::going::Going;
+use crate::decide::placing::foresee;
 use crate::decide::{Sight, decide};
 use crate::memory::Memory;
 use crate::port::Records;
@@ -227,6 +228,7 @@ pub fn look(
 ) -> Picture {
     let sight = Sight::new(memory, config, view, records, now);
     let mut picture = decide(memory, &sight).picture;
+    foresee(memory, &sight, &mut picture);
     let stuck = stuck(&picture.world(), now);
     let Picture { fleet, plan, rooms, limits, .. } = &picture;
     picture.plan.expected = expected(fleet, plan, rooms, limits, &stuck, now);

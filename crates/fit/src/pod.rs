@@ -48,6 +48,9 @@ pub struct Pod {
     /// It moves because somebody wants it to, and once if that can be: a new node is opened for it before it
     /// goes to one that is to be replaced itself. Of no meaning on a node.
     pub moves_once: bool,
+    /// The pool of the node that it leaves: of those that are equally heavy that one launches for it first. Of no
+    /// meaning on a node.
+    pub pool: Option<Arc<str>>,
 }
 
 /// Everything about a pod that decides where it may run.
@@ -199,6 +202,7 @@ impl Pod {
             tied: false,
             order: 0,
             moves_once: false,
+            pool: None,
         }
     }
 

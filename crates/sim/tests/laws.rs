@@ -665,8 +665,14 @@ fn every_clause_has_a_life_that_breaks_it() {
     }
     let mut silent = Vec::new();
     let laws = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/laws");
-    for entry in std::fs::read_dir(laws).unwrap() {
-        let path = entry.unwrap().path();
+    let mut folders = vec![laws];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()) {
+            if path.is_dir() { &mut folders } else { &mut files }.push(path);
+        }
+    }
+    for path in files {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
         for (at, line) in text.lines().enumerate().filter(|it| it.1.contains(".broken(")) {

@@ -27,6 +27,8 @@ struct Rooms {
     /// Annotations of the pods.
     says: &'static str,
     pdb: Option<&'static str>,
+    /// Pods beyond one for each node.
+    pending: usize,
 }
 
 const PLAIN: Rooms = Rooms {
@@ -38,6 +40,7 @@ const PLAIN: Rooms = Rooms {
     kind: "Deployment",
     says: "{}",
     pdb: None,
+    pending: 0,
 };
 
 const TOLERANT: &str = "tolerations: [{operator: Exists}]";
@@ -52,11 +55,12 @@ impl Rooms {
             .replace("[node-0, node-1]", &format!("[{}]", names.join(", ")))
             .replace("  disruption:\n", &format!("  {}\n  disruption:\n", self.pool))
             .replace("- nodes: \"1\"", "- nodes: \"100%\"");
-        let Self { nodes, rollout, pods, cpu, kind, says, .. } = self;
+        let Self { rollout, pods, cpu, kind, says, .. } = self;
+        let replicas = self.nodes + self.pending;
         let mut all = format!(
             "{begin}---\napiVersion: nodemolt.dev/v1alpha1\nkind: ImagePolicy\nmetadata: {{name: general}}\n\
              spec: {{rollout: {rollout}}}\n---\napiVersion: apps/v1\nkind: {kind}\n\
-             metadata: {{name: shop, namespace: default}}\nspec:\n  replicas: {nodes}\n  selector: {{matchLabels: {{app: shop}}}}\n"
+             metadata: {{name: shop, namespace: default}}\nspec:\n  replicas: {replicas}\n  selector: {{matchLabels: {{app: shop}}}}\n"
         );
         if *kind == "StatefulSet" {
             all += "  serviceName: shop\n";
@@ -111,6 +115,21 @@ fn what_was_launched_for_a_node_is_for_its_own_pods() {
             no_law_is_broken(&world, Law::Succession);
         }
     }
+}
+
+/// Issue 7: the law counted an image's age from when it came, and whoever decides from when it first saw it.
+#[test]
+fn an_image_ripens_from_when_it_was_first_seen() {
+    let text = text().replacen("\n  role:", "\n  amiMinimumAge: 10m\n  role:", 1);
+    assert!(text.contains("amiMinimumAge"), "{text}");
+    let mut world = World::new(&scenario(&text), 7).unwrap_or_else(|it| panic!("{it}"));
+    world.run(mins(1));
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(14));
+    no_law_is_broken(&world, Law::Image);
+    world.run(mins(60));
+    assert_eq!(images(&world), [NEW; 2], "{}", last_lines(&world, 60));
+    no_law_is_broken(&world, Law::Partition);
 }
 
 /// Issue 7: they died with the machine, without a successor and whatever their budget said.
@@ -520,4 +539,60 @@ fn who_drifts_with_the_whole_fleet_is_no_room_for_the_others() {
         assert_eq!(successors, [1, 0, 0, 0], "seed {seed}\n{told}");
         no_law_is_broken(&world, Law::Succession);
     }
+}
+
+/// Two nodes of `web`, and one of a pool whose limits have no room for a second.
+fn beside_a_full_pool() -> World {
+    let whole = text();
+    let (_, pool) = whole.split_once("---\napiVersion: karpenter.sh/v1\n").unwrap();
+    let (pool, _) = pool.split_once("---\n").unwrap();
+    let full = pool
+        .replace("name: web", "name: full")
+        .replace("  template:\n", "  limits: {nodes: \"1\"}\n  template:\n    metadata: {labels: {shop.example.com/for: batch}}\n");
+    let fleet = "  - {pool: full, nodes: 1, instanceType: m7g.large, image: amazon-eks-node-al2023-arm64-standard-1.33-v20260610, age: 20d, \
+                 names: [full-0]}\n---\n";
+    let batch = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: batch, namespace: default}\nspec:\n  replicas: 1\n\
+                 \x20 selector: {matchLabels: {app: batch}}\n  template:\n    metadata: {labels: {app: batch}}\n    spec:\n\
+                 \x20     nodeSelector: {shop.example.com/for: batch}\n      containers:\n      - {name: c, image: x:1, resources: {requests: {cpu: 500m}}}\n";
+    let (begin, rest) = whole.split_once("---\n").unwrap();
+    let all = format!("{begin}{fleet}{rest}---\napiVersion: karpenter.sh/v1\n{full}{batch}");
+    World::new(&scenario(&all), 1).unwrap_or_else(|it| panic!("{it}\n{all}"))
+}
+
+/// Issue 7: while others had the slot, a node was said to start when they are done, and never did.
+#[test]
+fn who_waits_for_its_turn_is_told_what_holds_it_then() {
+    let mut world = beside_a_full_pool();
+    world.run(mins(1));
+    act(&mut world, &format!("publish {NEW}"));
+    let mut told_beside_the_slot = 0;
+    for _ in 0..30 {
+        world.run(mins(1));
+        let picture = world.picture().unwrap();
+        let Some(waiting) = picture.plan.waiting.get("full-0") else { continue };
+        let limit = matches!(&waiting.first, WaitFor::Limit { pool, .. } if pool == "full");
+        assert!(limit, "{waiting:?}\n{}", last_lines(&world, 20));
+        told_beside_the_slot +=
+            usize::from(waiting.all().any(|it| matches!(it, WaitFor::Budget(_))));
+    }
+    assert!(told_beside_the_slot > 0, "{}", last_lines(&world, 60));
+    let old = images(&world).iter().filter(|it| *it == OLD).count();
+    assert_eq!(old, 1, "{}", last_lines(&world, 60));
+}
+
+/// Issue 7: the nearest node was named, and not the pod that is in the way.
+#[test]
+fn a_pending_pod_that_comes_first_is_named() {
+    let pods = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: topology.kubernetes.io/zone, \
+                 labelSelector: {matchLabels: {app: shop}}}]}}";
+    let mut world = Rooms { nodes: 3, pods, kind: "StatefulSet", pending: 1, ..PLAIN }.begin(1);
+    world.run(mins(1));
+    act(&mut world, &format!("publish {NEW}"));
+    world.run(mins(10));
+    let picture = world.picture().unwrap();
+    for (node, waiting) in &picture.plan.waiting {
+        let told = waiting.first.to_string();
+        assert!(told.contains("pod default/shop-3, which is pending"), "{node}: {told}");
+    }
+    assert_eq!(picture.plan.waiting.len(), 3, "{}", last_lines(&world, 60));
 }

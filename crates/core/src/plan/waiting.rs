@@ -31,6 +31,18 @@ impl Waiting {
         reasons.next().map(|first| Self { first, more: reasons.collect() })
     }
 
+    /// What was found out later.
+    pub fn add(&mut self, more: Vec<WaitFor>) {
+        self.more.extend(more);
+        let lifted_by = self.first.lifted_by();
+        if let Some(earlier) = self.more.iter_mut().min_by_key(|it| it.lifted_by())
+            && earlier.lifted_by() < lifted_by
+        {
+            std::mem::swap(earlier, &mut self.first);
+        }
+        self.more.sort_by_key(WaitFor::lifted_by);
+    }
+
     pub fn all(&self) -> impl Iterator<Item = &WaitFor> {
         std::iter::once(&self.first).chain(&self.more)
     }

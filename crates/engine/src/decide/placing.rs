@@ -4,6 +4,8 @@
 //! room. Packing is the dearest part of a turn: it is done only for nodes that nothing else holds, and
 //! what it found to be impossible is believed for a while.
 
+mod foreseen;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -19,6 +21,8 @@ use nodemolt_core::seen;
 use nodemolt_fit::pack::{Home, Site};
 use nodemolt_fit::pod::{Pod, PodId};
 use nodemolt_fit::pool::Machine;
+
+pub(crate) use foreseen::foresee;
 
 use super::Sight;
 use super::coming::{Anew, coming, counts};
@@ -57,6 +61,8 @@ pub(crate) struct Table<'r> {
     pending: Vec<Pod>,
     /// Those looked at that are followed by one of their kind, as a budget counts on it.
     heirs: BTreeSet<String>,
+    /// Nodes that leave, and what they use of limits is free.
+    released: BTreeSet<String>,
 }
 
 /// One that could be cordoned now.
@@ -86,7 +92,8 @@ impl<'r> Table<'r> {
         debug_assert!(readings.tells_who_fades(), "whoever is to be replaced is marked as that");
         let daemons = &readings.daemons.0;
         let pending = pending.map(|it| daemons::judged(&it.fit, daemons)).collect();
-        Self { readings, pools: None, pending, heirs: BTreeSet::new() }
+        let (heirs, released) = (BTreeSet::new(), BTreeSet::new());
+        Self { readings, pools: None, pending, heirs, released }
     }
 
     fn place(
@@ -114,6 +121,7 @@ impl<'r> Table<'r> {
             let launching = self.pools.get_or_insert_with(|| pools::launching(memory, sight));
             let counted: Vec<&NewClaim> = coming.iter().filter(|it| counts(sight, it)).collect();
             launching.count(&counted);
+            launching.release(sight, self.released.iter().map(String::as_str));
             let daemons = &self.readings.daemons.0;
             let rooms = coming.iter().map(|it| claimed(it.into(), daemons).into());
             let rooms: Vec<Site> = rooms.collect();

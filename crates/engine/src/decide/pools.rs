@@ -442,6 +442,16 @@ fn add_one(used: &mut Amounts, amounts: &Amounts) {
     add(used, NODES, Quantity::from_units(1));
 }
 
+pub(super) fn take_one(used: &mut Amounts, amounts: &Amounts) {
+    for (name, used) in used {
+        let amount = match name.as_str() {
+            NODES => Quantity::from_units(1),
+            name => amounts.get(name).copied().unwrap_or_default(),
+        };
+        *used = used.saturating_sub(amount);
+    }
+}
+
 /// All claims of a fleet are added up, and few resources have a name: it is written once.
 fn add(used: &mut Amounts, name: &str, amount: Quantity) {
     match used.get_mut(name) {

@@ -84,6 +84,7 @@ type EssentialVolume<'a> = (Option<&'a str>, Option<&'a str>, Option<&'a [NodeTe
 pub(super) struct Essence<'a> {
     order: u8,
     moves_once: bool,
+    pool: Option<&'a str>,
     namespace: &'a Namespace,
     labels: Vec<(&'a str, &'a str)>,
     volumes: Vec<EssentialVolume<'a>>,
@@ -105,8 +106,9 @@ impl<'a> Essence<'a> {
             .collect();
         volumes.sort_unstable();
         let labels = labels.filter(|(key, _)| mentioned.0.contains(key)).collect();
-        let Pod { order, moves_once, namespace, .. } = pod;
-        Self { order: *order, moves_once: *moves_once, namespace, labels, volumes, demand }
+        let Pod { order, moves_once, pool, namespace, .. } = pod;
+        let (order, moves_once, pool) = (*order, *moves_once, pool.as_deref());
+        Self { order, moves_once, pool, namespace, labels, volumes, demand }
     }
 
     /// By what two are compared. Whoever adds a field to a demand is asked here whether it makes a difference.
@@ -129,7 +131,7 @@ impl<'a> Essence<'a> {
             gates,
             unmodelled,
         } = self.demand;
-        let turn = (self.order, self.moves_once);
+        let turn = (self.order, self.moves_once, self.pool);
         let itself = (turn, self.namespace, &self.labels, priority, requests);
         let nodes = (node_selector, node_terms, preferred_nodes, tolerations);
         let others = (affinity, anti_affinity, preferred_affinity, preferred_anti_affinity, spread);

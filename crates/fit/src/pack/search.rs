@@ -231,7 +231,7 @@ impl State<'_, '_> {
         if scope != Scope::NewNodes || !may_open {
             return None;
         }
-        (0..self.world.pools.len())
+        (self.world.pools_for(sought.kind))
             .find_map(|pool| self.one_more(pool, sought).ok().map(Found::OneMore))
     }
 

@@ -90,6 +90,8 @@ pub(super) struct Kind<'a> {
     /// Those of a lower one have their places first.
     pub(super) order: u8,
     pub(super) moves_once: bool,
+    /// The pool that it comes from, by its place among the pools.
+    pub(super) from: Option<usize>,
     pub(super) namespace: &'a Namespace,
     /// That of the first of them.
     pub(super) demand: &'a Demand,
@@ -271,14 +273,29 @@ impl<'a> World<'a> {
         all.get(pool).map_or(&[], Vec::as_slice)
     }
 
+    fn pool_called(&self, name: &str) -> Option<usize> {
+        self.pools.iter().position(|it| it.pool.name == name)
+    }
+
+    /// In the order in which they are asked to launch a node for such a pod: the heaviest first, of those that are equally
+    /// heavy the one that it comes from, then by name.
+    pub(super) fn pools_for(&self, kind: usize) -> impl Iterator<Item = usize> {
+        let from = self.kinds[kind].from;
+        let weight = |at: usize| self.pools[at].pool.weight;
+        let heavier =
+            from.map_or(0, |from| (0..from).take_while(|it| weight(*it) > weight(from)).count());
+        let others = (heavier..self.pools.len()).filter(move |it| Some(*it) != from);
+        (0..heavier).chain(from).chain(others)
+    }
+
     /// Sort the pods by what they demand, and look at each demand once.
     fn gather_kinds(&mut self, mentioned: &Mentioned<'_>) {
         let mut by_content: BTreeMap<Essence<'a>, Vec<usize>> = BTreeMap::new();
-        let mut by_pointer: BTreeMap<(u8, bool, *const Namespace, *const Demand), Vec<usize>> =
-            BTreeMap::new();
+        let mut by_pointer: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for (at, pod) in self.pods.iter().enumerate() {
             let (namespace, demand) = (Arc::as_ptr(&pod.namespace), Arc::as_ptr(&pod.demand));
-            let pointers = (pod.order, pod.moves_once, namespace, demand);
+            let pool = pod.pool.as_deref();
+            let pointers = (pod.order, pod.moves_once, pool, namespace, demand);
             by_pointer.entry(pointers).or_default().push(at);
         }
         // Pointers only save comparing; the order of kinds is that of their content.
@@ -324,6 +341,7 @@ impl<'a> World<'a> {
             self.kinds.push(Kind {
                 order: first.order,
                 moves_once: first.moves_once,
+                from: first.pool.as_deref().and_then(|it| self.pool_called(it)),
                 namespace,
                 demand,
                 pods,

@@ -248,6 +248,7 @@ fn no_image(world: &World, setting: &Setting, node: &str, now: Timestamp) -> boo
         policies: &policies,
         quarantines: &quarantines,
         used_is_old_enough: true,
+        as_remembered: true,
     };
     let like = |it: &&Image| it.launchable && line_of(&it.name) == line_of(&runs.name);
     let mut all = world.images.values().filter(like);

@@ -74,6 +74,7 @@ fn check(world: &World, setting: &Setting, machine: &Machine, now: Timestamp, fo
         policies: &policies,
         quarantines: &quarantines,
         used_is_old_enough: true,
+        as_remembered: false,
     };
     let refused = |it: &Image| rules.refusal(world, setting, it, now);
     // Another of its line could have booted, if nobody refused it.
@@ -95,6 +96,8 @@ pub(super) struct Rules<'a> {
     pub(super) quarantines: &'a [(&'a str, &'a Kept)],
     /// Age, and age only, does not hold for what nodes of the class run already.
     pub(super) used_is_old_enough: bool,
+    /// Ages from when whoever decides first saw an image, which is some time after it came.
+    pub(super) as_remembered: bool,
 }
 
 impl Rules<'_> {
@@ -134,7 +137,8 @@ impl Rules<'_> {
 
     /// When it will be old enough, if it is not.
     fn ripe_at(&self, world: &World, image: &Image, now: Timestamp) -> Option<Timestamp> {
-        let Rules { class, kept, policies, quarantines: _, used_is_old_enough } = *self;
+        let Rules { class, kept, policies, quarantines: _, used_is_old_enough, as_remembered } =
+            *self;
         let used = world.in_use.get(&(class.to_owned(), image.id.clone()));
         if used_is_old_enough && used.is_some_and(|it| now.duration_since(*it) < LAUNCH_LASTS) {
             return None;
@@ -173,10 +177,14 @@ impl Rules<'_> {
         let from_creation = says(policies, "ageFrom", "Creation")
             && !says(policies, "ageFrom", "CreationOrFirstSeen");
         let from = match world.appeared.get(&image.id) {
+            Some(_) if !from_creation && as_remembered => {
+                // Nobody knows how old somebody takes it for who has not written it down.
+                created_at.max(world.remembered_since(&image.id).unwrap_or(Timestamp::MAX))
+            }
             Some(seen) if !from_creation => created_at.max(*seen),
             Some(_) | None => created_at,
         };
-        let ripe_at = from.saturating_add(age).ok()?;
+        let ripe_at = from.saturating_add(age).unwrap_or(Timestamp::MAX);
         (ripe_at > now).then_some(ripe_at)
     }
 

@@ -178,6 +178,7 @@ fn newest(
         policies: &policies,
         quarantines: &quarantines,
         used_is_old_enough: false,
+        as_remembered: true,
     };
     let mut newest: Option<&Image> = None;
     // An alias means the releases of its publisher, whatever strangers call theirs.

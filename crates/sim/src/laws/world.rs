@@ -316,6 +316,17 @@ impl World {
         self.images.insert(image.id.clone(), image.clone());
     }
 
+    /// Since when an image is remembered, by the word of whoever wrote it down; but not from later than that was written.
+    pub(super) fn remembered_since(&self, image: &str) -> Option<Timestamp> {
+        let mut all = self.all("AWSImage").map(|it| it.1);
+        let of_image =
+            |it: &&Kept| text(&it.object, &["spec", "image", "ref", "id"]) == Some(image);
+        let kept = all.find(of_image)?;
+        let seen = read::time(&kept.object, &["spec", "memory", "firstSeenAt"])?;
+        let written = read::time(&kept.object, &["metadata", "creationTimestamp"])?;
+        Some(seen.min(written))
+    }
+
     /// `parameter X says ami-…`, and there is a newer one of its line.
     fn points_back(&self, what: &str) -> bool {
         let Some(id) = what.strip_prefix("parameter ").and_then(|it| it.rsplit_once(" says "))
