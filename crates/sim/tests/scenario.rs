@@ -4,8 +4,9 @@
 
 mod support;
 
-use nodemolt_sim::{Scenario, World};
-use support::{hours, scenario, text};
+use nodemolt_sim::world::last_lines;
+use nodemolt_sim::{Scenario, World, kinds};
+use support::{hours, mins, scenario, text};
 
 #[test]
 fn every_mistake_is_named_with_its_line_and_what_to_write() {
@@ -198,5 +199,26 @@ fn what_the_api_server_refuses_does_not_begin() {
             Ok(scenario) => World::new(&scenario, 1).unwrap_err().to_string(),
         };
         assert!(refused.contains(told), "{to}: {refused}");
+    }
+}
+
+/// Issue 7: it lacked what its pool asks for, drifted at once, and was replaced with nothing published.
+#[test]
+fn a_fleet_has_the_labels_that_its_pool_asks_for_and_no_machine_decides() {
+    for asked in
+        ["operator: Exists", "operator: Gt, values: [\"5\"]", "operator: In, values: [b, a]"]
+    {
+        let key = "        - key: kubernetes.io/os\n";
+        let text =
+            text().replace(key, &format!("        - {{key: company.com/y, {asked}}}\n{key}"));
+        assert!(text.contains("company.com/y"), "{text}");
+        let mut world = World::new(&scenario(&text), 7).unwrap_or_else(|it| panic!("{it}"));
+        world.run(mins(5));
+        assert_eq!(
+            world.objects(kinds::REPLACEMENT).len(),
+            0,
+            "{asked}\n{}",
+            last_lines(&world, 30)
+        );
     }
 }

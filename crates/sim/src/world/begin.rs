@@ -11,6 +11,7 @@ use std::rc::Rc;
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_cluster::Adapter;
 use nodemolt_core::seen::{Attempt, Choice, FrozenRequest, MachineId, Revision, Stage, View};
+use nodemolt_core::wanted::pinned;
 use nodemolt_engine::claims::{
     CLAIM_TAG, CLAIM_UID_TAG, INITIALIZED_LABEL, REGISTERED_LABEL, token,
 };
@@ -284,6 +285,12 @@ impl World {
         }
         if let Some(reservation) = &machine.reservation {
             labels.insert(label::CAPACITY_RESERVATION_ID.to_owned(), reservation.clone());
+        }
+        // What the pool asks for and no machine decides, as we would have chosen it. What a machine decides is as it is: the
+        // fleet may have been launched by other words.
+        let undecided = |key: &str| !label::by_type(key) && !label::by_offering(key);
+        for (key, value) in pinned(&new.requirements).into_iter().filter(|it| undecided(&it.0)) {
+            labels.entry(key).or_insert(value);
         }
         let object = self.object(kinds::CLAIM, &new.name)?;
         let uid = object.uid.clone();
