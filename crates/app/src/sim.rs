@@ -188,9 +188,7 @@ fn exists(path: &Path) -> Result<bool, Failure> {
 /// The file that is meant: the one that was named, or the one in the user's state folder.
 fn path(asked: &cli::WorldPath) -> Result<PathBuf, Failure> {
     if let Some(Some(file)) = &asked.file {
-        // What a link points at is the world: that is locked, and that is put in its own place.
-        let linked = file.is_symlink().then(|| file.canonicalize().ok()).flatten();
-        return Ok(linked.unwrap_or_else(|| file.clone()));
+        return Ok(linked(file.clone()));
     }
     let absolute =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
@@ -201,7 +199,19 @@ fn path(asked: &cli::WorldPath) -> Result<PathBuf, Failure> {
         Failure::usage("there is no state folder: neither XDG_STATE_HOME nor HOME is set")
             .hint("name a file with `--sim FILE`")
     })?;
-    Ok(state.join("nodemolt").join("sim.json"))
+    Ok(linked(state.join("nodemolt").join("sim.json")))
+}
+
+/// What a link points at is the world, whether or not it is there yet: that is locked, and that is put in its own
+/// place. Of links that lead in a circle the system tells itself.
+fn linked(file: PathBuf) -> PathBuf {
+    const LINKS_MAX: usize = 40;
+    let mut path = file.clone();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = std::fs::read_link(&path) else { return path };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    file
 }
 
 pub(crate) fn do_act(asked: &cli::WorldPath, act: &Act) -> Result<Answer, Failure> {
@@ -259,28 +269,10 @@ fn load(verb: &cli::SimLoad) -> Result<Answer, Failure> {
     let (name, scenario) = scenario(&verb.scenario)?;
     let file = WorldFile::new(&name, scenario, verb.seed);
     let world = file.replay().map_err(|it| unlivable(&it))?;
+    // Beside what is refused no lock is left.
+    replaced(&path)?;
     let _lock = Lock::take(&path)?;
-    let mut talk = String::new();
-    if exists(&path)? {
-        // What is no world of ours is not overwritten; an older or newer one may be.
-        match WorldFile::load(&path) {
-            Ok(old) => {
-                let name = printable(&old.name);
-                talk = format!("replaces the world of {name}, seed {}\n", old.seed);
-            }
-            Err(FileError::Version { .. }) => {
-                "replaces a world of another version\n".clone_into(&mut talk);
-            }
-            Err(
-                error @ (FileError::Read(..)
-                | FileError::Write(..)
-                | FileError::Scenario(_)
-                | FileError::Broken { .. }),
-            ) => {
-                return Err(told(&error));
-            }
-        }
-    }
+    let mut talk = replaced(&path)?;
     file.save(&path).map_err(|it| told(&it))?;
     let simulation = world.simulation();
     let nodes: u32 = simulation.fleet.iter().map(|it| it.nodes).sum();
@@ -294,6 +286,26 @@ fn load(verb: &cli::SimLoad) -> Result<Answer, Failure> {
     let _ = writeln!(talk, "the world is kept in {}", path.display());
     talk.push_str("next: `nodemolt status`, `nodemolt sim run 5m`, `nodemolt sim publish …`, `nodemolt sim fault …`\n");
     Ok(Answer { data, talk, exit: Exit::Done })
+}
+
+/// What is lost by putting another world there, in a sentence; nothing where nothing is. What is no world of ours is
+/// not overwritten; an older or newer one may be.
+fn replaced(path: &Path) -> Result<String, Failure> {
+    if !exists(path)? {
+        return Ok(String::new());
+    }
+    match WorldFile::load(path) {
+        Ok(old) => {
+            Ok(format!("replaces the world of {}, seed {}\n", printable(&old.name), old.seed))
+        }
+        Err(FileError::Version { .. }) => Ok("replaces a world of another version\n".to_owned()),
+        Err(
+            error @ (FileError::Read(..)
+            | FileError::Write(..)
+            | FileError::Scenario(_)
+            | FileError::Broken { .. }),
+        ) => Err(told(&error)),
+    }
 }
 
 fn list(verb: &cli::SimList) -> Result<Answer, Failure> {

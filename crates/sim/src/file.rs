@@ -147,6 +147,10 @@ impl WorldFile {
             return Err(FileError::Version { file: file.to_owned(), found: versioned.version });
         }
         let wire: Wire = part(&value).map_err(broken)?;
+        // What was read above keeps the last of two fields, and says nothing.
+        if let Err(told) = serde_json::from_str::<Wire>(text) {
+            return Err(broken(told.to_string()));
+        }
         let until = read_time(&wire.until).map_err(|it| broken(format!("until: {it}")))?;
         let scenario = Scenario::read(&wire.name, &wire.scenario).map_err(|problems| {
             let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -215,23 +219,40 @@ impl WorldFile {
         if let Some(folder) = folder {
             fs::create_dir_all(folder).map_err(wrong)?;
         }
-        // By process: two that save at once must not write into one file.
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(format!(".new-{}", std::process::id()));
-        let beside = PathBuf::from(beside);
-        let written = fs::File::create(&beside).and_then(|mut file| {
+        let (beside, mut file) = fresh(path).map_err(wrong)?;
+        let mut write = || {
             // Who may read it stays as people said.
             if let Ok(before) = fs::metadata(path) {
                 file.set_permissions(before.permissions())?;
             }
             file.write_all(self.to_string().as_bytes())?;
             file.sync_all()
-        });
+        };
+        let written = write();
         written.and_then(|()| fs::rename(&beside, path)).map_err(|error| {
             // What is left of it is of no use to anybody; that it stays is no reason to say less.
             let _ = fs::remove_file(&beside);
             wrong(error)
         })
+    }
+}
+
+/// A file beside it that was not there before: what somebody else has there, or a program that was ended has left, is
+/// not written over, and no link is followed.
+fn fresh(path: &Path) -> io::Result<(PathBuf, fs::File)> {
+    let mut number = 0_u32;
+    loop {
+        // By process: two that save at once must not write into one file.
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(format!(".new-{}", std::process::id()));
+        if number > 0 {
+            beside.push(format!("-{number}"));
+        }
+        let beside = PathBuf::from(beside);
+        match fs::File::options().write(true).create_new(true).open(&beside) {
+            Err(it) if it.kind() == io::ErrorKind::AlreadyExists && number < 100 => number += 1,
+            made => return made.map(|it| (beside, it)),
+        }
     }
 }
 

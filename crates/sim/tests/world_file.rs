@@ -38,6 +38,12 @@ fn a_file_is_saved_whole_and_loaded_again() {
     assert_eq!(WorldFile::load(&path).unwrap(), file);
     let left: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().collect();
     assert_eq!(left.len(), 1, "nothing lies beside it");
+    // What has the name that is written first is somebody else's, or was left by who was ended.
+    let taken = path.with_file_name(format!("world.json.new-{}", std::process::id()));
+    std::fs::write(&taken, "precious").unwrap();
+    file.save(&path).unwrap();
+    assert_eq!(std::fs::read_to_string(&taken).unwrap(), "precious");
+    assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 2);
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -52,6 +58,7 @@ fn a_broken_file_is_told_by_name_and_left_alone() {
         (good.replace("\"version\": 1", "\"version\": 2"), "version 2"),
         (good.replace("publish", "punish"), "punish"),
         (good.replace("\"seed\"", "\"sead\""), "sead"),
+        (good.replace("\"seed\": 9", "\"seed\": 9, \"seed\": 7"), "duplicate field `seed`"),
         (good.replace("nodes: 2", "nodes: many"), "scenario"),
         (good.replace("2026-08-01T00:03:00Z publish", "2026-08-01T00:01:00Z publish"), "order"),
     ] {

@@ -144,7 +144,35 @@ fn acts_at_the_same_time_are_all_kept() {
         .map(|it| it.unwrap().file_name().into_string().unwrap())
         .collect();
     left.sort();
-    assert_eq!(left, ["sim.json", "sim.json.lock"]);
+    assert_eq!(left, [".sim.json.nodemolt-lock", "sim.json"]);
+}
+
+/// Beside a world lies what people put there.
+#[test]
+fn what_lies_beside_a_world_is_left_as_it_is() {
+    let home = home("beside");
+    let lock = home.join(".catalog.nodemolt-lock");
+    for path in [home.join("catalog.lock"), lock.clone()] {
+        std::fs::write(path, "precious").unwrap();
+    }
+    let output = nodemolt("sim load demo --sim catalog", &home);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no lock of nodemolt's") && said.contains("--sim FILE"), "{said}");
+    assert_eq!(std::fs::read_to_string(&lock).unwrap(), "precious");
+    std::fs::remove_file(&lock).unwrap();
+    // A link to where nothing is yet: the world begins there, and the link stays.
+    std::fs::create_dir(home.join("deep")).unwrap();
+    std::os::unix::fs::symlink("deep/world", home.join("catalog")).unwrap();
+    done("sim load demo --sim catalog", &home);
+    done("sim run 1m --sim catalog", &home);
+    assert!(home.join("catalog").is_symlink() && home.join("deep/world").is_file());
+    assert_eq!(std::fs::read_to_string(home.join("catalog.lock")).unwrap(), "precious");
+    // Beside what is refused nothing is left.
+    std::fs::write(home.join("notes"), "precious").unwrap();
+    assert_eq!(nodemolt("sim load demo --sim notes", &home).status.code(), Some(1));
+    assert_eq!(std::fs::read_to_string(home.join("notes")).unwrap(), "precious");
+    assert!(!home.join(".notes.nodemolt-lock").exists());
 }
 
 /// Which words there are changes with what can go wrong; that a wrong one is told the right ones does not.
