@@ -15,9 +15,10 @@ pub(crate) fn at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
 /// What was found and what was expected, as whoever wrote the file knows it: nobody of them knows how numbers are kept,
 /// and what our types are called.
 pub(crate) fn in_words(told: &str) -> String {
-    let told = told.replace("expected u8", "expected a number from 0 to 255");
-    let told = told.replace("expected u32", "expected a whole number, 0 or more");
-    let told = told.replace("expected u64", "expected a whole number, 0 or more");
+    let whole = |most: u64| format!("expected a whole number from 0 to {most}");
+    let told = told.replace("expected u8", &whole(u8::MAX.into()));
+    let told = told.replace("expected u32", &whole(u32::MAX.into()));
+    let told = told.replace("expected u64", &whole(u64::MAX));
     match told.split_once("expected struct ") {
         Some((before, _)) => format!("{before}expected a mapping of fields to values"),
         None => told,

@@ -11,6 +11,7 @@ mod images;
 mod machines;
 mod network;
 
+pub(crate) use images::id_of;
 pub use machines::Happened;
 pub(crate) use machines::NewMachine;
 pub use network::Written;

@@ -12,8 +12,9 @@ mod wire;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use nodemolt_api::ec2nodeclass;
 use nodemolt_api::file::builtin::Written;
-use nodemolt_api::file::{self, Source, raw};
+use nodemolt_api::file::{self, Located, Source, raw};
 use nodemolt_api::problem::{Finding, Problem, Severity};
 use nodemolt_core::image::AccountId;
 use nodemolt_core::lookup::Minor;
@@ -220,7 +221,12 @@ impl Scenario {
                 None
             }
             [one] => match wire::read(&one.value, &pools) {
-                Ok(simulation) => Some(simulation),
+                Ok(simulation) => {
+                    if problems.is_empty() {
+                        problems.extend(lacks_class(&objects, &simulation));
+                    }
+                    Some(simulation)
+                }
                 Err(findings) => {
                     problems.extend(findings.into_iter().map(|it| one.problem(it)));
                     None
@@ -246,6 +252,36 @@ impl Scenario {
             }
         }
     }
+}
+
+/// Pools of the fleet whose class is not written: nodes of theirs cannot have been launched.
+fn lacks_class(objects: &[Located<Value>], simulation: &Simulation) -> Vec<Problem> {
+    let text = |it: &Value, at: &str| it.pointer(at).and_then(Value::as_str).map(str::to_owned);
+    let is = |it: &Value, kind: &str| text(it, "/kind").as_deref() == Some(kind);
+    let group =
+        |it: &Value| text(it, "/apiVersion").and_then(|it| Some(it.split_once('/')?.0.to_owned()));
+    let pools: BTreeSet<&str> = simulation.fleet.iter().map(|it| it.pool.as_str()).collect();
+    let mut problems = Vec::new();
+    for pool in objects.iter().filter(|it| is(&it.value, "NodePool")) {
+        let named = text(&pool.value, "/metadata/name");
+        if !named.is_some_and(|it| pools.contains(it.as_str())) {
+            continue;
+        }
+        let of = |key: &str| text(&pool.value, &format!("/spec/template/spec/nodeClassRef/{key}"));
+        let (Some(of_group), Some(name)) = (of("group"), of("name")) else { continue };
+        let written = objects.iter().any(|it| {
+            is(&it.value, ec2nodeclass::KIND)
+                && group(&it.value).as_deref() == Some(of_group.as_str())
+                && text(&it.value, "/metadata/name").as_deref() == Some(name.as_str())
+        });
+        if !written {
+            let message = format!("there is no EC2NodeClass `{name}` of {of_group}");
+            let field = "spec.template.spec.nodeClassRef.name";
+            let hint = "write the EC2NodeClass into this file: nodes of this pool run already";
+            problems.push(pool.problem(Finding::error(field, message).hint(hint)));
+        }
+    }
+    problems
 }
 
 /// Said once, and in the words of whoever knows what is meant.

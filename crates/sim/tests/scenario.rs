@@ -19,13 +19,46 @@ fn every_mistake_is_named_with_its_line_and_what_to_write() {
         ("kubernetes: \"1.33\"", "kubernetes: \"one\"", "kubernetes", "`one`"),
         ("kubernetes: \"1.33\"", "replicas: 4", "replicas", "1 to 3"),
         ("kubernetes: \"1.33\"", "replicas: many", "replicas", "many"),
+        ("kubernetes: \"1.33\"", "replicas: -1", "replicas", "from 1 to 3"),
+        ("kubernetes: \"1.33\"", "region: EU Central", "region", "` ` may not be in it"),
+        ("kubernetes: \"1.33\"", "zones: [\"a b\"]", "zones[0]", "such as `eu-central-1a`"),
+        (
+            "kubernetes: \"1.33\"",
+            "subnets: [{id: subnet-1, zone: eu-central-1a, freeAddresses: 99999999999}]",
+            "subnets[0].freeAddresses",
+            "from 0 to 4294967295",
+        ),
+        (
+            "kubernetes: \"1.33\"",
+            "subnets: [{id: subnet-1, zone: eu-central-1a}]",
+            "fleet[0].zones",
+            "there is no subnet in eu-central-1b",
+        ),
+        (
+            "kubernetes: \"1.33\"",
+            "reservations: [{id: \"ä\", instanceType: m7g.large, zone: eu-central-1a, count: 1}]",
+            "reservations[0].id",
+            "`ä` may not be in it",
+        ),
+        (
+            "    created: 2026-06-10",
+            "    created: 2026-06-10\n    parameters: [\"\"]",
+            "images[0].parameters[0]",
+            "without spaces",
+        ),
+        (
+            "        name: general\n      requirements",
+            "        name: special\n      requirements",
+            "spec.template.spec.nodeClassRef.name",
+            "write the EC2NodeClass into this file",
+        ),
         ("kubernetes: \"1.33\"", "zones: []\nboot: {joins: never}", "boot.joins", "`never`"),
         ("kubernetes: \"1.33\"", "types: [m7g.huge]", "types[0]", "m7g.huge"),
         ("    created: 2026-06-10", "    created: 10 June", "images[0].created", "10 June"),
         ("    created: 2026-06-10", "    createt: 2026-06-10", "images[0].createt", "createt"),
         ("  - pool: web", "  - pool: web2", "fleet[0].pool", "web2"),
         ("    nodes: 2", "    nodes: 20000", "fleet[0].nodes", "20000"),
-        ("    nodes: 2", "    nodes: -1", "fleet[0].nodes", "a whole number, 0 or more"),
+        ("    nodes: 2", "    nodes: -1", "fleet[0].nodes", "from 0 to 10000"),
         (
             "    instanceType: m7g.large",
             "    instanceType: m7g.big",
@@ -119,6 +152,52 @@ fn every_mistake_is_named_with_its_line_and_what_to_write() {
     }
 }
 
+/// What is said of an image that cannot be read would send people after what is right.
+#[test]
+fn one_mistake_in_an_image_is_one_problem() {
+    let name = "  - name: amazon-eks-node-al2023-arm64-standard-1.33-v20260610\n";
+    for (line, field) in [
+        ("id: ami-xyz", "images[0].id"),
+        ("owner: \"12\"", "images[0].owner"),
+        ("architecture: mips", "images[0].architecture"),
+        ("parameters: [\"a b\"]", "images[0].parameters[0]"),
+    ] {
+        let bad = text().replacen(name, &format!("{name}    {line}\n"), 1);
+        assert_ne!(bad, text());
+        let problems = Scenario::read("bad.yaml", &bad).unwrap_err();
+        let fields: Vec<&str> = problems.iter().map(|it| it.field.as_str()).collect();
+        assert_eq!(fields, [field], "{line}");
+    }
+    let bad = text().replacen("created: 2026-06-10", "created: soon", 1);
+    assert_eq!(Scenario::read("bad.yaml", &bad).unwrap_err().len(), 1);
+}
+
+/// EC2 lets many images have one name, and none one id.
+#[test]
+fn images_of_one_name_are_told_apart_by_their_ids() {
+    let name = "amazon-eks-node-al2023-arm64-standard-1.33-v20260610";
+    let also = |line: &str| text().replacen("images:\n", &format!("images:\n  - {line}\n"), 1);
+    let id = "ami-0123456789abcdef0";
+    let twice = also(&format!("{{name: {name}, id: {id}, created: 2026-06-01}}"));
+    for (bad, field, told) in [
+        (twice.clone(), "fleet[0].image", "2 images are called"),
+        (also(&format!("{{name: {name}, created: 2026-06-01}}")), "images[1].name", "two images"),
+        (
+            also(&format!(
+                "{{name: a, id: {id}, created: 2026-06-01}}\n  - {{name: b, id: {id}, created: 2026-06-01}}"
+            )),
+            "images[1].id",
+            "is the id of `a` already",
+        ),
+    ] {
+        let problems = Scenario::read("bad.yaml", &bad).unwrap_err();
+        let found = problems.iter().find(|it| it.field == field && it.message.contains(told));
+        assert!(found.is_some_and(|it| it.hint.is_some()), "{field}: {problems:#?}");
+    }
+    let good = twice.replacen(&format!("    image: {name}"), &format!("    image: {id}"), 1);
+    World::new(&scenario(&good), 1).unwrap_or_else(|it| panic!("{it}"));
+}
+
 /// Of a first fleet of somebody's own, of which neither the scenario nor the pool says how old it may be.
 #[test]
 fn a_fleet_without_an_age_does_not_expire_at_once() {
@@ -181,15 +260,10 @@ fn what_the_api_server_refuses_does_not_begin() {
         // Subnets that are written are all that there are.
         (
             "kubernetes: \"1.33\"",
-            "subnets: [{id: subnet-1, zone: eu-central-1a, tags: {of: others}}]",
-            "bad.yaml:17: EC2NodeClass general selects no subnet",
+            "subnets: [{id: subnet-1, zone: eu-central-1a, tags: {of: others}}, {id: subnet-2, zone: eu-central-1b}]",
+            "EC2NodeClass general selects no subnet in eu-central-1a, where nodes of the fleet are; write one",
         ),
         ("kind: Deployment", "kind: Deplyment", "Deplyment"),
-        (
-            "        name: general\n      requirements",
-            "        name: special\n      requirements",
-            "bad.yaml:32: NodePool web: there is no EC2NodeClass special",
-        ),
     ] {
         let bad = text().replacen(from, to, 1);
         let refused = match Scenario::read("bad.yaml", &bad) {

@@ -13,6 +13,7 @@ use super::{Boot, Group, Reservation, SecurityGroup, Simulation, Subnet};
 use crate::act::{Behaviour, ImageName, Publication, read_architecture, read_time};
 use crate::json::in_words;
 use crate::length;
+use crate::region::id_of;
 
 /// Small and middling machines of both processors: what EC2 offers here where nobody says.
 const USUAL_TYPES: [&str; 14] = [
@@ -38,6 +39,8 @@ const AGE: &str = "14d";
 const REPLICAS_MAX: u8 = 3;
 /// What the engine's own benchmark goes up to.
 const NODES_MAX: u32 = 10_000;
+/// Kubernetes' bound for the value of a label, which regions, zones and reservations are on nodes.
+const LABEL_MAX: usize = 63;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -166,10 +169,19 @@ pub(super) fn read(value: &Value, pools: &BTreeSet<String>) -> Result<Simulation
         let number = told.contains("expected a string") && !told.contains("map");
         let last = field.rsplit('.').next();
         let length = last == Some("age") || field.starts_with("boot.");
+        let told = match last {
+            Some("replicas") => told.replace("from 0 to 255", &format!("from 1 to {REPLICAS_MAX}")),
+            Some("nodes") => {
+                told.replace(&format!("from 0 to {}", u32::MAX), &format!("from 0 to {NODES_MAX}"))
+            }
+            Some(_) | None => told,
+        };
         let hint = if number && length {
             "write a length of time with its unit, such as `20d` or `90s`"
         } else if number {
             "write it in quotes"
+        } else if told.contains("expected a whole number from") {
+            "write a number in that range, without quotes"
         } else {
             "the fields of a Simulation are in docs/simulator.md"
         };
@@ -230,6 +242,47 @@ fn ids<'i>(
     }
 }
 
+/// Why it cannot be the value of a label, of so many characters at most.
+fn no_label(text: &str, longest: usize) -> Option<String> {
+    let odd =
+        text.chars().find(|it| !(it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.')));
+    let ends = |it: char| it.is_ascii_alphanumeric();
+    match odd {
+        Some(it) => Some(format!("`{}` may not be in it", it.escape_debug())),
+        None if text.len() > longest => {
+            Some(format!("its {} characters are more than {longest}", text.len()))
+        }
+        None if !(text.starts_with(ends) && text.ends_with(ends)) => {
+            Some("it begins and ends with a letter or a digit".to_owned())
+        }
+        None => None,
+    }
+}
+
+/// What nodes bear as a label: it is told here, where it was written, and not there, where nobody wrote it.
+fn on_labels(
+    text: &str,
+    what: &str,
+    longest: usize,
+    example: &str,
+    at: String,
+    found: &mut Vec<Finding>,
+) {
+    if let Some(wrong) = no_label(text, longest) {
+        let message = format!("`{}` is no {what}: {wrong}", shortened(text));
+        let hint = format!("nodes have it as a label: write one such as `{example}`");
+        found.push(Finding::error(at, message).hint(hint));
+    }
+}
+
+/// Enough of it to be known again.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LABEL_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
 /// Zones that are written. None of them would be another thing than nothing written.
 fn or_none(
     zones: Option<Vec<String>>,
@@ -255,7 +308,12 @@ fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simu
     if region.trim().is_empty() {
         let finding = Finding::error("region", "a region has a name");
         found.push(finding.hint("write one, such as eu-central-1, or leave it out"));
+    } else {
+        // A letter more makes a zone of it.
+        let (longest, field) = (LABEL_MAX - 1, "region".to_owned());
+        on_labels(&region, "name of a region", longest, "eu-central-1", field, found);
     }
+    let zones_written = wire.zones.is_some();
     let zones = or_none(wire.zones, "zones".to_owned(), found)
         .unwrap_or_else(|| ["a", "b", "c"].map(|it| format!("{region}{it}")).to_vec());
     for (at, zone) in zones.iter().enumerate() {
@@ -267,24 +325,40 @@ fn check(wire: Wire, pools: &BTreeSet<String>, found: &mut Vec<Finding>) -> Simu
         if zone.trim().is_empty() {
             let finding = Finding::error(format!("zones[{at}]"), "a zone has a name");
             found.push(finding.hint("write one, such as eu-central-1a"));
+        } else if zones_written {
+            let field = format!("zones[{at}]");
+            on_labels(zone, "name of a zone", LABEL_MAX, "eu-central-1a", field, found);
         }
     }
     let types = types(&wire.types, found);
     ids("subnets", "subnet", wire.subnets.iter().map(|it| &it.id), found);
     ids("securityGroups", "security group", wire.security_groups.iter().map(|it| &it.id), found);
     ids("reservations", "reservation", wire.reservations.iter().map(|it| &it.id), found);
+    for (at, it) in wire.reservations.iter().enumerate().filter(|(_, it)| !it.id.is_empty()) {
+        let (example, field) = ("cr-0123456789abcdef0", format!("reservations[{at}].id"));
+        if !it.id.contains(char::is_whitespace) {
+            on_labels(&it.id, "id of a reservation", LABEL_MAX, example, field, found);
+        }
+    }
     let reserved: BTreeSet<String> = wire.reservations.iter().map(|it| it.id.clone()).collect();
-    let images: Vec<Publication> = wire
-        .images
-        .into_iter()
-        .enumerate()
-        .filter_map(|(at, it)| image(it, start, &format!("images[{at}]"), found))
-        .collect();
+    let mut doubted = BTreeSet::new();
+    let mut images: Vec<Publication> = Vec::new();
+    for (at, it) in wire.images.into_iter().enumerate() {
+        let before = found.len();
+        images.push(image(it, start, &format!("images[{at}]"), found));
+        if found.len() > before {
+            doubted.insert(at);
+        }
+    }
+    one_id_each(&images, &doubted, found);
+    let subnet_zones: BTreeSet<String> = wire.subnets.iter().map(|it| it.zone.clone()).collect();
     let mut known = Known {
         pools,
         zones: &zones,
         types: &types,
         images: &images,
+        doubted: &doubted,
+        subnet_zones: &subnet_zones,
         reserved: &reserved,
         names: BTreeSet::new(),
         found,
@@ -405,8 +479,7 @@ fn image(
     start: Option<Timestamp>,
     field: &str,
     found: &mut Vec<Finding>,
-) -> Option<Publication> {
-    let before = found.len();
+) -> Publication {
     let under = |it: &str| format!("{field}.{it}");
     let id = wire.id.map(|it| it.parse().map_err(|it: ParseImage| it.to_string()));
     let id = id.and_then(|it| or_tell(it, &under("id"), found));
@@ -424,13 +497,20 @@ fn image(
         let message = format!("`{}` is no name of an image", wire.name);
         found.push(Finding::error(under("name"), message).hint("write it without spaces"));
     }
+    for (at, parameter) in wire.parameters.iter().enumerate() {
+        if parameter.is_empty() || parameter.contains(char::is_whitespace) {
+            let message = format!("`{parameter}` is no name of a parameter");
+            let finding = Finding::error(under(&format!("parameters[{at}]")), message);
+            found.push(finding.hint("write one without spaces, such as `/golden/latest`"));
+        }
+    }
     let behaviour = match wire.behaviour {
         None | Some(WireBehaviour::Good) => Behaviour::Good,
         Some(WireBehaviour::Stillborn) => Behaviour::Stillborn,
         Some(WireBehaviour::NeverReady) => Behaviour::NeverReady,
         Some(WireBehaviour::Flapping) => Behaviour::Flapping,
     };
-    (found.len() == before).then_some(Publication {
+    Publication {
         name: wire.name,
         id,
         architecture,
@@ -439,7 +519,30 @@ fn image(
         parameters: wire.parameters,
         tags: wire.tags,
         behaviour,
-    })
+    }
+}
+
+/// Names may be there twice, as in EC2; ids may not. Of an image that cannot be read nothing more is said.
+fn one_id_each(images: &[Publication], doubted: &BTreeSet<usize>, found: &mut Vec<Finding>) {
+    let id = |it: &Publication| it.id.clone().unwrap_or_else(|| id_of(&it.name));
+    let mut known: BTreeMap<_, &Publication> = BTreeMap::new();
+    for (at, image) in images.iter().enumerate().filter(|(at, _)| !doubted.contains(at)) {
+        let id = id(image);
+        let Some(first) = known.get(&id) else {
+            known.insert(id, image);
+            continue;
+        };
+        let finding = if first.id.is_none() && image.id.is_none() {
+            let message =
+                format!("two images are called `{}`, and ids are made of names", image.name);
+            Finding::error(format!("images[{at}].name"), message)
+        } else {
+            let field = if image.id.is_some() { "id" } else { "name" };
+            let message = format!("`{id}` is the id of `{}` already", first.name);
+            Finding::error(format!("images[{at}].{field}"), message)
+        };
+        found.push(finding.hint("give each image an `id` of its own"));
+    }
 }
 
 struct Known<'a> {
@@ -447,6 +550,10 @@ struct Known<'a> {
     zones: &'a [String],
     types: &'a BTreeSet<String>,
     images: &'a [Publication],
+    /// Those of them, by their places, that cannot be read: what is said of them may be wrong.
+    doubted: &'a BTreeSet<usize>,
+    /// Where subnets are written. Where there are none, they are made everywhere.
+    subnet_zones: &'a BTreeSet<String>,
     reserved: &'a BTreeSet<String>,
     /// Of the groups so far.
     names: BTreeSet<String>,
@@ -479,9 +586,59 @@ impl Known<'_> {
 
     fn instance_type(&mut self, name: &str, field: &str) {
         if !self.types.contains(name) {
-            let all: Vec<&str> = self.types.iter().map(String::as_str).collect();
+            // Those that were refused are no advice.
+            let there = |it: &&str| Types::shipped().find(it).is_ok();
+            let all: Vec<&str> = self.types.iter().map(String::as_str).filter(there).collect();
             let message = format!("EC2 does not offer `{name}` here");
-            let hint = format!("add it to `types`, or write one of {}", all.join(", "));
+            let hint = match (there(&name), all.is_empty()) {
+                (true, true) => "add it to `types`".to_owned(),
+                (true, false) => format!("add it to `types`, or write one of {}", all.join(", ")),
+                (false, true) => "`nodemolt types` lists those that this program knows".to_owned(),
+                (false, false) => format!("write one of {}", all.join(", ")),
+            };
+            self.found.push(Finding::error(field, message).hint(hint));
+        }
+    }
+
+    /// The image that is meant, if it is known for sure.
+    fn image(&mut self, name: &ImageName, field: &str) -> Option<&Publication> {
+        let is = |it: &Publication| match name {
+            ImageName::Id(id) => {
+                it.id.as_ref().map_or_else(|| id_of(&it.name) == *id, |it| it == id)
+            }
+            ImageName::Name(name) => it.name == *name,
+        };
+        let found: Vec<(usize, &Publication)> =
+            self.images.iter().enumerate().filter(|(_, it)| is(it)).collect();
+        match found[..] {
+            [] => {
+                // Any of those whose id cannot be read may be meant.
+                if matches!(name, ImageName::Name(_)) || self.doubted.is_empty() {
+                    let message = format!("there is no image `{name}`");
+                    let hint = "write an id or a name of one of `images`";
+                    self.found.push(Finding::error(field, message).hint(hint));
+                }
+                None
+            }
+            [(at, image)] => Some(image).filter(|_| !self.doubted.contains(&at)),
+            [..] => {
+                let id = |it: &Publication| it.id.clone().unwrap_or_else(|| id_of(&it.name));
+                let ids: Vec<String> = found.iter().map(|(_, it)| id(it).to_string()).collect();
+                let message = format!("{} images are called `{name}`", found.len());
+                let hint = format!("write the id of one: {}", ids.join(", "));
+                self.found.push(Finding::error(field, message).hint(hint));
+                None
+            }
+        }
+    }
+
+    /// Nodes are in subnets: where some are written, no others are made.
+    fn subnets(&mut self, zones: &[String], field: &str) {
+        let bare = |it: &&String| !self.subnet_zones.contains(*it) && self.zones.contains(*it);
+        let bare: Vec<&str> = zones.iter().filter(bare).map(String::as_str).collect();
+        if !self.subnet_zones.is_empty() && !bare.is_empty() {
+            let message = format!("there is no subnet in {}", bare.join(", "));
+            let hint = "write one into `subnets`, or `zones` that have one";
             self.found.push(Finding::error(field, message).hint(hint));
         }
     }
@@ -523,19 +680,9 @@ impl Known<'_> {
             self.found.push(Finding::error(under("names"), message).hint(hint));
         }
         let image = or_tell(wire.image.parse::<ImageName>(), &under("image"), self.found);
-        let is = |it: &Publication, name: &ImageName| match name {
-            ImageName::Id(id) => it.id.as_ref() == Some(id),
-            ImageName::Name(name) => it.name == *name,
-        };
-        let listed = |name: &ImageName| self.images.iter().any(|it| is(it, name));
-        if let Some(image) = image.as_ref().filter(|it| !listed(it)) {
-            let message = format!("there is no image `{image}`");
-            let hint = "write an id or a name of one of `images`";
-            self.found.push(Finding::error(under("image"), message).hint(hint));
-        }
-        let image_there = image.as_ref().and_then(|it| self.images.iter().find(|of| is(of, it)));
+        let meant = image.as_ref().and_then(|it| self.image(it, &under("image")));
         let known_type = Types::shipped().find(&wire.instance_type).ok();
-        if let Some((publication, kind)) = image_there.zip(known_type) {
+        if let Some((publication, kind)) = meant.zip(known_type) {
             let has = publication.architecture();
             if !kind.architectures.iter().any(|it| Architecture::read(it) == has) {
                 let message = format!(
@@ -566,6 +713,10 @@ impl Known<'_> {
             let hint = "write it into `reservations`, with its `instanceType`, `zone` and `count`";
             self.found.push(Finding::error(under("reservation"), message).hint(hint));
         }
+        // In turns: few nodes do not come to all of them.
+        let used = usize::try_from(wire.nodes).unwrap_or(usize::MAX);
+        let all = zones.as_deref().unwrap_or(self.zones);
+        self.subnets(&all[..used.min(all.len())], &under("zones"));
         if self.found.len() > before {
             return None;
         }

@@ -211,7 +211,11 @@ impl World {
         let subnet = network.subnets.iter().find(|it| it.zone == zone);
         let subnet = subnet
             .map(|it| it.id.clone())
-            .ok_or_else(|| format!("EC2NodeClass {class_name} selects no subnet in {zone}"))?;
+            .ok_or_else(|| {
+                format!(
+                    "EC2NodeClass {class_name} selects no subnet in {zone}, where nodes of the fleet are; write one with its tags into `subnets`, or other `zones` for those nodes"
+                )
+            })?;
         let choice = Choice {
             template: String::new(),
             image: image.clone(),
