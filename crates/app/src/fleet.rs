@@ -258,6 +258,15 @@ fn leader(opened: &Opened) -> String {
 }
 
 pub(crate) fn upgrade(verb: &cli::Upgrade) -> Result<Answer, Failure> {
+    // Who is not named is found when it happens.
+    let anybody = match verb.about.split_once('/') {
+        None => verb.about.starts_with('@').then(|| Target::Node(verb.about.clone())),
+        Some((_, name)) if name.starts_with('@') => verb.about.parse().ok(),
+        Some(_) => None,
+    };
+    if let Some(target) = anybody {
+        return do_act(&verb.world, &Act::Upgrade(target));
+    }
     let (opened, picture) = look_at(&verb.world)?;
     let target = match Names::new(&opened.world, &picture).find(&verb.about)? {
         Named::Node(node) => Target::Node(node),
@@ -441,6 +450,15 @@ pub(crate) fn short_node_table(rows: &[&Row<'_>], look: Look) -> Table {
     for it in rows {
         let (node, pool) = (it.node.to_owned(), it.pool.unwrap_or("-").to_owned());
         table.row(vec![node, pool, it.image(), it.up.clone(), state(it, look)]);
+    }
+    table
+}
+
+/// What fits into the smallest window.
+pub(crate) fn node_states(rows: &[&Row<'_>], look: Look) -> Table {
+    let mut table = Table::new(&["NODE", "STATE"]);
+    for it in rows {
+        table.row(vec![it.node.to_owned(), state(it, look)]);
     }
     table
 }

@@ -20,7 +20,7 @@ mod crds;
 mod validate;
 mod completion;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
@@ -37,11 +37,19 @@ fn main() -> ExitCode {
         Err(error) => {
             // clap would exit with 2, which scripts read as "there are changes".
             let code = if error.use_stderr() { Exit::Usage } else { Exit::Done };
-            match negative(&error) {
-                Some(words) => talk(&words),
-                None => _ = error.print(),
+            if let Some(words) = negative(&error) {
+                talk(&words);
+                return code.into();
             }
-            return code.into();
+            // Help is an answer as any other: whoever wanted it has to know that it did not come.
+            let written = error.print().and_then(|()| std::io::stdout().flush());
+            return match written {
+                Err(it) if !error.use_stderr() && it.kind() != ErrorKind::BrokenPipe => {
+                    talk(&output::unwritten(&it, false).talk);
+                    Exit::Failed.into()
+                }
+                Ok(()) | Err(_) => code.into(),
+            };
         }
     };
     let look = output::Look::new(&arguments);

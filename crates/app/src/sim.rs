@@ -15,6 +15,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use jiff::SignedDuration;
+use nodemolt_api::file::{Source, raw};
 use nodemolt_api::problem::Problem;
 use nodemolt_sim::act::{Behaviour, Publication};
 use nodemolt_sim::file::{FileError, ReplayError};
@@ -39,6 +40,7 @@ pub(crate) fn run(verb: &cli::Sim, look: Look) -> Result<Answer, Failure> {
         SimVerb::Fault(verb) => do_act(&verb.world, &Act::Fault(fault(&verb.words)?)),
         SimVerb::Apply(verb) => {
             let manifest = read_text(&verb.file)?;
+            readable(&verb.file, &manifest)?;
             let act = match (verb.subresource, verb.unchecked) {
                 (Some(SimSubresource::Status), _) => Act::ApplyStatus { manifest },
                 (None, true) => Act::ApplyUnchecked { manifest },
@@ -160,6 +162,20 @@ fn kept(asked: &cli::WorldPath) -> Result<(PathBuf, WorldFile), Failure> {
     Ok((path, file))
 }
 
+/// What is no YAML, or says something twice, is shown where it stands: an act knows no file.
+fn readable(path: &Path, manifest: &str) -> Result<(), Failure> {
+    let name =
+        if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
+    let source = Source { name: name.into_owned(), text: manifest.to_owned() };
+    let problems = raw::problems(&source);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let talk = problems.iter().map(|it| input::show(it, manifest)).collect();
+    Err(Failure { talk, exit: Exit::Failed }
+        .hint("nothing was applied; `nodemolt validate` looks at a manifest without applying it"))
+}
+
 fn read_text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(input::read_bytes(path)?)
         .map_err(|_| Failure::new(format!("{} is no text in UTF-8", path.display())))
@@ -196,7 +212,16 @@ fn path(asked: &cli::WorldPath) -> Result<PathBuf, Failure> {
         .or_else(|| absolute("HOME").map(|it| it.join(".local").join("state")))
         .or_else(|| absolute("LOCALAPPDATA"));
     let state = state.ok_or_else(|| {
-        Failure::usage("there is no state folder: neither XDG_STATE_HOME nor HOME is set")
+        let relative = ["XDG_STATE_HOME", "HOME"]
+            .into_iter()
+            .find_map(|name| Some((name, std::env::var_os(name).filter(|it| !it.is_empty())?)));
+        let why = match relative {
+            Some((name, value)) => {
+                format!("{name} is `{}`, which does not begin with `/`", value.display())
+            }
+            None => "neither XDG_STATE_HOME nor HOME is set".to_owned(),
+        };
+        Failure::usage(format!("there is no state folder: {why}"))
             .hint("name a file with `--sim FILE`")
     })?;
     Ok(linked(state.join("nodemolt").join("sim.json")))
@@ -441,6 +466,20 @@ fn publication(verb: &cli::SimPublish) -> Result<Act, Failure> {
     if let Some(more) = verb.words.get(1) {
         return Err(Failure::usage(format!("`{more}` is too much"))
             .hint("write one name, or one of `move`, `put`, `deprecate`, `disable`, `enable`, `deregister`, `unshare` first"));
+    }
+    let (parameters, tags) = (verb.parameter.iter(), verb.tag.iter());
+    let typed = [("NAME", first)]
+        .into_iter()
+        .chain(verb.arch.iter().map(|it| ("--arch", it.as_str())))
+        .chain(parameters.map(|it| ("--parameter", it.as_str())))
+        .chain(tags.map(|it| ("--tag", it.as_str())));
+    for (of, word) in typed {
+        // An act is a line, and its words stand between blanks.
+        if word.is_empty() || word.contains(char::is_whitespace) {
+            let wrong = if word.is_empty() { "is empty" } else { "has a blank in it" };
+            return Err(Failure::usage(format!("{of} `{}` {wrong}", printable(word)))
+                .hint(format!("write {of} with something in it, and without blanks")));
+        }
     }
     let mut publication = Publication::of(first);
     publication.id.clone_from(&verb.id);

@@ -23,15 +23,30 @@ pub fn read(text: &str) -> Result<SignedDuration, String> {
             format!("`{text}` is no length of time; write it like `90s`, `1h30m` or `8d`")
         }
     };
-    let span: Span = text.parse().map_err(|_| wrong())?;
+    // Of digits beyond all counting only the first is of interest: is it a length at all?
+    let long = || format!("`{text}` is more than a hundred years; write less");
+    let span: Span = text.parse().map_err(|_| if beyond(text) { long() } else { wrong() })?;
     let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
     if length.is_negative() {
         return Err(format!("`{text}` is negative; write a length of time like `90s`"));
     }
     if length > LONGEST {
-        return Err(format!("`{text}` is more than a hundred years; write less"));
+        return Err(long());
     }
     Ok(length)
+}
+
+/// Whether it would be read if its numbers were smaller.
+fn beyond(text: &str) -> bool {
+    let mut small = String::new();
+    for character in text.chars() {
+        // Of each number one digit.
+        if !(character.is_ascii_digit() && small.ends_with(|it: char| it.is_ascii_digit())) {
+            small.push(character);
+        }
+    }
+    let span = small.parse::<Span>().ok();
+    span.is_some_and(|it| it.to_duration(SpanRelativeTo::days_are_24_hours()).is_ok())
 }
 
 /// The shortest form that reads back as the same.
@@ -70,6 +85,14 @@ mod tests {
             let length = read(text).unwrap();
             assert_eq!(write(length), written, "{text}");
             assert_eq!(read(written).unwrap(), length, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_a_length() {
+        for text in ["200000d", "9999999w", "900000000000h", "99999999999999999999999s"] {
+            let told = read(text).unwrap_err();
+            assert!(told.contains("more than a hundred years"), "{text}: {told}");
         }
     }
 

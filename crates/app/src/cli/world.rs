@@ -459,7 +459,8 @@ pub(crate) enum StoryFormat {
 /// Budgets, windows and protections hold all the same.
 #[derive(Debug, Args)]
 pub(crate) struct Upgrade {
-    /// A node or a pool; `node/NAME` and `pool/NAME` say which is meant
+    /// A node or a pool; `node/NAME` and `pool/NAME` say which is meant. `@any`, `@successor` and
+    /// `@leaving` stand for a node who is there then
     #[arg(value_name = "NODE|POOL")]
     pub about: String,
 
@@ -515,8 +516,9 @@ fn faults_help() -> String {
         text.push_str(words);
         text.push('\n');
     }
-    text.push_str(
-        "\nWHOM is `leader`, `operator-0` or so on.\nWithout a length a fault lasts until `nodemolt sim fault end`.\n",
-    );
+    text.push_str(&format!(
+        "\nWHOM is `leader`, `operator-0` or so on.\nWithout a length a fault lasts until `nodemolt sim fault end`;\nonly who crashes starts again by itself, after {}.\n",
+        nodemolt_sim::length::write(nodemolt_sim::faults::DOWN)
+    ));
     text
 }

@@ -1,6 +1,7 @@
 //! Which worlds come along?
 //!
-//! Each has a page of its name in `docs/scenarios`, which tells what to see in it.
+//! Each has a page of its name in `docs/scenarios`, which tells what to see in it; but for `demo`, which
+//! `nodemolt demo` tells itself.
 
 /// A world to begin with.
 #[derive(Debug)]

@@ -13,9 +13,15 @@ const NAMED: usize = 5;
 /// How to say it right: the name that is nearest, and how to see the others.
 pub(super) fn hint(world: &World, act: &Act) -> Option<String> {
     let (kind, name) = asked(act)?;
-    let Some(resource) = kinds::called(&kind).next() else {
-        let near = nearest(&kind, kinds::ALL.iter().map(|it| it.kind));
-        return near.map(|it| format!("is `{it}` meant?"));
+    let Some(resource) = kinds::called(&kind).find(|it| fits(act, it.namespaced)) else {
+        let fit = || kinds::ALL.into_iter().filter(|it| fits(act, it.namespaced)).map(|it| it.kind);
+        let mut all: Vec<&str> = fit().collect();
+        // One kind may be served in two groups.
+        all.dedup();
+        return Some(match nearest(&kind, fit()) {
+            Some(near) => format!("is `{near}` meant?"),
+            None => format!("write one of {}", all.join(", ")),
+        });
     };
     let names: Vec<String> = world.objects(resource).iter().map(|it| full_name(it)).collect();
     let all = if resource == kinds::NODE {
@@ -29,6 +35,11 @@ pub(super) fn hint(world: &World, act: &Act) -> Option<String> {
         Some(near) => format!("is `{near}` meant? {all}"),
         None => all,
     })
+}
+
+/// Whether it can be done to a kind that lives in namespaces, or not.
+fn fits(act: &Act, namespaced: bool) -> bool {
+    !(matches!(act, Act::Hold { .. }) && namespaced)
 }
 
 /// Kind and name of whom an act is about; with the namespace where its kind lives in one.

@@ -147,6 +147,67 @@ fn acts_at_the_same_time_are_all_kept() {
     assert_eq!(left, [".sim.json.nodemolt-lock", "sim.json"]);
 }
 
+/// What is wrong, and what to write instead: each mistake is blamed on what was typed.
+#[test]
+fn mistakes_are_blamed_on_what_was_typed() {
+    let home = home("blamed");
+    done("sim load two-nodes-budget-one", &home);
+    for typed in ["sim publish g --arch arm64", "sim publish g --arch arm64 --id ami-01234567"] {
+        done(typed, &home);
+    }
+    let twice = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nkind: Pod\n";
+    std::fs::write(home.join("m.yaml"), twice).unwrap();
+    for (typed, code, told) in [
+        ("sim publish X --arch arm64 --parameter= --tag a=b", 64, "--parameter `` is empty"),
+        ("sim publish X --arch arm64 --parameter 'a b'", 64, "--parameter `a b` has a blank"),
+        ("sim publish X --tag 'a=b c'", 64, "--tag `a=b c` has a blank"),
+        ("sim run 9999999w", 64, "more than a hundred years; write less"),
+        ("sim delete foo bar", 64, "write one of Node, Pod, "),
+        ("sim annotate foo bar a=b", 64, "write one of Node, Pod, "),
+        ("sim hold foo bar", 64, "write one of Node, Namespace, "),
+        ("sim hold pod bar", 64, "write one of Node, Namespace, "),
+        ("sim apply -f m.yaml", 1, "m.yaml:4:1"),
+        ("sim apply -f m.yaml", 1, "help: keep one of the two"),
+        ("sim publish deprecate g", 64, "write the id of one: ami-01234567, ami-"),
+        ("upgrade @successor", 64, "no Node is `@successor` now"),
+    ] {
+        let output = nodemolt(typed, &home);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{typed}: {said}");
+        assert!(said.contains(told), "{typed}: {told}:\n{said}");
+    }
+    for (typed, told) in [
+        // One that is gone is not meant by its name.
+        ("sim publish deregister ami-01234567", "deregistered"),
+        ("sim publish deprecate g", "is deprecated"),
+        ("sim annotate node node-1 a-", "Node node-1 has no annotation a: nothing is changed"),
+        ("sim annotate node node-1 a=b", "Node node-1 is annotated"),
+        ("sim annotate node node-1 a-", "Node node-1 has no annotation a any more"),
+        ("upgrade node/@any", "is asked to be replaced"),
+        ("upgrade pool/@any", "NodePool web is asked to be replaced"),
+        ("sim delete node node-1", "is deleted"),
+    ] {
+        let said = done(typed, &home);
+        assert!(said.contains(told), "{typed}: {told}:\n{said}");
+    }
+    // It is there, and cannot be done.
+    let output = nodemolt("sim hold node node-1", &home);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let homeless = Command::new(env!("CARGO_BIN_EXE_nodemolt"))
+        .arg("status")
+        .env_remove("XDG_STATE_HOME")
+        .env("HOME", "relative")
+        .output()
+        .unwrap();
+    let said = text(&homeless.stderr);
+    assert!(said.contains("HOME is `relative`, which does not begin with `/`"), "{said}");
+    if let Ok(full) = std::fs::File::options().write(true).open("/dev/full") {
+        let mut help = Command::new(env!("CARGO_BIN_EXE_nodemolt"));
+        let output = help.args(["sim", "--help"]).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "help that did not come: {output:?}");
+    }
+}
+
 /// Beside a world lies what people put there.
 #[test]
 fn what_lies_beside_a_world_is_left_as_it_is() {

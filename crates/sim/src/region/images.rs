@@ -220,14 +220,28 @@ impl Region {
     }
 
     pub fn find_image(&self, name: &ImageName) -> Result<ImageId, String> {
-        let found = match name {
-            ImageName::Id(id) => self.images.get(id),
-            ImageName::Name(name) => self.images.values().find(|it| it.image.name == *name),
+        let called: Vec<&Held> = match name {
+            ImageName::Id(id) => self.images.get(id).into_iter().collect(),
+            ImageName::Name(name) => {
+                self.images.values().filter(|it| it.image.name == *name).collect()
+            }
         };
-        found.map(|it| it.image.id.clone()).ok_or_else(|| {
-            let all: Vec<&str> = self.images.values().map(|it| it.image.name.as_str()).collect();
-            format!("there is no image `{name}`; there are {}", all.join(", "))
-        })
+        // One that is gone is meant only where no other one has its name.
+        let living: Vec<&Held> = called.iter().copied().filter(|it| !it.deregistered).collect();
+        match (&living[..], &called[..]) {
+            ([one], _) | ([], [one, ..]) => Ok(one.image.id.clone()),
+            ([], []) => {
+                let all = self.images.values().filter(|it| !it.deregistered);
+                let all: Vec<&str> = all.map(|it| it.image.name.as_str()).collect();
+                Err(format!("there is no image `{name}`; there are {}", all.join(", ")))
+            }
+            (several, _) => {
+                let ids: Vec<&str> = several.iter().map(|it| it.image.id.as_str()).collect();
+                let count = several.len();
+                let ids = ids.join(", ");
+                Err(format!("{count} images are called `{name}`; write the id of one: {ids}"))
+            }
+        }
     }
 
     pub fn image(&self, id: &ImageId) -> Option<&Image> {

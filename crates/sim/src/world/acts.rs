@@ -148,7 +148,8 @@ impl World {
         let found = found.ok_or_else(told)?;
         // Nothing takes hold of what goes already.
         if found.pointer("/metadata/deletionTimestamp").is_some() {
-            return Err(ActError::gone(format!("{} {name} is going already", resource.kind)));
+            let told = format!("{} {name} is going already", resource.kind);
+            return Err(ActError { mistyped: false, ..ActError::gone(told) });
         }
         let mut finalizers = finalizers(&found);
         finalizers.push(HOLD.to_owned());
@@ -298,11 +299,25 @@ impl World {
         if let Some(told) = value.and_then(|it| unreadable_word(key, it)) {
             return Err(format!("{key}: {told}").into());
         }
+        let there = {
+            let kube = self.kube.borrow();
+            let place = placed(resource, namespace).unwrap_or_default();
+            let found = kube.server.get(resource, place, name);
+            found.map(|it| it["metadata"]["annotations"].get(key).is_some())
+        };
         self.tell_act(act);
         let patch = json!({"metadata": {"annotations": {key: value}}});
         self.patch(Actor::Person, resource, placed(resource, namespace), name, patch)
             .map_err(|it| refused(&it))?;
-        Ok(format!("{} {name} is annotated", resource.kind))
+        Ok(match (value, there) {
+            (Some(_), _) => format!("{} {name} is annotated", resource.kind),
+            (None, Some(false)) => {
+                format!("{} {name} has no annotation {key}: nothing is changed", resource.kind)
+            }
+            (None, Some(true) | None) => {
+                format!("{} {name} has no annotation {key} any more", resource.kind)
+            }
+        })
     }
 }
 
