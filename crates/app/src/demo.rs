@@ -11,7 +11,7 @@ use nodemolt_sim::{Act, World, WorldFile};
 
 use crate::cli;
 use crate::fleet::named::Names;
-use crate::fleet::{pool_table, rows, short_node_table};
+use crate::fleet::{node_states, pool_table, rows, short_node_table};
 use crate::output::{Answer, Exit, Failure, Look, Within};
 use crate::sim::{self, news::News};
 use crate::terminal::{Size, cut};
@@ -188,8 +188,8 @@ fn fitting(picture: &str, size: Size, look: Look) -> Vec<String> {
     all[..kept].iter().chain(&all[all.len() - news..]).map(|it| cut(it)).collect()
 }
 
-/// With what is left out where the window is too low for all of it: older news first, then the ends of what nodes wait
-/// for.
+/// With what is left out where the window is too small for all of it: older news first, then the ends of what nodes
+/// wait for, then the pools, and in the end all but each node's name and how it begins to say where it stands.
 fn picture(world: &World, told: &[String], size: Size, look: Look) -> Result<String, Failure> {
     let picture = world.picture().map_err(Failure::new)?;
     let rows = rows::rows(&picture);
@@ -199,24 +199,32 @@ fn picture(world: &World, told: &[String], size: Size, look: Look) -> Result<Str
     let (pools, nodes) = (pool_table(&pools, look), short_node_table(&all, look));
     // Nothing stands in the last column, nor in the last line, where the cursor is.
     let columns = Some(size.columns.saturating_sub(1));
-    let drawn = |news: usize, cell_lines: Option<usize>| {
-        let within = Within { columns, cell_lines };
+    let drawn = |news: usize, tables: &[String]| {
         let mut text = format!("{}   (simulated)\n\n", world.now());
-        text.push_str(&pools.print_within(true, within));
-        text.push('\n');
-        text.push_str(&nodes.print_within(true, within));
-        text.push('\n');
+        for table in tables {
+            text.push_str(table);
+            text.push('\n');
+        }
         for line in &told[told.len().saturating_sub(news)..] {
             text.push_str(line);
             text.push('\n');
         }
         text
     };
-    let less_news = (NEWS_SHOWN_MIN..=NEWS_SHOWN).rev().map(|it| (it, None));
-    let less_words = (1..=3).rev().map(|it| (NEWS_SHOWN_MIN, Some(it)));
-    let mut tries = less_news.chain(less_words).map(|(news, lines)| drawn(news, lines));
+    let both = |cell_lines: Option<usize>| {
+        let within = Within { columns, cell_lines };
+        [pools.print_within(true, within), nodes.print_within(true, within)]
+    };
+    let no_pools = |it: usize| [nodes.print_within(true, Within { columns, cell_lines: Some(it) })];
+    // What is too long is cut at the edge.
+    let states = || [node_states(&all, look).print(true)];
+    let less_news = (NEWS_SHOWN_MIN..=NEWS_SHOWN).rev().map(|it| drawn(it, &both(None)));
+    let less_words = (1..=3).rev().map(|it| drawn(NEWS_SHOWN_MIN, &both(Some(it))));
+    let less_tables = (1..=3).rev().map(|it| drawn(NEWS_SHOWN_MIN, &no_pools(it)));
+    let least = (1..=NEWS_SHOWN_MIN).rev().map(|it| drawn(it, &states()));
+    let mut tries = less_news.chain(less_words).chain(less_tables).chain(least);
     let fits = |it: &String| it.lines().count() < size.lines;
-    Ok(tries.find(fits).unwrap_or_else(|| drawn(NEWS_SHOWN_MIN, Some(1))))
+    Ok(tries.find(fits).unwrap_or_else(|| drawn(1, &states())))
 }
 
 #[cfg(test)]
@@ -236,5 +244,26 @@ mod tests {
             }
         }
         assert_eq!(fitting(picture, Size { lines: 24, columns: 80 }, look).len(), 11);
+    }
+
+    /// What is replaced is what one looks at.
+    #[test]
+    fn a_small_window_shows_all_nodes() {
+        let look = Look::new(&<cli::Arguments as clap::Parser>::parse_from(["nodemolt", "demo"]));
+        let (name, scenario) = sim::scenario(SCENARIO).unwrap();
+        let mut world = WorldFile::new(&name, scenario, 1).replay().unwrap();
+        go_on(&mut world, &mut 0, SignedDuration::from_mins(5)).unwrap();
+        let told = ["one".to_owned(), "two".to_owned(), "three".to_owned()];
+        for (lines, columns) in [(12, 40), (16, 60), (24, 80), (50, 200)] {
+            let size = Size { lines, columns };
+            let picture = picture(&world, &told, size, look).unwrap();
+            let shown = fitting(&picture, size, look);
+            for node in 0..6 {
+                let node = format!("node-{node}");
+                let there = shown.iter().any(|it| it.starts_with(&node));
+                assert!(there, "{node} in {lines}, {columns}:\n{}", shown.join("\n"));
+            }
+            assert_eq!(shown.last().map(String::as_str), Some("three"));
+        }
     }
 }

@@ -164,7 +164,8 @@ impl Table {
     }
 
     /// Where it is wider than that, its columns move together; then the last one goes on under itself, or under the
-    /// row where little is left beside the others.
+    /// row where little is left beside the others. Columns that have no room beside those before them stand under
+    /// them, in each row and in the headers.
     pub(crate) fn print_within(&self, with_headers: bool, within: Within) -> String {
         let headers: Vec<String> = self.headers.iter().map(|it| (*it).to_owned()).collect();
         let mut lines: Vec<&Vec<String>> = Vec::new();
@@ -182,13 +183,18 @@ impl Table {
         let room = within.columns.unwrap_or(usize::MAX);
         let all: usize = widths.iter().sum();
         let gap = if all + 3 * last <= room { 3 } else { 2 };
-        let before = widths.iter().take(last).sum::<usize>() + gap * last;
+        let (breaks, before) = breaks(&widths[..last], gap, room);
         let beside = room.saturating_sub(before);
         let mut text = String::new();
         for line in lines {
             let mut row = String::new();
             for (at, cell) in line.iter().enumerate() {
                 if at < last {
+                    if breaks.contains(&at) {
+                        row.truncate(row.trim_end().len());
+                        row.push('\n');
+                        row.extend(std::iter::repeat_n(' ', UNDER));
+                    }
                     row.push_str(cell);
                     let gap = widths[at].saturating_sub(width_of(cell)) + gap;
                     row.extend(std::iter::repeat_n(' ', gap));
@@ -216,6 +222,20 @@ impl Table {
         }
         text
     }
+}
+
+/// Which columns begin a new line, and where the one behind all of them begins.
+fn breaks(widths: &[usize], gap: usize, room: usize) -> (Vec<usize>, usize) {
+    let mut breaks = Vec::new();
+    let mut before = 0;
+    for (at, width) in widths.iter().enumerate() {
+        if at > 0 && before + width > room {
+            breaks.push(at);
+            before = UNDER;
+        }
+        before += width + gap;
+    }
+    (breaks, before)
 }
 
 /// How far to the right the last cell of a row begins that has no room beside the others.
@@ -415,5 +435,20 @@ node-1  web
     controller
 ";
         assert_eq!(shown(Some(30), None), under);
+        // No word is broken, where not even what stands before it has room.
+        let narrow = "\
+NODE
+    POOL
+    STATE
+node-0
+    web
+    current
+node-1
+    web
+    waits for a person: pod
+    default/import has no
+    controller
+";
+        assert_eq!(shown(Some(11), None), narrow);
     }
 }
