@@ -240,8 +240,14 @@ fn told(object: &Value, old: Option<&Value>) -> String {
         if same { None } else { new.and_then(Value::as_str).map(str::to_owned) }
     };
     let mut told = Vec::new();
+    // Its time of deletion is when its grace is over.
+    let grace = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+    let deleted = match grace {
+        Some(1..) => "is being deleted, and may stay until",
+        Some(_) | None => "is being deleted since",
+    };
     for (word, at) in [
-        ("is being deleted since", "/metadata/deletionTimestamp"),
+        (deleted, "/metadata/deletionTimestamp"),
         ("phase", "/status/phase"),
         ("on", "/spec/nodeName"),
         ("held by", "/spec/holderIdentity"),
