@@ -516,9 +516,8 @@ fn faults_help() -> String {
         text.push_str(words);
         text.push('\n');
     }
-    text.push_str(&format!(
-        "\nWHOM is `leader`, `operator-0` or so on.\nWithout a length a fault lasts until `nodemolt sim fault end`;\nonly who crashes starts again by itself, after {}.\n",
-        nodemolt_sim::length::write(nodemolt_sim::faults::DOWN)
-    ));
-    text
+    let starts_again = nodemolt_sim::length::write(nodemolt_sim::faults::DOWN);
+    format!(
+        "{text}\nWHOM is `leader`, `operator-0` or so on.\nWithout a length a fault lasts until `nodemolt sim fault end`;\nonly who crashes starts again by itself, after {starts_again}.\n"
+    )
 }
