@@ -51,6 +51,7 @@ impl ReplacementStatus {
             order,
             at_limit,
             tries,
+            failures,
             successors,
             phase,
             since,
@@ -69,6 +70,7 @@ impl ReplacementStatus {
         self.order = Some((*order).into());
         self.drain_limit_action = Some((*at_limit).into());
         self.try_number = Some(tries);
+        self.failures = Some(i64::from(*failures));
         self.ended_at = phase.ended().then(|| since.to_string());
         self.next_try_at = replacement.next_try_at().map(|it| it.to_string());
         let before = std::mem::take(&mut self.successors);
@@ -121,6 +123,12 @@ impl TryFrom<&Replacement> for replace::Replacement {
             }
             read
         });
+        let failures = status.failures.map(|it| u32::try_from(it).unwrap_or_default());
+        // Of a record that does not say it: as if every try before had failed.
+        let failures = failures.or_else(|| {
+            let failed = phase.is_some_and(|it| replace::Phase::from(it).failed());
+            tries.map(|it| it.saturating_sub(u32::from(!failed)))
+        });
         let reason = reader.present("status.reason", status.reason.as_ref());
         let because = reason.and_then(|it| because(&mut reader, it));
         let of_this_try =
@@ -137,6 +145,7 @@ impl TryFrom<&Replacement> for replace::Replacement {
                 order: order?.into(),
                 at_limit: at_limit?.into(),
                 tries: tries?,
+                failures: failures?,
                 successors,
                 phase: phase?.into(),
                 since: since?,
@@ -233,6 +242,7 @@ impl From<&Because> for PhaseReason {
                 detail: say(why),
                 ..plain(ReasonWord::HeldBack)
             },
+            Because::Protected { why } => Self { detail: say(why), ..plain(ReasonWord::Protected) },
             Because::DrainLimit { pod } => {
                 Self { pod: Some(cut(pod, POD_MAX)), ..plain(ReasonWord::DrainLimit) }
             }
@@ -276,6 +286,7 @@ fn because(reader: &mut Reader, reason: &PhaseReason) -> Option<Because> {
             pod: reader.present("status.reason.pod", pod.clone())?,
             node: detail(),
         },
+        ReasonWord::Protected => Because::Protected { why: detail() },
         ReasonWord::HeldBack => Because::HeldBack { pod: pod.clone(), why: detail() },
         ReasonWord::DrainLimit => {
             Because::DrainLimit { pod: reader.present("status.reason.pod", pod.clone())? }

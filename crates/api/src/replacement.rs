@@ -175,6 +175,10 @@ pub struct ReplacementStatus {
     #[serde(default, rename = "try", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub try_number: Option<i64>,
+    /// How many tries have failed. One that was cancelled has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub failures: Option<i64>,
     /// When this try began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shape::time")]
@@ -314,6 +318,8 @@ pub enum ReasonWord {
     SuccessorCordoned,
     /// A protection or a budget of pods was not lifted in time.
     HeldBack,
+    /// Somebody protected the old node after it was cordoned.
+    Protected,
     /// A pod did not leave in time.
     DrainLimit,
 }

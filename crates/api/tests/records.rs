@@ -74,6 +74,7 @@ fn because() -> impl Strategy<Value = Because> {
         (name(), ".{0,60}").prop_map(|(claim, why)| Because::LaunchGaveUp { claim, why }),
         (name(), ".{0,60}").prop_map(|(pod, because)| Because::NoPlaceAnyMore { pod, because }),
         (prop::option::of(name()), ".{0,60}").prop_map(|(pod, why)| Because::HeldBack { pod, why }),
+        ".{0,60}".prop_map(|why| Because::Protected { why }),
     ]
 }
 
@@ -90,27 +91,30 @@ fn a_replacement() -> impl Strategy<Value = replace::Replacement> {
         select(causes.to_vec()),
         select(&[Order::SuccessorFirst, Order::DeleteFirst][..]),
         select(&[AtLimit::Skip, AtLimit::Wait, AtLimit::Force][..]),
-        1_u32..40,
+        (1_u32..40, 0_u32..40),
         btree_map(name(), option::of(uid()), 0..4),
         select(&Phase::ALL[..]),
         moment(),
         because(),
     )
-        .prop_map(|(old, cause, order, at_limit, tries, successors, phase, since, because)| {
-            let successors =
-                successors.into_iter().map(|(claim, uid)| Successor { claim, uid }).collect();
-            replace::Replacement {
-                old,
-                cause,
-                order,
-                at_limit,
-                tries,
-                successors,
-                phase,
-                since,
-                because,
-            }
-        })
+        .prop_map(
+            |(old, cause, order, at_limit, counts, successors, phase, since, because)| {
+                let successors =
+                    successors.into_iter().map(|(claim, uid)| Successor { claim, uid }).collect();
+                replace::Replacement {
+                    old,
+                    cause,
+                    order,
+                    at_limit,
+                    tries: counts.0,
+                    failures: counts.1,
+                    successors,
+                    phase,
+                    since,
+                    because,
+                }
+            },
+        )
 }
 
 fn wire(replacement: &replace::Replacement, status: ReplacementStatus) -> Replacement {

@@ -129,6 +129,10 @@ pub enum Missing {
     Instance,
     SecurityGroups,
     Subnets,
+    /// EC2 was asked, and has nothing of what the class selects. It may be on its way.
+    SelectsNothing {
+        of: &'static str,
+    },
     Reservations,
     InstanceTypes,
     /// The class names its placement group by id, and machines tell theirs by name.
@@ -172,7 +176,8 @@ pub fn drift(running: &Running, wanted: &Wanted) -> Drift {
         // Why no image was looked up for it is not known then.
         return no_image();
     }
-    found.skew(running, wanted);
+    let same = image.is_some_and(|it| it.id == runs.id);
+    found.skew(running, wanted, same.then_some((runs, instance_type)));
     found.divergences.extend(running.foreign.iter().cloned().map(Divergence::Foreign));
     found.answer()
 }
@@ -313,7 +318,10 @@ impl Found {
         };
         let have = &instance.security_groups;
         match beside.security_groups.as_ref().filter(some) {
-            None => self.missing.push(Missing::SecurityGroups),
+            None => self.missing.push(match &beside.security_groups {
+                Some(_) => Missing::SelectsNothing { of: "security groups" },
+                None => Missing::SecurityGroups,
+            }),
             Some(to) if *to.last == *have => {}
             // Whatever is listed and not on the machine is a difference; what is on the machine and not listed
             // need not be.
@@ -328,6 +336,9 @@ impl Found {
         }
         let to = beside.subnets.as_ref().filter(some);
         match instance.subnet.as_ref().zip(to).map(|(it, to)| (it, to, to.has(it))) {
+            None if beside.subnets.as_ref().is_some_and(|it| it.last.is_empty()) => {
+                self.missing.push(Missing::SelectsNothing { of: "subnets" });
+            }
             None | Some((_, _, None)) => self.missing.push(Missing::Subnets),
             Some((_, _, Some(true))) => {}
             Some((subnet, to, Some(false))) => {
@@ -355,8 +366,9 @@ impl Found {
         }
     }
 
-    /// Outside of what Kubernetes supports: newer than the API server, or more than three minors older.
-    fn skew(&mut self, running: &Running, wanted: &Wanted) {
+    /// Outside of what Kubernetes supports: newer than the API server, or more than three minors older. Where the image
+    /// that would boot is the one that it runs, its successor would be no better, and so would each after that.
+    fn skew(&mut self, running: &Running, wanted: &Wanted, same: Option<(&ImageRef, &String)>) {
         let Some(control_plane) = wanted.beside.control_plane else {
             self.missing.push(Missing::ControlPlane);
             return;
@@ -367,8 +379,21 @@ impl Found {
         };
         let too_old = kubelet.major == control_plane.major
             && control_plane.minor.saturating_sub(kubelet.minor) > SKEW_MAX;
-        if too_old || kubelet > control_plane || kubelet.major < control_plane.major {
-            self.divergences.push(Divergence::KubernetesSkew { kubelet, control_plane });
+        if !too_old && kubelet <= control_plane && kubelet.major == control_plane.major {
+            return;
+        }
+        match same {
+            None => self.divergences.push(Divergence::KubernetesSkew { kubelet, control_plane }),
+            Some((image, instance_type)) => {
+                let why = format!(
+                    "{} is what would boot and what it runs, and its kubelet is of {kubelet}: \
+                     Kubernetes {control_plane} supports none more than {SKEW_MAX} minor versions \
+                     older, and none that is newer",
+                    image.id
+                );
+                let (instance_type, because) = (instance_type.clone(), NoImage::because(why));
+                self.missing.push(Missing::ReplacementImage { instance_type, because });
+            }
         }
     }
 }

@@ -343,9 +343,14 @@ fn after_all(world: &World<'_>, node: &Node, waiting: &Waiting, now: Timestamp) 
     match others.as_slice() {
         [] => {}
         [(name, so)] => parts.push(format!("when {name} {so}")),
-        several => {
+        several if several.iter().all(|it| it.1 == "is done") => {
             let names: Vec<&str> = several.iter().map(|it| it.0.as_str()).collect();
             parts.push(format!("when enough of {} are done", names.join(", ")));
+        }
+        several => {
+            let told: Vec<String> =
+                several.iter().map(|(name, so)| format!("{name} {so}")).collect();
+            parts.push(format!("when enough of this is so: {}", told.join("; ")));
         }
     }
     parts.extend(lifts);
@@ -459,8 +464,8 @@ fn at_limit(limit: Option<Timestamp>, replacement: &Replacement, now: Timestamp)
 
 /// What follows a drain limit that gives up.
 fn skipped(replacement: &Replacement) -> String {
-    let tries = replacement.tries.max(1);
-    let after = next_try_at(tries, Timestamp::UNIX_EPOCH).duration_since(Timestamp::UNIX_EPOCH);
+    let failures = replacement.failures.saturating_add(1);
+    let after = next_try_at(failures, Timestamp::UNIX_EPOCH).duration_since(Timestamp::UNIX_EPOCH);
     format!("it is uncordoned, and tried again {} later", relative(after))
 }
 

@@ -22,9 +22,10 @@ use jiff::Timestamp;
 
 pub use expected::{Expected, expected, round};
 pub use fleet::{
-    Dry, Fleet, Hand, NextTry, Node, Pending, PoolState, Recurs, UnderWay, Unfollowed, Wish,
+    Dry, Fleet, Hand, NextTry, Node, Pending, PoolState, Recurs, Unable, Unasked, UnderWay,
+    Unfollowed, UsedUp, Wish,
 };
-pub use waiting::{WaitFor, Waiting, lacks, not_followed, with_dry};
+pub use waiting::{WaitFor, Waiting, in_the_way, lacks, not_followed};
 use waiting::{no_kin, no_place, unfollowed};
 
 use crate::budget::{
@@ -412,7 +413,7 @@ impl<'a> Desk<'a, '_> {
         if rule.order == Order::DeleteFirst
             && let Some((pool, it)) = state.filter(|(_, it)| it.launches_nothing)
         {
-            out.extend(with_dry(no_kin(pool, None, None), it.dry.as_ref(), node.zone.as_ref()));
+            out.extend(in_the_way(no_kin(pool, None, None), Some(it), node.zone.as_ref()));
         }
         // Whoever asks for one by name after that wants it tried.
         if rule.order == Order::DeleteFirst
@@ -488,20 +489,18 @@ pub fn unplaceable(
 ) -> Vec<WaitFor> {
     let Some(node) = fleet.nodes.get(name) else { return Vec::new() };
     let state = node.member.pool.as_ref().and_then(|it| fleet.pools.get(it));
-    let (lacks, dry) = match placement {
-        Placement::Unplaced { pod, why } => {
-            (no_place(name, (node, kept(state)), pod, why), state.and_then(|it| it.dry.as_ref()))
-        }
+    let (lacks, state) = match placement {
+        Placement::Unplaced { pod, why } => (no_place(name, (node, kept(state)), pod, why), state),
         Placement::NoKin { pool, limit } => {
             let counted_by = counted_by(rooms, node).filter(|_| !kept(state));
             let lacks = no_kin(pool, limit.as_ref().map(|(it, _)| it), counted_by);
-            (lacks, fleet.pools.get(pool).and_then(|it| it.dry.as_ref()))
+            (lacks, fleet.pools.get(pool))
         }
         Placement::Spare { .. } | Placement::Successors { .. } | Placement::Unmodelled { .. } => {
             return Vec::new();
         }
     };
-    with_dry(lacks, dry, node.zone.as_ref())
+    in_the_way(lacks, state, node.zone.as_ref())
 }
 
 /// The budget for whose sake a node is followed by one of its kind, whatever its pods need: it keeps so many. Of a pool
@@ -543,6 +542,18 @@ pub fn held_by_people(
     reasons.into_iter().next()
 }
 
+/// What protects a node itself, or its claim, whatever its pods say: asked for as long as it is there. `None` too if
+/// there is no such node.
+pub fn protected_node(fleet: &Fleet, name: &str, now: Timestamp) -> Option<WaitFor> {
+    protected(name, fleet.nodes.get(name)?, now)
+}
+
+fn protected(name: &str, node: &Node, now: Timestamp) -> Option<WaitFor> {
+    let protection = node.protection.clone().filter(|it| it.holds(now))?;
+    let (node, claim) = (name.to_owned(), node.protected_by_claim.clone());
+    Some(WaitFor::ProtectedNode { node, claim, protection })
+}
+
 /// A budget that does not let all pods of a node go at once, as they have to where it goes before others come and
 /// they have no room elsewhere. `None` too if there is no such node.
 pub fn held_at_once(
@@ -577,10 +588,7 @@ fn held(
     now: Timestamp,
     reasons: &mut Vec<WaitFor>,
 ) {
-    if let Some(protection) = node.protection.as_ref().filter(|it| it.holds(now)) {
-        let (node, claim) = (name.to_owned(), node.protected_by_claim.clone());
-        reasons.push(WaitFor::ProtectedNode { node, claim, protection: protection.clone() });
-    }
+    reasons.extend(protected(name, node, now));
     if quiet {
         return;
     }

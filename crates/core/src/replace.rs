@@ -50,6 +50,8 @@ pub struct Replacement {
     pub at_limit: AtLimit,
     /// From one on.
     pub tries: u32,
+    /// So many of them have failed. One that nobody wanted any more has not: it says nothing about the next.
+    pub failures: u32,
     /// None where the pods have room elsewhere.
     pub successors: Vec<Successor>,
     pub phase: Phase,
@@ -202,6 +204,7 @@ impl Replacement {
             order,
             at_limit,
             tries: 1,
+            failures: 0,
             successors: successors.collect(),
             phase,
             since: now,
@@ -214,7 +217,7 @@ impl Replacement {
     pub fn again(&self, cause: Cause, successors: Vec<String>, now: Timestamp) -> Self {
         let begun =
             Self::begin(self.old.clone(), cause, self.order, self.at_limit, successors, now);
-        Self { tries: self.tries.saturating_add(1), ..begun }
+        Self { tries: self.tries.saturating_add(1), failures: self.failures, ..begun }
     }
 
     /// What is recorded after a step: the clock of a phase starts when it begins, and not again.
@@ -223,7 +226,8 @@ impl Replacement {
         if step.phase == self.phase {
             return self.clone();
         }
-        Self { phase: step.phase, because: step.because, since: now, ..self.clone() }
+        let failures = self.failures.saturating_add(u32::from(step.phase.failed()));
+        Self { phase: step.phase, because: step.because, since: now, failures, ..self.clone() }
     }
 
     /// Whether its grant is held: until the old machine is gone, or it has ended. Where the old one went
@@ -235,7 +239,7 @@ impl Replacement {
 
     /// When to try again, if it has failed.
     pub fn next_try_at(&self) -> Option<Timestamp> {
-        self.phase.failed().then(|| next_try_at(self.tries, self.since))
+        self.phase.failed().then(|| next_try_at(self.failures, self.since))
     }
 
     /// The old node goes before its successor comes, because a policy said so.
@@ -251,8 +255,8 @@ impl Replacement {
 }
 
 /// An hour after the first failure, two after the second, and so on up to a day.
-pub fn next_try_at(tries: u32, ended_at: Timestamp) -> Timestamp {
-    let doublings = tries.saturating_sub(1).min(16);
+pub fn next_try_at(failures: u32, ended_at: Timestamp) -> Timestamp {
+    let doublings = failures.saturating_sub(1).min(16);
     let wait = BACK_OFF_FIRST.checked_mul(1 << doublings).unwrap_or(BACK_OFF_MAX).min(BACK_OFF_MAX);
     ended_at.saturating_add(wait).unwrap_or(Timestamp::MAX)
 }
@@ -268,7 +272,8 @@ pub struct Seen {
     pub placement: PlacementSeen,
     /// Further successors that could be launched, where pods have lost their place: their claims.
     pub more: Vec<String>,
-    /// What a person would have to lift before a replacement of this node could start now.
+    /// What a person would have to lift before a replacement of this node could start now; once it is cordoned only
+    /// what protects the node itself.
     pub people: Option<WaitFor>,
     /// Pods that nobody evicts and that may not end with the machine now.
     pub lingering: usize,

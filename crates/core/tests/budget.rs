@@ -159,7 +159,8 @@ fn the_figures_of_the_seed() {
 fn a_budget_counts_on_successors_before_it_would_let_nobody_go() {
     for (keep, of, counts, spares_one) in [
         ("min 70%", 10, false, true),
-        ("min 70%", 5, false, true),
+        ("min 70%", 5, true, true),
+        ("min 70%", 6, false, true),
         ("min 70%", 4, true, false),
         ("min 7", 10, true, true),
         ("min 7", 8, true, false),

@@ -92,6 +92,13 @@ fn running() -> Running {
     }
 }
 
+/// It is not what would boot, and may stay.
+fn another_image_that_is_fine(running: &mut Running, wanted: &mut Wanted) {
+    let image = image("a", "golden-1", "2026-06-10");
+    wanted.in_sync.insert(image.id.clone());
+    running.image = Some(image);
+}
+
 fn told(running: &Running, wanted: &Wanted) -> Vec<String> {
     match drift(running, wanted) {
         Drift::InSync => vec!["in sync".to_owned()],
@@ -235,14 +242,26 @@ fn each_difference_is_told_with_old_and_new() {
             "placement group none → rack",
         ),
         (
-            Box::new(|it, _| it.kubelet = "1.31".parse().ok()),
+            Box::new(|it, wanted| {
+                another_image_that_is_fine(it, wanted);
+                it.kubelet = "1.31".parse().ok();
+            }),
             "kubelet 1.31 is outside of what an API server 1.35 supports",
         ),
         (
-            Box::new(|it, _| it.kubelet = "1.36".parse().ok()),
+            Box::new(|it, wanted| {
+                another_image_that_is_fine(it, wanted);
+                it.kubelet = "1.36".parse().ok();
+            }),
             "kubelet 1.36 is outside of what an API server 1.35 supports",
         ),
         (Box::new(|it, _| it.kubelet = "1.32".parse().ok()), "in sync"),
+        // Issue 7: its successor would boot the same image, and have drifted in the same way.
+        (
+            Box::new(|it, _| it.kubelet = "1.31".parse().ok()),
+            "unknown: an image for m7g.large: ami-0000000000000000b is what would boot and what it runs, and its kubelet is of \
+             1.31: Kubernetes 1.35 supports none more than 3 minor versions older, and none that is newer",
+        ),
         (
             Box::new(|it, _| {
                 it.foreign = vec![Foreign {
@@ -416,11 +435,11 @@ fn what_is_missing_is_never_a_difference() {
         ),
         (
             Box::new(|_, it| it.beside.security_groups = Some(Listed::twice(BTreeSet::new()))),
-            "unknown: which security groups the class selects",
+            "unknown: which security groups it should have: its class selects none that there is",
         ),
         (
             Box::new(|_, it| it.beside.subnets = Some(Listed::twice(BTreeSet::new()))),
-            "unknown: which subnets the class selects",
+            "unknown: which subnets it should have: its class selects none that there is",
         ),
         (
             Box::new(|_, it| it.beside.instance_types = Some(Listed::default())),

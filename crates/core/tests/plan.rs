@@ -22,8 +22,9 @@ use nodemolt_core::fit::Quantity;
 use nodemolt_core::fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_core::place::{Placement, Placements};
 use nodemolt_core::plan::{
-    Dry, Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, Spread, UnderWay, Unfollowed,
-    WaitFor, expected, held_at_once, held_by_people, plan, with_dry,
+    Dry, Fleet, Hand, More, NextTry, Node, Plan, PoolState, Reach, Spread, Unable, Unasked,
+    UnderWay, Unfollowed, UsedUp, WaitFor, expected, held_at_once, held_by_people, in_the_way,
+    plan,
 };
 use nodemolt_core::replace::{Because, Cause, Order, Phase};
 use nodemolt_core::wanted::NoImage;
@@ -1309,12 +1310,39 @@ fn full_subnets_hide_no_limit_and_no_image() {
         WaitFor::Limit { pod: None, pool: pool.clone(), resource, by: None, counted_by: None };
     let image = WaitFor::Image(NoImage::because("quarantined"));
     let room = WaitFor::Capacity { pool, until: None, because: "none".to_owned() };
+    let (class, general) = (String::from, || "general".to_owned());
+    let full = |everywhere| PoolState { dry: Some(dry(everywhere)), ..PoolState::default() };
+    let unable = Unable { class: general(), because: class("no security group") };
+    let unasked = Unasked {
+        class: general(),
+        calls: vec![class("ec2:DescribeSubnets")],
+        because: class("throttled"),
+        again_at: None,
+    };
+    let used_up = UsedUp { class: general(), reservations: vec![class("cr-1")] };
+    // What holds all that the pool could launch, from what nobody knows to what is full.
+    let all = [
+        (full(true), WaitFor::Addresses(dry(true))),
+        (
+            PoolState { used_up: Some(used_up.clone()), ..PoolState::default() },
+            WaitFor::Reservation(used_up.clone()),
+        ),
+        (
+            PoolState { unable: Some(unable.clone()), used_up: Some(used_up), ..full(true) },
+            WaitFor::Class(unable.clone()),
+        ),
+        (
+            PoolState { unasked: Some(unasked.clone()), unable: Some(unable), ..full(true) },
+            WaitFor::Answer(unasked),
+        ),
+    ];
     for (lacks, stays) in [(limit, true), (image, true), (room, false)] {
-        let full = WaitFor::Addresses(dry(true));
-        let both = if stays { vec![full, lacks.clone()] } else { vec![full] };
-        assert_eq!(with_dry(lacks.clone(), Some(&dry(true)), None), both);
+        for (state, first) in all.clone() {
+            let both = if stays { vec![first, lacks.clone()] } else { vec![first] };
+            assert_eq!(in_the_way(lacks.clone(), Some(&state), None), both);
+        }
         // Elsewhere there is one, and a pod without a node is bound to no zone.
-        assert_eq!(with_dry(lacks.clone(), Some(&dry(false)), None), vec![lacks.clone()]);
-        assert_eq!(with_dry(lacks.clone(), None, None), vec![lacks]);
+        assert_eq!(in_the_way(lacks.clone(), Some(&full(false)), None), vec![lacks.clone()]);
+        assert_eq!(in_the_way(lacks.clone(), None, None), vec![lacks]);
     }
 }

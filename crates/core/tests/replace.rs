@@ -401,7 +401,7 @@ fn each_phase_knows_its_arrows() {
             Draining,
             20,
             Seen { people: Some(protected()), ..emptied(ready(9, 0)) },
-            Draining,
+            Retreating,
         ),
         (
             "going",
@@ -516,11 +516,59 @@ fn what_ended_it_is_why_it_was_given_up() {
 
 #[test]
 fn a_later_try_opens_the_same_record_again() {
-    let failed = Replacement { phase: Phase::Failed, tries: 3, ..at_phase(Phase::Failed, 60) };
+    let failed =
+        Replacement { phase: Phase::Failed, tries: 3, failures: 2, ..at_phase(Phase::Failed, 60) };
     let again = failed.again(Cause::Asked, vec!["newer".to_owned()], now());
     assert_eq!((again.phase, again.tries, again.since), (Phase::Launching, 4, now()));
     assert_eq!(again.old, failed.old);
     assert_eq!(again.successors[0].uid, None);
+    assert_eq!(again.failures, 2);
+}
+
+/// Issue 7: four tries that nobody wanted any more made the first that failed wait for 16 hours.
+#[test]
+fn what_nobody_wanted_any_more_makes_no_later_try_wait() {
+    let end = |it: Replacement, because| {
+        let retreating = Replacement { phase: Phase::Retreating, because, ..it };
+        retreating.after(next(&retreating, &seen(SuccessorSeen::Gone), now()), now())
+    };
+    let mut replacement = begun(Cause::Drift, Order::SuccessorFirst);
+    for (failures, because, hours) in [
+        (0, Because::NoLongerWanted, None),
+        (0, Because::NotGranted, None),
+        (1, Because::SuccessorGone { claim: "new".to_owned() }, Some(1)),
+        (1, Because::NoLongerWanted, None),
+        (2, Because::DrainLimit { pod: "a/b".to_owned() }, Some(2)),
+        (3, Because::Protected { why: "a person".to_owned() }, Some(4)),
+    ] {
+        let ended = end(replacement, because);
+        let wait = ended.next_try_at().map(|it| it.duration_since(now()).as_hours());
+        assert_eq!((ended.failures, wait), (failures, hours), "{:?}", ended.because);
+        replacement = ended.again(Cause::Drift, vec!["new".to_owned()], now());
+    }
+    assert_eq!(replacement.tries, 7);
+}
+
+/// Issue 7: who protected a node in the middle of it was not heard, and its machine ended.
+#[test]
+fn a_node_that_a_person_protects_is_left_alone_however_far_it_is() {
+    let people = Some(protected());
+    let held = |old| Seen { old, people: people.clone(), ..seen(ready(9, 0)) };
+    for (what, phase, seen, expected) in [
+        ("while it is emptied", Phase::Draining, held(present(false, true, 3)), Phase::Retreating),
+        ("empty", Phase::Draining, held(present(false, true, 0)), Phase::Retreating),
+        ("about to end", Phase::Terminating, held(present(false, true, 0)), Phase::Draining),
+        ("deleted", Phase::Draining, held(present(true, true, 3)), Phase::Draining),
+        ("ending", Phase::Terminating, held(present(true, true, 0)), Phase::Terminating),
+    ] {
+        let replacement = at_phase(phase, 1);
+        assert_eq!(next(&replacement, &seen, now()).phase, expected, "{what}");
+        let goes = matches!(seen.old, OldSeen::Present { deleting: true, .. });
+        let asks = phase == Phase::Draining && goes;
+        assert_eq!(evicts(&replacement, &seen, now()), asks, "{what}");
+    }
+    let first = Replacement { order: Order::DeleteFirst, ..at_phase(Phase::Draining, 1) };
+    assert_eq!(next(&first, &held(present(false, true, 3)), now()).phase, Phase::Retreating);
 }
 
 #[test]

@@ -44,8 +44,10 @@ pub(crate) use loud::Loud;
 pub use memory::{MARKED_FOR, Mark, Memory};
 pub use orphans::{ORPHAN_AGE, Orphans};
 pub use perform::perform;
+pub(crate) use request::launches_nothing;
 pub use state::{CLAIM_TAG, CLAIM_UID_TAG, INITIALIZED_LABEL, REGISTERED_LABEL};
 
+use crate::Config;
 use crate::port::{Machine, Network, Object, Offered};
 use look::Eyes;
 use orphans::AT_ONCE_PERCENT;
@@ -100,6 +102,15 @@ pub struct Here {
 }
 
 impl Here {
+    pub fn of(config: &Config) -> Self {
+        Self {
+            cluster: config.cluster.clone(),
+            region: config.region.clone(),
+            profiles: BTreeMap::new(),
+            groups: config.groups.iter().cloned().collect(),
+        }
+    }
+
     pub fn owns(&self, class: &ClassKey) -> bool {
         class.group == OWN_CLASS_GROUP || self.groups.contains(&class.group)
     }

@@ -180,7 +180,7 @@ pub(crate) fn decide(memory: &mut Memory, sight: &Sight<'_>) -> Decision {
     let fleet = readings.fleet_mut();
     fleet.gone = gone;
     fleet.pools = pools::states(sight);
-    pools::tell_unable(memory, sight, &limits, &mut fleet.pools);
+    pools::tell_unable(memory, sight, &limits, fleet);
     let mut selected = std::mem::take(&mut memory.selected);
     selected.look(sight.view);
     fleet.pdbs = pdbs(sight, &mut selected, &going_away, &[]);
@@ -277,12 +277,7 @@ fn pdbs(
 
 /// What is to be done about claims: machines asked for, joined, ended.
 fn lives(memory: &mut Memory, sight: &Sight<'_>, going: &[going::Going]) -> claims::Decided {
-    let here = claims::Here {
-        cluster: sight.config.cluster.clone(),
-        region: sight.config.region.clone(),
-        profiles: BTreeMap::new(),
-        groups: sight.config.groups.iter().cloned().collect(),
-    };
+    let here = claims::Here::of(sight.config);
     let mut loud = std::mem::take(&mut memory.loud);
     let lists = [memory.machines.last(), memory.machines.before()];
     loud.look(sight.view, &sight.roll, &here, lists);

@@ -147,7 +147,7 @@ async fn holds(
             | Deed::ReleaseClaim { .. } => &[],
         },
         Errand::Cordon { .. } if act.voluntary => &GRANTING,
-        Errand::Evict { .. } if act.voluntary => &DISTURBING,
+        Errand::Evict { .. } | Errand::DeletePod { .. } if act.voluntary => &DISTURBING,
         Errand::DeleteOld { .. } if act.voluntary => &ENDING,
         // Nobody has asked for it, and pods may have come to it.
         Errand::DeleteSuccessor { .. } => &DISTURBING,
@@ -179,14 +179,19 @@ async fn holds(
             None => Ok(()),
         },
         Errand::Evict { replacement, pod } => match record(replacement) {
-            Some(record) => evicts(record, pod, cluster).await,
+            Some(record) => evicts(act, record, pod, cluster, now).await,
+            None => Ok(()),
+        },
+        // The machine of one that goes anyway ends at that time, cordoned or not.
+        Errand::DeletePod { replacement, pod, .. } if act.voluntary => match record(replacement) {
+            Some(record) => evicts(act, record, pod, cluster, now).await,
             None => Ok(()),
         },
         Errand::DeleteOld { replacement, .. } => match record(replacement) {
             Some(record) => {
                 // Whoever goes anyway is cordoned beside that.
                 if act.voluntary {
-                    still_cordoned(record, cluster).await?;
+                    still_cordoned(act, record, cluster, now).await?;
                 }
                 empty(record, records, cluster, now).await
             }
@@ -318,8 +323,14 @@ async fn node_now(cluster: &impl Cluster, name: &str) -> Result<Option<Node>, St
 
 /// A pod on a later node of the same name is nobody that we have to move; and from a node that takes pods it would
 /// come right back.
-async fn evicts(record: &Recorded, pod: &PodId, cluster: &impl Cluster) -> Result<(), String> {
-    match still_cordoned(record, cluster).await? {
+async fn evicts(
+    act: &Act,
+    record: &Recorded,
+    pod: &PodId,
+    cluster: &impl Cluster,
+    now: Timestamp,
+) -> Result<(), String> {
+    match still_cordoned(act, record, cluster, now).await? {
         Whose::Another => {
             Err(format!("pod {pod} is on a later node {}", record.replacement.old.node))
         }
@@ -336,19 +347,26 @@ enum Whose {
     Nobodys,
 }
 
-/// Whether the old node takes no pods, by the API server's word of now: a watch that is late may tell of a cordon that
-/// was taken back since, by others or by ourselves.
-async fn still_cordoned(record: &Recorded, cluster: &impl Cluster) -> Result<Whose, String> {
+/// Whether the old node takes no pods, and nobody has said since that it must not be disturbed, by the API server's word of
+/// now: a watch that is late may tell of a cordon that was taken back, by others or by ourselves.
+async fn still_cordoned(
+    act: &Act,
+    record: &Recorded,
+    cluster: &impl Cluster,
+    now: Timestamp,
+) -> Result<Whose, String> {
     let old = &record.replacement.old;
     let machine = old_claim(&cluster.view(), old)?.machine.clone();
     let Some(node) = node_now(cluster, &old.node).await? else { return Ok(Whose::Nobodys) };
     if node.machine.is_some() && node.machine != machine {
         return Ok(Whose::Another);
     }
-    if node.cordoned_for(&record.name) {
-        Ok(Whose::Ours)
-    } else {
-        Err(format!("node {} is not cordoned any more", node.name))
+    if !node.cordoned_for(&record.name) {
+        return Err(format!("node {} is not cordoned any more", node.name));
+    }
+    match node.protection.filter(|it| act.voluntary && it.holds(now)) {
+        Some(protection) => Err(format!("node {} says {protection}", node.name)),
+        None => Ok(Whose::Ours),
     }
 }
 
@@ -444,6 +462,7 @@ fn may(act: &Act, records: &Records) -> Result<(), String> {
             in_phase(find(replacement)?, &[Phase::Draining])
         }
         Errand::DeletePod { replacement, pod, .. } => {
+            granted(records, replacement)?;
             let record = find(replacement)?;
             in_phase(record, &[Phase::Draining])?;
             recorded_force(record, pod)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::catalog::{Observation, Query};
-use nodemolt_core::drain::{self, Pdb, PodId, UnhealthyPods};
+use nodemolt_core::drain::{self, Pdb, PodId, Protection, UnhealthyPods};
 use nodemolt_core::launch::Template;
 use nodemolt_core::policy::LabelSelector;
 use nodemolt_core::replace::{Phase, Successor};
@@ -117,6 +117,27 @@ fn evict(_: &World) -> Errand {
     Errand::Evict { replacement: OLD.to_owned(), pod }
 }
 
+/// Past its budget, as is recorded.
+fn force(world: &World) -> Errand {
+    let Errand::Evict { replacement, pod } = evict(world) else { unreachable!() };
+    let mut records = world.cluster.records.borrow_mut();
+    let record = records.replacements.get_mut(OLD).unwrap();
+    let drain = record.drain.get_or_insert_default();
+    drain.forced.push((pod.clone(), "the drain limit".to_owned()));
+    Errand::DeletePod { replacement, pod, grace_seconds: 30 }
+}
+
+fn protected(view: &mut View) {
+    let node = view.nodes.get_mut("node-00000").unwrap();
+    let annotation = drain::DO_NOT_DISRUPT;
+    node.protection = Some(Protection { annotation, until: None, unread: None });
+}
+
+fn protected_and_empty(view: &mut View) {
+    no_pods(view);
+    protected(view);
+}
+
 fn no_pods(view: &mut View) {
     let nodes = ["node-00000", "node-00001"].into_iter();
     let all: Vec<_> =
@@ -206,7 +227,7 @@ fn nobody_is_disturbed_on_old_news() {
     let forgotten: fn(&mut View) = |it| {
         it.nodes.remove("node-00000");
     };
-    let cases: [Case<'_>; 28] = [
+    let cases: [Case<'_>; 36] = [
         ("who stays", Phase::Draining, cordon, true, home_unready, Some("takes no pods now")),
         ("is closed", Phase::Draining, cordon, true, home_closed, Some("takes no pods now")),
         ("goes anyway", Phase::Draining, cordon, false, home_closed, None),
@@ -232,6 +253,16 @@ fn nobody_is_disturbed_on_old_news() {
         ("taken back", Phase::Draining, evict, true, uncordoned, Some("not cordoned any more")),
         ("it goes", Phase::Draining, evict, false, uncordoned, Some("not cordoned any more")),
         ("its node is gone", Phase::Draining, evict, true, forgotten, None),
+        // Issue 7: a pod was deleted past its budget on a node whose cordon a person had taken back.
+        ("by force", Phase::Draining, force, true, nothing, None),
+        ("not now", Phase::Draining, force, true, uncordoned, Some("not cordoned any more")),
+        ("unheard", Phase::Draining, force, true, silent_nodes, Some("told of Node")),
+        ("by force, it goes", Phase::Draining, force, false, uncordoned, None),
+        // And a person who protects a node in the middle of it is heard at once.
+        ("protected", Phase::Draining, evict, true, protected, Some("do-not-disrupt")),
+        ("protected too", Phase::Draining, force, true, protected, Some("do-not-disrupt")),
+        ("to stay", Phase::Terminating, delete_old, true, protected_and_empty, Some("do-not-di")),
+        ("deleted by its owner", Phase::Draining, evict, false, protected, None),
         (
             "pods may come",
             Phase::Terminating,

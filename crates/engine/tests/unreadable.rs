@@ -335,7 +335,7 @@ fn why_nothing_is_known_of_a_node_is_what_is_so_now() {
     let pool = world.cluster.view.borrow_mut().pools.remove(POOL).unwrap();
     says(&because(&mut world), &format!("NodePool `{POOL}`"));
     let class = world.cluster.view.borrow_mut().classes.remove(&ClassKey::own(POOL)).unwrap();
-    says(&because(&mut world), &format!("there is no class `{POOL}`"));
+    says(&because(&mut world), &format!("there is no EC2NodeClass `{POOL}`"));
     world.cluster.view.borrow_mut().classes.insert(class.key.clone(), class);
     world.cluster.view.borrow_mut().pools.insert(POOL.to_owned(), pool);
     for _ in 0..5 {

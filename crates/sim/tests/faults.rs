@@ -6,13 +6,97 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::SignedDuration;
 use nodemolt_core::plan::WaitFor;
 use nodemolt_sim::faults::{Side, Writing};
 use nodemolt_sim::trace::{Actor, Fact, ReplicaState, Step};
 use nodemolt_sim::world::{last_lines, line};
-use nodemolt_sim::{Act, World};
+use nodemolt_sim::{Act, World, kinds};
 use serde_json::{Value, json};
 use support::{NEW, act, begin, hours, images, mins, pods_with_a_home, scenario, text};
+
+/// Issue 7: a node was cordoned again in the turn in which it was found that pods had come to it: where those would go nobody
+/// had asked, and they had no place.
+#[test]
+fn a_node_to_which_pods_came_back_is_not_cordoned_before_they_have_a_place() {
+    let mut world = begin(1);
+    world.run(mins(2));
+    act(&mut world, &format!("publish {NEW}"));
+    let terminating = |world: &World| {
+        let all = world.objects(kinds::REPLACEMENT);
+        all.iter().any(|it| it["status"]["phase"] == "Terminating")
+    };
+    act(&mut world, "fault crash leader before-send terminate for 10m");
+    for _ in 0..1200 {
+        world.run(SignedDuration::from_secs(1));
+        if terminating(&world) {
+            break;
+        }
+    }
+    assert!(terminating(&world), "{}", last_lines(&world, 40));
+    act(&mut world, "untaint @leaving");
+    let leaving = leaving(&world);
+    // Bigger than all that is free elsewhere.
+    let pod = format!(
+        "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: late, namespace: default}}, spec: {{replicas: 1, \
+         selector: {{matchLabels: {{app: late}}}}, template: {{metadata: {{labels: {{app: late}}}}, spec: {{nodeName: {leaving}, \
+         containers: [{{name: c, image: 'x:1', resources: {{requests: {{cpu: 1700m, memory: 1Gi}}}}}}]}}}}}}}}"
+    );
+    act(&mut world, &format!("apply {}", serde_json::to_string(&pod).unwrap()));
+    world.check_laws();
+    world.run(hours(2));
+    let broken: Vec<_> = world.violations().iter().map(|it| it.violation.to_string()).collect();
+    assert_eq!(broken, Vec::<String>::new(), "{}", last_lines(&world, 60));
+    let evicted =
+        |it: &Step| matches!(&it.fact, Fact::Evicted { pod, .. } if pod.starts_with("late"));
+    let late = world.objects(kinds::POD);
+    let late = late.iter().find(|it| it["metadata"]["labels"]["app"] == "late").unwrap();
+    let moved = world.trace().iter().any(evicted);
+    assert!(!moved || late["spec"]["nodeName"].is_string(), "{}", last_lines(&world, 60));
+}
+
+/// The old node of the replacement that is under way.
+fn leaving(world: &World) -> String {
+    let all = world.objects(kinds::REPLACEMENT);
+    let open = all.iter().find(|it| it["status"]["phase"] == "Terminating").unwrap();
+    open["spec"]["nodeName"].as_str().unwrap().to_owned()
+}
+
+/// Issue 7: what a person protects in the middle of its replacement is left alone within seconds.
+#[test]
+fn who_protects_a_node_in_the_middle_of_it_is_heard() {
+    let mut world = begin(1);
+    world.check_laws();
+    world.run(mins(2));
+    act(&mut world, &format!("publish {NEW}"));
+    let evictions = |world: &World| {
+        world.trace().iter().filter(|it| matches!(it.fact, Fact::Evicted { code: 201, .. })).count()
+    };
+    for _ in 0..1200 {
+        world.run(SignedDuration::from_secs(1));
+        if evictions(&world) > 0 {
+            break;
+        }
+    }
+    act(&mut world, "annotate node @leaving karpenter.sh/do-not-disrupt=true");
+    world.run(SignedDuration::from_secs(10));
+    let before = evictions(&world);
+    assert!(before > 0, "{}", last_lines(&world, 40));
+    world.run(hours(3));
+    let protected =
+        |it: &Value| it["metadata"]["annotations"]["karpenter.sh/do-not-disrupt"].is_string();
+    let nodes = world.objects(kinds::NODE);
+    let node = nodes.iter().find(|it| protected(it)).unwrap();
+    assert!(node["spec"]["taints"].as_array().is_none_or(Vec::is_empty), "{node}");
+    let name = &node["metadata"]["name"];
+    let all = world.objects(kinds::REPLACEMENT);
+    let record = all.iter().find(|it| it["spec"]["nodeName"] == *name).unwrap();
+    let phase = record["status"]["phase"].as_str().unwrap();
+    assert!(matches!(phase, "Skipped" | "Kept"), "{phase}");
+    assert_eq!(record["status"]["reason"]["word"], "Protected");
+    let broken: Vec<_> = world.violations().iter().map(|it| it.violation.to_string()).collect();
+    assert_eq!(broken, Vec::<String>::new(), "{}", last_lines(&world, 60));
+}
 
 /// Whatever goes wrong for half an hour while two nodes are replaced: some time after it has ended both
 /// are, and every pod has a home.

@@ -435,12 +435,14 @@ impl Room {
         self.batch_left.map_or(free, |it| free.min(it))
     }
 
-    /// Whether it would let nobody go any more, if all whom it lets go now went without one that follows:
-    /// as many have to stay as there are then. Whoever goes is followed before it comes to that.
+    /// Whether it would let nobody go any more, if all whom it lets go now went without one that follows, and one more: as
+    /// many have to stay as there are then. Whoever goes is followed before it comes to that. The one more is for somebody
+    /// who cannot be followed before it goes ([`Self::spares_one`]): others, who can be, must not use up its room.
     pub fn counts_heirs(&self) -> bool {
         let left = self.total.saturating_sub(self.allowed);
+        let one_less = left.saturating_sub(1).max(1);
         let keeps = self.keeps.filter(|_| self.gates_controller);
-        left > 0 && keeps.is_some_and(|it| it.at_least(left) >= left)
+        left > 0 && keeps.is_some_and(|it| it.at_least(one_less) >= one_less)
     }
 
     /// How many have to stay available, and of how many, where that is why it allows none.

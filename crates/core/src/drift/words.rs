@@ -175,6 +175,9 @@ impl fmt::Display for Missing {
             Self::Instance => write!(out, "what EC2 says of its instance"),
             Self::SecurityGroups => write!(out, "which security groups the class selects"),
             Self::Subnets => write!(out, "which subnets the class selects"),
+            Self::SelectsNothing { of } => {
+                write!(out, "which {of} it should have: its class selects none that there is")
+            }
             Self::Reservations => write!(out, "which capacity reservations the class selects"),
             Self::InstanceTypes => write!(out, "which instance types EC2 offers"),
             Self::PlacementGroup => write!(out, "the name of the class's placement group"),

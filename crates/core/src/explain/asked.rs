@@ -156,10 +156,13 @@ pub(super) fn tell(
         tell_unanswered(story, it, now);
         if waits {
             story.causes.extend(it.causes(now));
-            if let Some(next) = it.next(now) {
-                story.next = format!("{next}; until then it stays as it is");
-            }
         }
+    }
+    // Whatever is known first may change what becomes of it.
+    let first = told.unanswered.iter().filter(|it| it.again_at.is_some());
+    let first = first.min_by_key(|it| it.again_at).filter(|_| waits);
+    if let Some(next) = first.and_then(|it| it.next(now)) {
+        story.next = format!("{next}; until then it stays as it is");
     }
 }
 
@@ -176,7 +179,26 @@ pub(super) fn unknown(
     (class, told): (Option<&str>, Option<&ClassTold>),
     running: Option<&Running>,
 ) -> Vec<Cause> {
-    let Missing::ReplacementImage { because, .. } = missing else { return Vec::new() };
+    let because = match missing {
+        Missing::ReplacementImage { because, .. } => because,
+        Missing::SelectsNothing { .. } => {
+            let named = class.map_or_else(Named::nothing, super::cause::of_class);
+            let (reason, text) = ("SelectsNothing", missing.to_string());
+            return vec![Cause { reason, named, text, ends_at: None, used_by: Vec::new() }];
+        }
+        Missing::RunningImage
+        | Missing::InstanceType
+        | Missing::ClassStamp
+        | Missing::TemplateStamp
+        | Missing::Instance
+        | Missing::SecurityGroups
+        | Missing::Subnets
+        | Missing::Reservations
+        | Missing::InstanceTypes
+        | Missing::PlacementGroup
+        | Missing::Kubelet
+        | Missing::ControlPlane => return Vec::new(),
+    };
     let nowhere: Vec<Cause> = told.into_iter().flat_map(|it| leads_nowhere(it, running)).collect();
     // That no image fits is what comes of it.
     if because.object.is_none() && !nowhere.is_empty() {

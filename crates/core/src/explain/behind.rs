@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 use super::cause::causes;
-use super::story::{Cause, Story};
+use super::story::{Cause, Story, both};
 use super::{World, tell_held};
 use crate::budget::BudgetId;
 use crate::drain::evictions;
@@ -33,7 +33,17 @@ impl Behind {
             let first = story.facts.into_iter().next()?;
             Some((drain.node.clone(), (first.text, story.causes)))
         });
-        Self { held: told.collect() }
+        let mut held: BTreeMap<String, (String, Vec<Cause>)> = told.collect();
+        // Somebody has deleted it, and a budget that gates people does not let it go.
+        let deleted = world.plan.waiting.iter().filter_map(|(name, waiting)| {
+            let node = world.fleet.nodes.get(name)?;
+            node.wish.as_ref().filter(|it| !it.cause.voluntary())?;
+            let class = node.member.class.as_deref();
+            let text = waiting.first.words(&|at| both(at, now));
+            Some((name.clone(), (text, causes(world, &waiting.first, class, now))))
+        });
+        held.extend(deleted);
+        Self { held }
     }
 
     /// All that one reason names, as [`causes`] has it, with what those wait for who use the budget.

@@ -10,7 +10,7 @@ use super::lifted::figures;
 use super::story::{Cause, Named, User, both};
 use crate::budget::{BudgetId, Unavailable, UsedBy};
 use crate::drain::{Held, Hold, KEEP_A_NUMBER, PodId, Refused, Stays};
-use crate::plan::WaitFor;
+use crate::plan::{Unable, Unasked, UsedUp, WaitFor};
 use crate::replace::{Because, Wait};
 use crate::wanted::NoImage;
 
@@ -30,6 +30,11 @@ pub fn causes(
     }
     let named = match reason {
         WaitFor::Pdb { pod, refused } => refusing(refused, pod),
+        WaitFor::Answer(it) => it.calls.iter().map(|it| Named::cluster("AWSCall", it)).collect(),
+        WaitFor::Reservation(it) => {
+            let all = it.reservations.iter();
+            all.map(|it| Named::cluster("CapacityReservation", it)).collect()
+        }
         // Either may be lifted: the limit, or what makes it matter.
         WaitFor::Limit { counted_by: Some(budget), .. } => {
             vec![named(reason, class), Named::cluster("NodeDisruptionBudget", budget)]
@@ -58,6 +63,7 @@ pub fn causes(
         | WaitFor::Limit { counted_by: None, .. }
         | WaitFor::Place { .. }
         | WaitFor::Addresses(_)
+        | WaitFor::Class(_)
         | WaitFor::Consideration => vec![named(reason, class)],
     };
     let cause = |named| Cause {
@@ -125,6 +131,9 @@ fn named(reason: &WaitFor, class: Option<&str>) -> Named {
             Named::cluster("NodePool", pool)
         }
         WaitFor::Addresses(dry) => of_class(&dry.class),
+        WaitFor::Class(Unable { class, .. })
+        | WaitFor::Answer(Unasked { class, .. })
+        | WaitFor::Reservation(UsedUp { class, .. }) => of_class(class),
         WaitFor::Recurs(recurs) => Named::cluster("NodeClaim", &recurs.claim),
         WaitFor::NextTry { because, .. } => of_because(because),
         WaitFor::Reach { .. } => class.map_or_else(Named::nothing, of_class),
@@ -140,7 +149,7 @@ fn of_workload(workload: &str) -> Named {
     Named::in_namespace(kind, namespace, name)
 }
 
-fn of_class(class: &str) -> Named {
+pub(super) fn of_class(class: &str) -> Named {
     Named::cluster("EC2NodeClass", class)
 }
 
@@ -197,6 +206,7 @@ fn of_because(because: &Because) -> Named {
         | Because::PlacementHolds
         | Because::DecideAgain
         | Because::HeldBack { pod: None, .. }
+        | Because::Protected { .. }
         | Because::Drained
         | Because::OldGone
         | Because::OldDeleted

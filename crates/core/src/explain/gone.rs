@@ -75,6 +75,7 @@ fn how_it_went(replacement: &Replacement) -> &'static str {
         Because::NoPlaceAnyMore { .. }
         | Because::SuccessorCordoned { .. }
         | Because::HeldBack { .. }
+        | Because::Protected { .. }
         | Because::DrainLimit { .. }
         | Because::NoLongerWanted
         | Because::NotGranted => "and it went later, by no replacement of ours",

@@ -5,7 +5,7 @@
 use super::World;
 use crate::budget::UsedBy;
 use crate::drain::{AllPdbs, Pdb, PodId, Refused};
-use crate::plan::{Dry, Node, WaitFor};
+use crate::plan::{Dry, Node, Unable, UsedUp, WaitFor};
 
 /// `when …`, or `after …`. `None` where no more is to be said than that it ends.
 pub(super) fn lifted(world: &World<'_>, node: &Node, reason: &WaitFor) -> Option<String> {
@@ -46,6 +46,13 @@ pub(super) fn lifted(world: &World<'_>, node: &Node, reason: &WaitFor) -> Option
             format!(
                 "when a subnet of EC2NodeClass `{class}` has a free address, or it selects another one"
             )
+        }
+        WaitFor::Class(Unable { class, .. }) => {
+            format!("when EC2NodeClass `{class}` says something that can be launched")
+        }
+        WaitFor::Answer(_) => "when Amazon EC2 has answered".to_owned(),
+        WaitFor::Reservation(UsedUp { reservations, .. }) => {
+            format!("when something is left of {}", reservations.join(", "))
         }
         WaitFor::OtherHand { .. }
         | WaitFor::News { .. }

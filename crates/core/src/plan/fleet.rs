@@ -187,6 +187,36 @@ pub struct PoolState {
     pub over_limit: Option<String>,
     /// Subnets of its class in which nothing can be launched.
     pub dry: Option<Dry>,
+    /// Nothing at all can be launched of its class.
+    pub unable: Option<Unable>,
+    /// What could be launched is not known.
+    pub unasked: Option<Unasked>,
+    /// It asks for nothing but reserved capacity, and these are all used.
+    pub used_up: Option<UsedUp>,
+}
+
+/// What EC2 has of a class could not be found out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unasked {
+    pub class: String,
+    pub calls: Vec<String>,
+    pub because: String,
+    pub again_at: Option<Timestamp>,
+}
+
+/// Capacity reservations of which nothing is left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedUp {
+    pub class: String,
+    /// By id.
+    pub reservations: Vec<String>,
+}
+
+/// Why no machine can be launched of a class, whatever it would be: its user data, say, or no security group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unable {
+    pub class: String,
+    pub because: String,
 }
 
 /// Where a pool can launch nothing for want of an address, whatever EC2 has otherwise.

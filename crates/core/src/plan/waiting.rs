@@ -10,7 +10,7 @@ use nodemolt_fit::pack::{Miss, Obstacle, Place, Why};
 use nodemolt_fit::pod::PodId as Packed;
 use nodemolt_fit::pool::NODES;
 
-use super::{Dry, Node, Recurs, Unfollowed};
+use super::{Dry, Node, PoolState, Recurs, Unable, Unasked, Unfollowed, UsedUp};
 use crate::budget::{Apart, BudgetId, Shortage, Unit, UsedBy};
 use crate::drain::{PodId, Protection, Refused};
 use crate::replace::Because;
@@ -167,6 +167,12 @@ pub enum WaitFor {
     },
     /// A free address in a subnet of its class: without one no machine starts there.
     Addresses(Dry),
+    /// That its class says something that can be launched.
+    Class(Unable),
+    /// What EC2 has for its class.
+    Answer(Unasked),
+    /// A place in a capacity reservation: its pool asks for nothing else.
+    Reservation(UsedUp),
     /// Nobody has looked yet where its pods would go.
     Consideration,
 }
@@ -200,6 +206,9 @@ impl WaitFor {
             Self::Limit { .. } => "Limit",
             Self::Place { .. } => "NoPlace",
             Self::Addresses(_) => "NoAddresses",
+            Self::Class(_) => "ClassCannotLaunch",
+            Self::Answer(_) => "CouldNotAsk",
+            Self::Reservation(_) => "ReservationUsedUp",
             Self::Consideration => "Consideration",
         }
     }
@@ -231,6 +240,9 @@ impl WaitFor {
             | Self::Succession { .. }
             | Self::Budget(_)
             | Self::Addresses(_)
+            | Self::Class(_)
+            | Self::Answer(_)
+            | Self::Reservation(_)
             | Self::Consideration => None,
         }
     }
@@ -248,6 +260,7 @@ impl WaitFor {
             Self::Image(why) => why.until,
             Self::Window { opens_at, .. } => *opens_at,
             Self::Budget(shortage) => shortage.opens_at,
+            Self::Answer(unasked) => unasked.again_at,
             Self::Record { .. }
             | Self::News { .. }
             | Self::Unlock { .. }
@@ -264,6 +277,8 @@ impl WaitFor {
             | Self::Limit { .. }
             | Self::Place { .. }
             | Self::Addresses(_)
+            | Self::Class(_)
+            | Self::Reservation(_)
             | Self::Consideration => None,
         }
     }
@@ -285,7 +300,10 @@ impl WaitFor {
             | Self::HomelessPod { .. }
             | Self::Limit { .. }
             | Self::Place { .. }
-            | Self::Addresses(_) => Lifted::Person,
+            | Self::Addresses(_)
+            | Self::Class(_)
+            | Self::Reservation(_) => Lifted::Person,
+            Self::Answer(_) => Lifted::Time,
             Self::News { .. } | Self::Recurs(_) | Self::NextTry { .. } | Self::Lifetime { .. } => {
                 Lifted::Time
             }
@@ -330,7 +348,10 @@ impl WaitFor {
             | Self::Reach { .. }
             | Self::Limit { .. }
             | Self::Place { .. }
-            | Self::Addresses(_) => false,
+            | Self::Addresses(_)
+            | Self::Class(_)
+            | Self::Answer(_)
+            | Self::Reservation(_) => false,
         }
     }
 }
@@ -428,6 +449,18 @@ impl WaitFor {
             }
             Self::Place { pod, because } => format!("a place for pod {pod}: {because}"),
             Self::Addresses(dry) => addresses(dry),
+            Self::Class(Unable { class, because }) => {
+                format!("a person: nothing can be launched of EC2NodeClass `{class}`: {because}")
+            }
+            Self::Answer(Unasked { class, calls, because, again_at: _ }) => format!(
+                "an answer of Amazon EC2 about EC2NodeClass `{class}` ({}): {because}",
+                calls.join(", ")
+            ),
+            Self::Reservation(UsedUp { class, reservations }) => format!(
+                "a place in a capacity reservation of EC2NodeClass `{class}`: nothing is left of {}; \
+                 with `replacement: DeleteFirst` in an ImagePolicy the old node goes first",
+                reservations.join(", ")
+            ),
             Self::Consideration => "a look at where its pods would go".to_owned(),
         }
     }
@@ -558,10 +591,28 @@ pub fn lacks(pod: PodId, why: &Why) -> WaitFor {
     WaitFor::Place { pod, because }
 }
 
+/// What is lacking, or what is in the way of every new node of the pool: with such a one there may be a place. Limits and
+/// images of the pool stay what they are.
+pub fn in_the_way(
+    lacks: WaitFor,
+    state: Option<&PoolState>,
+    zone: Option<&String>,
+) -> Vec<WaitFor> {
+    let Some(state) = state else { return vec![lacks] };
+    let first = match (&state.unasked, &state.unable, &state.used_up) {
+        (Some(unasked), _, _) => WaitFor::Answer(unasked.clone()),
+        (None, Some(unable), _) => WaitFor::Class(unable.clone()),
+        (None, None, Some(used_up)) if state.dry.is_none() => WaitFor::Reservation(used_up.clone()),
+        (None, None, _) => return with_dry(lacks, state.dry.as_ref(), zone),
+    };
+    let stays = matches!(lacks, WaitFor::Limit { .. } | WaitFor::Image(_)).then_some(lacks);
+    std::iter::once(first).chain(stays).collect()
+}
+
 /// What is lacking, or the subnets without an address, where they may be why. Where no subnet has one it is that, and
 /// nothing else but a limit or a missing image is known to be in the way. One that is full beside others matters to
 /// pods that cannot leave the zone of their node.
-pub fn with_dry(lacks: WaitFor, dry: Option<&Dry>, zone: Option<&String>) -> Vec<WaitFor> {
+fn with_dry(lacks: WaitFor, dry: Option<&Dry>, zone: Option<&String>) -> Vec<WaitFor> {
     let Some(dry) = dry else { return vec![lacks] };
     if dry.everywhere {
         // With one there may be a place; limits and images of the pool stay what they are.

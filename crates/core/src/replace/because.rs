@@ -64,6 +64,10 @@ pub enum Because {
         pod: Option<String>,
         why: String,
     },
+    /// Somebody said in the middle of it that the old node must not be disturbed.
+    Protected {
+        why: String,
+    },
     DrainLimit {
         pod: String,
     },
@@ -168,6 +172,7 @@ impl fmt::Display for Because {
                     "for {SETTLE_DEADLINE:#} somebody's cordon was on its successor {node} (`{claim}`), and pod {pod} has no place elsewhere"
                 )
             }
+            Self::Protected { why } => write!(out, "it stopped in the middle for {why}"),
             Self::HeldBack { pod: _, why } => {
                 write!(out, "for {SETTLE_DEADLINE:#} it waited for {why}")
             }

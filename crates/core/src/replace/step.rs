@@ -49,12 +49,15 @@ pub fn next(replacement: &Replacement, seen: &Seen, now: Timestamp) -> Step {
     }
 }
 
-/// Whether pods may be asked to leave now: from a node that is cordoned, while nothing is halted and every
-/// successor is ready. Whoever goes anyway does not wait for successors.
+/// Whether pods may be asked to leave now: from a node that is cordoned and that nobody protects, while nothing is halted
+/// and every successor is ready. Whoever goes anyway does not wait for any of it.
 pub fn evicts(replacement: &Replacement, seen: &Seen, now: Timestamp) -> bool {
     let view = View { replacement, seen, now };
     let cordoned = matches!(seen.old, OldSeen::Present { cordoned: true, .. });
-    let free = || !seen.halted && (replacement.deletes_first() || view.unready().is_none());
+    let free = || {
+        let followed = replacement.deletes_first() || view.unready().is_none();
+        followed && !seen.halted && seen.people.is_none()
+    };
     replacement.phase == Phase::Draining && cordoned && (view.leaving() || free())
 }
 
@@ -330,6 +333,10 @@ impl<'a> View<'a> {
             let node = self.replacement.old.node.clone();
             return Some(self.stay(Wait::Cordon { node }));
         }
+        // Whoever says in the middle of it that the node must not be disturbed does not want the rest either.
+        if let Some(protected) = &self.seen.people {
+            return Some(retreat(Because::Protected { why: protected.to_string() }));
+        }
         let unready = self.unready().filter(|_| successor_first);
         unready.map(|claim| self.stay(Wait::Readiness { claim: claim.to_owned() }))
     }
@@ -376,6 +383,12 @@ impl<'a> View<'a> {
             }
             // Somebody took the taint away: pods may come at any moment.
             OldSeen::Present { cordoned: false, .. } if successor_first => {
+                go(Phase::Draining, Because::DecideAgain)
+            }
+            // Nobody ends it who is told not to disturb it.
+            OldSeen::Present { deleting: false, .. }
+                if self.seen.people.is_some() && !self.leaving() =>
+            {
                 go(Phase::Draining, Because::DecideAgain)
             }
             // Nobody has deleted it, and nobody does now.
@@ -437,7 +450,9 @@ impl<'a> View<'a> {
         }
         let phase = match &self.replacement.because {
             _ if kept => Phase::Kept,
-            Because::DrainLimit { .. } | Because::HeldBack { .. } => Phase::Skipped,
+            Because::DrainLimit { .. } | Because::HeldBack { .. } | Because::Protected { .. } => {
+                Phase::Skipped
+            }
             Because::NoLongerWanted | Because::NotGranted => Phase::Cancelled,
             Because::Begun
             | Because::WaitsFor(_)

@@ -25,7 +25,7 @@ use nodemolt_fit::{Operator, label};
 use super::act::{Launch, OfType, Rules};
 use super::choose::{self, Chosen, Market};
 use super::state::{CLAIM_TAG, CLAIM_UID_TAG};
-use super::{Known, object};
+use super::{Here, Known, object};
 use crate::port::Network;
 
 /// All that a request is made of.
@@ -241,57 +241,106 @@ impl<'a> Asking<'a> {
         capacity_type: CapacityType,
         reservation: Option<&str>,
     ) -> Result<Template, CallSeen> {
-        let here = self.known.here;
         let of_claim = of_claim(self.claim);
-        let pool = self.pool().map_or(&of_claim, |it| &it.boot);
-        let told =
-            bootstrap::settings(here.cluster.clone(), &class.boot, Some(pool), Some(capacity_type));
-        let user_data =
-            render(class.boot.family, &told, UserPart(&class.boot.user_part)).map_err(|it| {
-                let all: Vec<String> = it.remarks.iter().map(ToString::to_string).collect();
-                withheld(format!("user data of EC2NodeClass {}: {}", class.key, all.join("; ")))
-            })?;
-        let capacity = match (capacity_type, reservation) {
-            (CapacityType::OnDemand, _) => Capacity::OnDemand { open: false },
-            (CapacityType::Spot, _) => Capacity::Spot,
-            (CapacityType::Reserved, id) => {
-                let id = id.unwrap_or_default().parse().map_err(|it| withheld(format!("{it}")))?;
-                Capacity::Reserved(launch::Reservation { id, market: None })
-            }
-        };
-        let mut security_groups: BTreeSet<SecurityGroupId> = BTreeSet::new();
-        for id in network.security_groups.keys() {
-            security_groups.insert(id.parse().map_err(|it| withheld(format!("{it}")))?);
-        }
         let efa = self.claim.requests.get(EFA).map_or(0, |it| it.ceil_units());
-        let occasion = Occasion {
-            cluster: here.cluster.name.clone(),
-            pool: self.claim.pool.clone().unwrap_or_default(),
-            region: Some(here.region.clone()),
-            ip_family: here.cluster.ip_family,
-            image: image.clone(),
-            // No content of a template.
-            instance_types: BTreeSet::new(),
-            zones: BTreeSet::new(),
-            capacity,
-            security_groups,
-            instance_profile: match &class.launch.identity {
-                Identity::InstanceProfile(profile) => profile.clone(),
-                Identity::Role(role) => here.profiles.get(role).unwrap_or(role).clone(),
-            },
-            user_data: Some(user_data.text),
+        let asked = AskedOfTemplate {
+            pool: self.pool().map_or(&of_claim, |it| &it.boot),
+            image,
+            capacity_type,
+            reservation,
             efa: u32::try_from(efa).unwrap_or(0),
             tenancy: tenancy(self.claim),
             partition: partition(self.claim, class),
-            enclave: false,
         };
-        let specification = specify(&class.launch, &occasion).map_err(|found| {
-            let told = |it: &launch::Finding| format!("{}: {}", it.field, it.message);
-            let all: Vec<String> = found.iter().map(told).collect();
-            withheld(format!("EC2NodeClass {}: {}", class.key, all.join("; ")))
-        })?;
-        Ok(specification.template)
+        template(self.known.here, class, network, &asked)
+            .map_err(|why| withheld(format!("EC2NodeClass {}: {why}", class.key)))
     }
+}
+
+/// What a launch template depends on beside class and network.
+struct AskedOfTemplate<'a> {
+    pool: &'a OfPool,
+    image: &'a ImageId,
+    capacity_type: CapacityType,
+    reservation: Option<&'a str>,
+    efa: u32,
+    tenancy: Option<Tenancy>,
+    partition: Option<u32>,
+}
+
+/// Why nothing of a class can be launched for a pool, whatever it would be.
+pub(crate) fn launches_nothing(
+    here: &Here,
+    (class, network): (&Class, &Network),
+    pool: &OfPool,
+    image: &ImageId,
+) -> Option<String> {
+    let asked = AskedOfTemplate {
+        pool,
+        image,
+        capacity_type: CapacityType::OnDemand,
+        reservation: None,
+        efa: 0,
+        tenancy: None,
+        partition: None,
+    };
+    template(here, class, network, &asked).err()
+}
+
+fn template(
+    here: &Here,
+    class: &Class,
+    network: &Network,
+    asked: &AskedOfTemplate<'_>,
+) -> Result<Template, String> {
+    let AskedOfTemplate { pool, image, capacity_type, reservation, efa, tenancy, partition } =
+        *asked;
+    let told =
+        bootstrap::settings(here.cluster.clone(), &class.boot, Some(pool), Some(capacity_type));
+    let user_data =
+        render(class.boot.family, &told, UserPart(&class.boot.user_part)).map_err(|it| {
+            let all: Vec<String> = it.remarks.iter().map(ToString::to_string).collect();
+            format!("its user data: {}", all.join("; "))
+        })?;
+    let capacity = match (capacity_type, reservation) {
+        (CapacityType::OnDemand, _) => Capacity::OnDemand { open: false },
+        (CapacityType::Spot, _) => Capacity::Spot,
+        (CapacityType::Reserved, id) => {
+            let id = id.unwrap_or_default().parse().map_err(|it| format!("{it}"))?;
+            Capacity::Reserved(launch::Reservation { id, market: None })
+        }
+    };
+    let mut security_groups: BTreeSet<SecurityGroupId> = BTreeSet::new();
+    for id in network.security_groups.keys() {
+        security_groups.insert(id.parse().map_err(|it| format!("{it}"))?);
+    }
+    let occasion = Occasion {
+        cluster: here.cluster.name.clone(),
+        pool: pool.name.clone(),
+        region: Some(here.region.clone()),
+        ip_family: here.cluster.ip_family,
+        image: image.clone(),
+        // No content of a template.
+        instance_types: BTreeSet::new(),
+        zones: BTreeSet::new(),
+        capacity,
+        security_groups,
+        instance_profile: match &class.launch.identity {
+            Identity::InstanceProfile(profile) => profile.clone(),
+            Identity::Role(role) => here.profiles.get(role).unwrap_or(role).clone(),
+        },
+        user_data: Some(user_data.text),
+        efa,
+        tenancy,
+        partition,
+        enclave: false,
+    };
+    let specification = specify(&class.launch, &occasion).map_err(|found| {
+        let told = |it: &launch::Finding| format!("{}: {}", it.field, it.message);
+        let all: Vec<String> = found.iter().map(told).collect();
+        all.join("; ")
+    })?;
+    Ok(specification.template)
 }
 
 /// What a claim says itself, where it has no pool, or none any more.

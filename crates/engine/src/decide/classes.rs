@@ -11,7 +11,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::ask::Ask;
 use nodemolt_core::catalog::{Query, Withdrawn};
-use nodemolt_core::explain::{ClassTold, Newer};
+use nodemolt_core::explain::{ClassTold, Newer, Unanswered};
 use nodemolt_core::image::ImageId;
 use nodemolt_core::launch::{PlacementGroup, Settings};
 use nodemolt_core::lookup::{self, Minor};
@@ -475,10 +475,9 @@ pub(crate) fn told(memory: &Memory, sight: &Sight<'_>) -> BTreeMap<String, Class
         };
         let queries = resolved.from.queries.iter();
         let images = queries.filter_map(|it| memory.images.unanswered(it, IMAGES_EVERY));
-        let network = sight.view.classes.get(key).and_then(|it| memory.networks.get(&it.network));
-        let network = network.and_then(|it| it.unanswered(&NETWORK_CALLS, NETWORK_EVERY));
-        let offered = memory.offered.unanswered(&OFFERED_CALLS, OFFERED_EVERY);
-        let unanswered = offered.into_iter().chain(network).chain(images).collect();
+        let machines = sight.view.classes.get(key).into_iter();
+        let machines = machines.flat_map(|it| unanswered(memory, it));
+        let unanswered = machines.chain(images).collect();
         let resolution = resolved.outcome.as_ref().ok();
         let newer = resolution.map_or_else(Vec::new, |it| newer(memory, it));
         let problems = resolution.into_iter().flat_map(|it| &it.terms).flat_map(|it| &it.problems);
@@ -487,6 +486,14 @@ pub(crate) fn told(memory: &Memory, sight: &Sight<'_>) -> BTreeMap<String, Class
         (key.to_string(), ClassTold { unresolved, unanswered, nowhere, newer })
     });
     told.collect()
+}
+
+/// Of what could be launched of a class: what was not answered when it was asked last.
+pub(super) fn unanswered(memory: &Memory, class: &Class) -> impl Iterator<Item = Unanswered> {
+    let network = memory.networks.get(&class.network);
+    let network = network.and_then(|it| it.unanswered(&NETWORK_CALLS, NETWORK_EVERY));
+    let offered = memory.offered.unanswered(&OFFERED_CALLS, OFFERED_EVERY);
+    offered.into_iter().chain(network)
 }
 
 /// Refused ones that are younger than any that was chosen for the same processor.

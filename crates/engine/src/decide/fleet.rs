@@ -17,7 +17,7 @@ use nodemolt_core::node::{ImageRef, Instance, Running};
 use nodemolt_core::place::daemons;
 use nodemolt_core::plan::{Fleet, Node};
 use nodemolt_core::seen::{
-    self, Claim, DISRUPTED_TAINT, Kind, Looked, Mark, Readiness, Revision, Stage,
+    self, Claim, ClassKey, DISRUPTED_TAINT, Kind, Looked, Mark, Readiness, Revision, Stage,
 };
 use nodemolt_core::wanted::{NoImage, Wanted};
 use nodemolt_fit::capacity::{Amounts, CPU};
@@ -366,7 +366,7 @@ impl Readings {
             let mut read = read_running(memory, node, claim, machine);
             let pool = claim.pool.as_ref().and_then(|it| sight.view.pools.get(it));
             read.foreign.retain(|it| !pool.is_some_and(|pool| bears(pool, &it.by)));
-            drifts.insert(name.clone(), compare(memory, &read, claim, wanted));
+            drifts.insert(name.clone(), compare(memory, sight, (&read, claim), wanted));
             running.insert(name.clone(), read);
             if wanted.is_none() {
                 self.unwanted.insert(name.clone());
@@ -405,7 +405,7 @@ impl Readings {
                 && let Some(Drift::Unknown(Missing::ReplacementImage { because, .. })) =
                     drifts.get_mut(name)
             {
-                *because = not_wanted(memory, claim);
+                *because = not_wanted(memory, sight, claim);
             }
         }
     }
@@ -562,37 +562,46 @@ pub(crate) fn image_ref(memory: &Memory, id: &ImageId) -> ImageRef {
 
 fn compare(
     memory: &Memory,
-    running: &Running,
-    claim: &Claim,
+    sight: &Sight<'_>,
+    (running, claim): (&Running, &Claim),
     wanted: Option<&Arc<Wanted>>,
 ) -> Drift {
     match wanted {
         Some(wanted) => drift(running, wanted),
         None => Drift::Unknown(Missing::ReplacementImage {
             instance_type: running.instance_type.clone().unwrap_or_else(|| "it".to_owned()),
-            because: not_wanted(memory, claim),
+            because: not_wanted(memory, sight, claim),
         }),
     }
 }
 
 /// Why nothing is known of what the node of a claim should run.
-fn not_wanted(memory: &Memory, claim: &Claim) -> NoImage {
+pub(crate) fn not_wanted(memory: &Memory, sight: &Sight<'_>, claim: &Claim) -> NoImage {
     let Some(pool) = &claim.pool else { return NoImage::because("it belongs to no NodePool") };
+    let no_class = |class: &ClassKey, because: String| {
+        let object = Some(("EC2NodeClass", class.name.clone()));
+        NoImage { because, object, until: None }
+    };
     match memory.classes.get(&claim.class).map(|it| &it.outcome) {
         Some(Err(why)) => why.clone(),
         Some(Ok(_)) => {
-            let of_another = memory.classes.values().any(|it| it.wanted.contains_key(pool));
-            NoImage {
-                because: if of_another {
-                    format!("NodePool `{pool}` is of another class than `{}` now", claim.class)
-                } else {
-                    format!("NodePool `{pool}` does not exist any more")
-                },
-                object: Some(("NodePool", pool.clone())),
-                until: None,
+            let named = sight.view.pools.get(pool).map(|it| &it.class);
+            let gone = |class: &&ClassKey| !sight.view.classes.contains_key(*class);
+            if let Some(class) = named.filter(gone) {
+                let because = format!(
+                    "there is no EC2NodeClass `{class}`, which NodePool `{pool}` names now"
+                );
+                return no_class(class, because);
             }
+            let because = match named {
+                Some(_) => {
+                    format!("NodePool `{pool}` is of another class than `{}` now", claim.class)
+                }
+                None => format!("NodePool `{pool}` does not exist any more"),
+            };
+            NoImage { because, object: Some(("NodePool", pool.clone())), until: None }
         }
-        None => NoImage::because(format!("there is no class `{}`", claim.class)),
+        None => no_class(&claim.class, format!("there is no EC2NodeClass `{}`", claim.class)),
     }
 }
 

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Limits;
 use nodemolt_core::drain::{Drain, Evict, Held, Pdbs, evictions};
-use nodemolt_core::plan::{WaitFor, held_at_once, held_by_people};
+use nodemolt_core::plan::{WaitFor, held_at_once, held_by_people, protected_node};
 use nodemolt_core::replace::{
     Because, Command, JOIN_DEADLINE, LOST_DEADLINE, OldSeen, Phase, PlacementSeen, Replacement,
     STEADY_FOR, Seen, Step, Successor, SuccessorSeen, asks, next,
@@ -46,6 +46,9 @@ const MORE_AFTER: SignedDuration = SignedDuration::from_mins(1);
 /// what gives up a replacement: then the room that there is has to do.
 const BETTER_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 
+/// Whoever has come to a node that was to end has a place, or not: that is decided in the next turn.
+const CORDON_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(1);
+
 /// A replacement whose successors others use up does not launch for ever: so many in all, or twice as many
 /// as it has pods.
 const SUCCESSORS_MAX: usize = 4;
@@ -63,6 +66,8 @@ pub(crate) struct Going {
     pub(crate) errands: Vec<(Intent, Errand)>,
     /// Nodes that its pods are to go to, if that was decided in this turn.
     homes: BTreeSet<String>,
+    /// Whether it may be cordoned was not decided in this turn.
+    unasked: bool,
     /// Pods that nobody evicts and that may not end with the machine now.
     pub(crate) lingering: usize,
     /// It goes, whatever becomes of us.
@@ -82,6 +87,8 @@ struct Looked<'a> {
     replacement: Replacement,
     seen: Seen,
     drain: Option<Drain>,
+    /// It may be cordoned in this turn: what people say was asked anew, and where its pods would go is decided anew.
+    before_cordon: bool,
     /// Of one that goes first: a budget that does not let all of its pods go at once, which they need not if they have
     /// room elsewhere.
     not_all: Option<WaitFor>,
@@ -156,13 +163,26 @@ fn look<'a>(
     let granted = ledger.grants.contains_key(&record.name)
         || !replacement.holds_grant(&old)
         || record.grant_lost(ledger);
+    let (node, fleet) = (&replacement.old.node, table.readings.fleet());
+    let asks = asks_people(&replacement, &old);
+    let people = match asks {
+        Some(AsksPeople::All) => held_by_people(fleet, pdbs, limits, node, now),
+        Some(AsksPeople::AboutTheNode) => protected_node(fleet, node, now),
+        None => None,
+    };
+    let before_cordon = asks == Some(AsksPeople::All);
+    let not_all = if before_cordon && replacement.deletes_first() {
+        held_at_once(fleet, pdbs, node, replacement.at_limit, now)
+    } else {
+        None
+    };
     let seen = Seen {
         old,
         successors,
         unsteady,
         placement: PlacementSeen::NotDecided,
         more: Vec::new(),
-        people: None,
+        people,
         lingering: 0,
         drain_limit: None,
         wanted,
@@ -171,17 +191,34 @@ fn look<'a>(
         locked: ledger.locked().is_some(),
     };
     let drain = drain(memory, sight, table, limits, record, &seen);
-    let mut looked =
-        Looked { record, replacement, seen, drain, not_all: None, homes: BTreeSet::new() };
-    if looked.before_cordon() {
-        let (node, fleet) = (&looked.replacement.old.node, table.readings.fleet());
-        looked.seen.people = held_by_people(fleet, pdbs, limits, node, now);
-        if looked.replacement.deletes_first() {
-            let at_limit = looked.replacement.at_limit;
-            looked.not_all = held_at_once(fleet, pdbs, node, at_limit, now);
-        }
-    }
-    looked
+    Looked { record, replacement, seen, drain, before_cordon, not_all, homes: BTreeSet::new() }
+}
+
+/// What of a node and its pods may hold its replacement now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AsksPeople {
+    /// It may be cordoned now, if everything speaks for it: what people say and where its pods would go is asked again.
+    All,
+    /// Its pods are asked one by one.
+    AboutTheNode,
+}
+
+fn asks_people(replacement: &Replacement, old: &OldSeen) -> Option<AsksPeople> {
+    let uncordoned = matches!(old, OldSeen::Present { cordoned: false, .. });
+    let asks = match replacement.phase {
+        Phase::Settling => AsksPeople::All,
+        Phase::Draining if uncordoned => AsksPeople::All,
+        Phase::Draining | Phase::Terminating => AsksPeople::AboutTheNode,
+        Phase::Launching
+        | Phase::Joining
+        | Phase::Retreating
+        | Phase::Done
+        | Phase::Failed
+        | Phase::Skipped
+        | Phase::Kept
+        | Phase::Cancelled => return None,
+    };
+    (!replacement.leaves_anyway(old)).then_some(asks)
 }
 
 /// Since when successors of nodes that are being emptied are now ready and now not. Whoever was ready for long enough since
@@ -211,28 +248,6 @@ fn watch_steadiness(memory: &mut Memory, sight: &Sight<'_>) {
         unsteady.extend(since.map(|since| (it.claim.clone(), since)));
     }
     memory.unsteady = unsteady;
-}
-
-impl Looked<'_> {
-    /// It may be cordoned now, if everything speaks for it: what people say and where its pods would go
-    /// is asked again.
-    fn before_cordon(&self) -> bool {
-        let uncordoned = matches!(self.seen.old, OldSeen::Present { cordoned: false, .. });
-        let phase = match self.replacement.phase {
-            Phase::Settling => true,
-            Phase::Draining => uncordoned,
-            Phase::Launching
-            | Phase::Joining
-            | Phase::Terminating
-            | Phase::Retreating
-            | Phase::Done
-            | Phase::Failed
-            | Phase::Skipped
-            | Phase::Kept
-            | Phase::Cancelled => false,
-        };
-        phase && !self.replacement.leaves_anyway(&self.seen.old)
-    }
 }
 
 pub(crate) fn look_at_successor(
@@ -349,7 +364,7 @@ fn decide_places(
     };
     let about_to = |it: &Looked<'_>| {
         let first = it.replacement.deletes_first();
-        it.before_cordon()
+        it.before_cordon
             && (!first || it.not_all.is_some())
             && it.seen.people.is_none()
             && !it.seen.halted
@@ -459,7 +474,7 @@ fn record(
     wake: &mut Wake,
 ) -> Going {
     let now = sight.now;
-    let Looked { record, replacement, seen, drain, homes, not_all: _ } = looked;
+    let Looked { record, replacement, seen, drain, before_cordon: _, homes, not_all: _ } = looked;
     let mut after_step = replacement.after(step.clone(), now);
     if (replacement.phase, step.phase) == (Phase::Settling, Phase::Launching) {
         let more = seen.more.iter().map(|it| Successor { claim: it.clone(), uid: None });
@@ -495,7 +510,13 @@ fn record(
     let leaves_anyway = recorded.replacement.leaves_anyway(&seen.old);
     let (drain, errands) = (drain.clone(), Vec::new());
     let (lingering, homes) = (seen.lingering, homes.clone());
-    Going { recorded, changed, step, drain, errands, homes, lingering, leaves_anyway }
+    // Nobody has asked yet what speaks against a cordon of one that was to end until now.
+    let phases = (replacement.phase, recorded.replacement.phase);
+    let unasked = phases == (Phase::Terminating, Phase::Draining);
+    if unasked {
+        wake.at(Some(after(now, CORDON_AGAIN_AFTER)));
+    }
+    Going { recorded, changed, step, drain, errands, homes, unasked, lingering, leaves_anyway }
 }
 
 /// When time alone may move it on.
@@ -555,7 +576,9 @@ fn command(
                 }
             }
             Command::Cordon { node } => {
-                if let Some(object) = object.clone().filter(|_| may_disturb && !cordoned) {
+                let decided = !going.unasked || going.leaves_anyway;
+                let cordons = may_disturb && !cordoned && decided;
+                if let Some(object) = object.clone().filter(|_| cordons) {
                     let (replacement, homes) = (name.clone(), going.homes.clone());
                     let errand = Errand::Cordon { replacement, node: object, homes };
                     going.errands.push((Intent::Node(node), errand));

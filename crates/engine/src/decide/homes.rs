@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::drain::{self, KEEP_A_NUMBER, Moved, Owner, PodPhase};
-use nodemolt_core::plan::{Fleet, Pending, WaitFor, lacks, not_followed, with_dry};
+use nodemolt_core::plan::{Fleet, Pending, WaitFor, in_the_way, lacks, not_followed};
 use nodemolt_core::replace::{Phase, Replacement};
 use nodemolt_core::seen::{Pod, PodKey};
 use nodemolt_core::wanted::NoImage;
@@ -180,9 +180,8 @@ impl Rooms {
     pub(crate) fn tell(&mut self, fleet: &mut Fleet) {
         for it in &mut fleet.pending {
             let pool = it.moved_from.as_ref().and_then(|it| fleet.pools.get(it));
-            let dry = pool.and_then(|it| it.dry.as_ref());
             // It has no node whose zone it could be bound to.
-            let lacks = self.lacks.remove(&it.pod.uid).map(|it| with_dry(it, dry, None));
+            let lacks = self.lacks.remove(&it.pod.uid).map(|it| in_the_way(it, pool, None));
             let last = || {
                 let last = pool.and_then(|it| it.unfollowed.as_ref());
                 it.moved_from.as_ref().zip(last).map(|(pool, last)| vec![not_followed(pool, last)])

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use nodemolt_core::budget::Limits;
 use nodemolt_core::image::ImageId;
-use nodemolt_core::plan::{Dry, Hand, PoolState, Unfollowed};
+use nodemolt_core::plan::{Dry, Fleet, Hand, PoolState, Unable, Unasked, Unfollowed, UsedUp};
 use nodemolt_core::replace::{Because, Order, Phase, Replacement};
 use nodemolt_core::seen::{Claim, Class, Pool, Stage, View};
 use nodemolt_core::wanted::{NoImage, Wanted};
@@ -18,9 +18,10 @@ use nodemolt_fit::pool::{self, Machine, NODES, Offering, machines};
 use nodemolt_fit::{Key, Quantity, Requirements, Vocabulary, Written, label};
 
 use super::Sight;
+use super::classes;
 use super::limits::foreign_pools;
 use super::wishes::image_of;
-use crate::claims::Mark;
+use crate::claims::{Here, Mark, launches_nothing};
 use crate::memory::{Memory, after, wait_after};
 use crate::port::{Network, NewClaim, Offered, Subnet};
 use crate::record::Recorded;
@@ -41,11 +42,14 @@ const RESERVED: &str = "reserved";
 pub(crate) struct Shelf {
     from: From,
     machines: Arc<Vec<Machine>>,
+    /// Why there are none, where nothing of the class can be launched whatever it is.
+    unable: Option<String>,
 }
 
 #[derive(Debug, PartialEq)]
 struct From {
     class: (String, i64),
+    pool: (String, i64),
     offered_at: Timestamp,
     network: Arc<Network>,
     wanted: Arc<Wanted>,
@@ -157,11 +161,20 @@ pub(crate) fn tell_unable(
     memory: &mut Memory,
     sight: &Sight<'_>,
     limits: &Limits,
-    states: &mut BTreeMap<String, PoolState>,
+    fleet: &mut Fleet,
 ) {
+    // While nobody needs a new node nobody asks.
+    let needed = fleet.astir.as_ref().is_none_or(|it| !it.is_empty())
+        || sight.view.pods.nowhere().next().is_some();
+    let states = &mut fleet.pools;
     for pool in sight.view.pools.values() {
         if let Some(state) = states.get_mut(&pool.name) {
             state.dry = dry(memory, pool);
+            if needed {
+                state.unable = unable(memory, sight, pool);
+                state.unasked = unasked(memory, sight, pool);
+                state.used_up = used_up(memory, pool);
+            }
         }
         let rule = limits.classes.get(&pool.class.to_string());
         if rule.is_none_or(|it| it.order != Order::DeleteFirst) {
@@ -185,6 +198,33 @@ pub(crate) fn tell_unable(
             because: it.replacement.because.clone(),
         });
     }
+}
+
+/// What EC2 did not answer, where it is not known for that what a pool could launch.
+fn unasked(memory: &mut Memory, sight: &Sight<'_>, pool: &Pool) -> Option<Unasked> {
+    let class = sight.view.classes.get(&pool.class).filter(|it| !it.deleting)?;
+    if could_launch(memory, sight, pool).is_some() {
+        return None;
+    }
+    let it = classes::unanswered(memory, class).next()?;
+    let class = pool.class.name.clone();
+    Some(Unasked { class, calls: it.names, because: it.because, again_at: it.again_at })
+}
+
+/// The reservations of a pool that asks for reserved capacity alone, where nothing is left of any.
+fn used_up(memory: &Memory, pool: &Pool) -> Option<UsedUp> {
+    let vocabulary = Vocabulary::new();
+    let asked = Requirements::read(&pool.requirements, &vocabulary);
+    let (_, bought) =
+        asked.iter().find(|(key, _)| *vocabulary.key_text(*key) == *label::CAPACITY_TYPE)?;
+    let admits = |it: &str| bought.admits(vocabulary.value(it));
+    if !admits(RESERVED) || admits(ON_DEMAND) || admits(SPOT) {
+        return None;
+    }
+    let all = &memory.classes.get(&pool.class)?.network()?.reservations;
+    let full = !all.is_empty() && all.iter().all(|it| it.remaining == 0);
+    let reservations = all.iter().map(|it| it.id.clone()).collect();
+    full.then(|| UsedUp { class: pool.class.name.clone(), reservations })
 }
 
 /// The subnets of a pool's class, in zones that it asks for, that have no address left; or that there are none.
@@ -288,6 +328,7 @@ fn shelf(
     let resolved = memory.classes.get(&class.key)?;
     let from = From {
         class: (class.uid.clone(), class.generation),
+        pool: (pool.uid.clone(), pool.generation),
         offered_at,
         network: Arc::clone(resolved.network()?),
         wanted: Arc::clone(resolved.wanted.get(&pool.name)?),
@@ -297,13 +338,27 @@ fn shelf(
     if let Some(shelf) = memory.shelves.get(&pool.name).filter(|it| it.from == from) {
         return Some(Arc::clone(&shelf.machines));
     }
-    let may_boot = |kind: &str| image_of(&from.wanted, Some(&pool.name), kind, sight).is_ok();
+    let unable = from.wanted.bootable(Some(&pool.name)).next().and_then(|image| {
+        let (here, told) = (Here::of(sight.config), (class, from.network.as_ref()));
+        launches_nothing(&here, told, &pool.boot, &image.id)
+    });
+    let may_boot = |kind: &str| {
+        unable.is_none() && image_of(&from.wanted, Some(&pool.name), kind, sight).is_ok()
+    };
     let ways = |kind: &str| {
         if may_boot(kind) { offerings(&from, sight, offered, kind) } else { Vec::new() }
     };
     let machines = Arc::new(machines(&offered.types, &class.offers, ways));
-    memory.shelves.insert(pool.name.clone(), Shelf { from, machines: Arc::clone(&machines) });
+    let shelf = Shelf { from, machines: Arc::clone(&machines), unable };
+    memory.shelves.insert(pool.name.clone(), shelf);
     Some(machines)
+}
+
+/// Why nothing of a pool's class can be launched for it, as far as anybody has looked.
+fn unable(memory: &mut Memory, sight: &Sight<'_>, pool: &Pool) -> Option<Unable> {
+    could_launch(memory, sight, pool)?;
+    let because = memory.shelves.get(&pool.name)?.unable.clone()?;
+    Some(Unable { class: pool.class.name.clone(), because })
 }
 
 /// How a type can be had: in the zones of the class's subnets, where a subnet has an address left.

@@ -145,7 +145,7 @@ fn reopened(again: &Replacement, order: Order, at_limit: AtLimit) -> Replacement
     let names = again.successors.iter().map(|it| it.claim.clone()).collect();
     let begun =
         Replacement::begin(again.old.clone(), again.cause, order, at_limit, names, again.since);
-    Replacement { tries: again.tries, ..begun }
+    Replacement { tries: again.tries, failures: again.failures, ..begun }
 }
 
 fn told(table: &Table<'_>, node: &str, now: Timestamp) -> Told {

@@ -17,7 +17,7 @@ use nodemolt_core::wanted::{NoImage, Replacing, Wanted};
 
 use super::Sight;
 use super::classes::{Boots, Resolved};
-use super::fleet::{Readings, ours, same};
+use super::fleet::{Readings, not_wanted, ours, same};
 use crate::memory::{Listed, Memory, after};
 use crate::port::{Machine, MachineState};
 use crate::record::{Recorded, Told};
@@ -411,18 +411,14 @@ fn of_node(
 /// Why its successor would have no image now. One that is not remembered yet is about to be.
 fn no_image(memory: &Memory, sight: &Sight<'_>, claim: &Claim, node: &Node) -> Option<NoImage> {
     let Some(resolved) = memory.classes.get(&claim.class) else {
-        let because = format!("there is no class `{}`", claim.class);
-        return Some(NoImage::because(because));
+        return Some(not_wanted(memory, sight, claim));
     };
     if let Err(why) = &resolved.outcome {
         return Some(why.clone());
     }
     let pool = claim.pool.as_ref();
     let Some(wanted) = pool.and_then(|it| resolved.wanted.get(it)) else {
-        return Some(NoImage::because(match pool {
-            Some(pool) => format!("there is no NodePool `{pool}`"),
-            None => "it belongs to no NodePool".to_owned(),
-        }));
+        return Some(not_wanted(memory, sight, claim));
     };
     let labels = &node.fit.labels;
     let instance_type = labels.get(nodemolt_fit::label::INSTANCE_TYPE)?;

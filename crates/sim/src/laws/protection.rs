@@ -2,7 +2,8 @@
 //!
 //! `karpenter.sh/do-not-disrupt` says `true`, or a length of time after the start; its older name,
 //! `karpenter.sh/do-not-evict`, says `true` only. What nobody can read protects. A node that says so, or whose claim
-//! does, is neither granted nor cordoned, unless somebody else decided that it goes.
+//! does, is neither granted nor cordoned, and once everybody must know of it none of its pods is asked to leave and its
+//! claim is not deleted, unless somebody else decided that it goes.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +28,39 @@ pub(super) struct Protection {
 impl Protection {
     /// Right before the step.
     pub(super) fn see(&mut self, world: &World, step: &Step, found: &mut Found) {
-        let Fact::Stored { resource, object, .. } = &step.fact else { return };
         let ours = matches!(step.by, Actor::Operator(_));
+        let (resource, object, old) = match &step.fact {
+            Fact::Stored { resource, object, old } => (resource, object, old),
+            Fact::Evicted { namespace, pod, code: 201, .. }
+            | Fact::PodDeleted { namespace, pod, .. } => {
+                let node = world.pod(namespace, pod).and_then(|it| it.node.as_deref());
+                if let Some(node) = node.filter(|_| ours) {
+                    self.disturbed(
+                        world,
+                        node,
+                        &format!("to lose pod {namespace}/{pod}"),
+                        step,
+                        found,
+                    );
+                }
+                return;
+            }
+            Fact::Evicted { .. }
+            | Fact::Removed { .. }
+            | Fact::LaunchAsked { .. }
+            | Fact::TerminateAsked { .. }
+            | Fact::Answered { .. }
+            | Fact::Machine(_)
+            | Fact::Published { .. }
+            | Fact::Image(_)
+            | Fact::Turned(_)
+            | Fact::Replica { .. }
+            | Fact::Fault { .. }
+            | Fact::FaultsEnd
+            | Fact::HeldUp { .. }
+            | Fact::Refused { .. }
+            | Fact::Act { .. } => return,
+        };
         match resource.kind {
             "Node" => {
                 self.note(object, step.at);
@@ -40,7 +72,21 @@ impl Protection {
                     self.disturbed(world, name, "cordoned", step, found);
                 }
             }
-            "NodeClaim" => self.note(object, step.at),
+            "NodeClaim" => {
+                self.note(object, step.at);
+                let news = read::deleting(object).is_some()
+                    && old.as_deref().is_some_and(|it| read::deleting(it).is_none());
+                // One that takes over and is given up has a record of another.
+                let record = world.replacements.get(read::uid(object));
+                let ends = record.and_then(|it| read::text(it, &["status", "phase"]));
+                if let Some(name) = read::text(object, &["status", "nodeName"])
+                    && ours
+                    && news
+                    && ends == Some("Terminating")
+                {
+                    self.disturbed(world, name, "ended", step, found);
+                }
+            }
             "DisruptionLedger" if ours => {
                 // After somebody deleted it, it is written anew from the records: nothing in it is new.
                 if world.ledger.lost() && !world.replacements.is_empty() {

@@ -8,7 +8,7 @@ use nodemolt_core::catalog::Query;
 use nodemolt_core::drain::{PodId, Refused};
 use nodemolt_core::drift::Drift;
 use nodemolt_core::image::NamePattern;
-use nodemolt_core::plan::WaitFor;
+use nodemolt_core::plan::{Unable, Unasked, UsedUp, WaitFor};
 use nodemolt_engine::Turn;
 use serde_json::Value;
 
@@ -82,6 +82,9 @@ fn waits_for(it: &WaitFor) -> WaitsFor {
         },
         WaitFor::Limit { pool, .. } => named("NodePool", pool),
         WaitFor::Addresses(dry) => named("EC2NodeClass", &dry.class),
+        WaitFor::Class(Unable { class, .. })
+        | WaitFor::Answer(Unasked { class, .. })
+        | WaitFor::Reservation(UsedUp { class, .. }) => named("EC2NodeClass", class),
         WaitFor::Consideration => nobody("Consideration"),
     };
     let (reason, kind) = (it.reason(), kind.to_owned());

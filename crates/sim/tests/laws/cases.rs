@@ -340,6 +340,24 @@ pub(crate) const CASES: &[Case] = &[
         tale.settle();
         tale
     }),
+    ("a pod is evicted from a node that is protected meanwhile", Law::Protection, || {
+        let mut tale = drained_until_eviction();
+        tale.annotated("NodeClaim", "/n1", "karpenter.sh/do-not-disrupt", "true");
+        tale.emptied();
+        tale.settle();
+        tale
+    }),
+    ("a node ends that is protected meanwhile", Law::Protection, || {
+        let mut tale = drained_until_eviction();
+        tale.emptied();
+        tale.change(Actor::Person, "Node", "/n1", |it| {
+            it["metadata"]["annotations"]["karpenter.sh/do-not-disrupt"] = json!("true");
+        });
+        tale.wait(120);
+        tale.ended();
+        tale.rested();
+        tale
+    }),
     ("a node is cordoned in a pause", Law::Budget, || {
         let mut tale = begun();
         tale.granted("n1");
