@@ -199,8 +199,8 @@ fn picture(world: &World, told: &[String], size: Size, look: Look) -> Result<Str
     let (pools, nodes) = (pool_table(&pools, look), short_node_table(&all, look));
     // Nothing stands in the last column, nor in the last line, where the cursor is.
     let columns = Some(size.columns.saturating_sub(1));
-    let drawn = |news: usize, tables: &[String]| {
-        let mut text = format!("{}   (simulated)\n\n", world.now());
+    let drawn = |news: usize, tables: &[String], gap: &str| {
+        let mut text = format!("{}   (simulated)\n{gap}", world.now());
         for table in tables {
             text.push_str(table);
             text.push('\n');
@@ -218,13 +218,13 @@ fn picture(world: &World, told: &[String], size: Size, look: Look) -> Result<Str
     let no_pools = |it: usize| [nodes.print_within(true, Within { columns, cell_lines: Some(it) })];
     // What is too long is cut at the edge.
     let states = || [node_states(&all, look).print(true)];
-    let less_news = (NEWS_SHOWN_MIN..=NEWS_SHOWN).rev().map(|it| drawn(it, &both(None)));
-    let less_words = (1..=3).rev().map(|it| drawn(NEWS_SHOWN_MIN, &both(Some(it))));
-    let less_tables = (1..=3).rev().map(|it| drawn(NEWS_SHOWN_MIN, &no_pools(it)));
-    let least = (1..=NEWS_SHOWN_MIN).rev().map(|it| drawn(it, &states()));
+    let less_news = (NEWS_SHOWN_MIN..=NEWS_SHOWN).rev().map(|it| drawn(it, &both(None), "\n"));
+    let less_words = (1..=3).rev().map(|it| drawn(NEWS_SHOWN_MIN, &both(Some(it)), "\n"));
+    let less_tables = (1..=3).rev().map(|it| drawn(NEWS_SHOWN_MIN, &no_pools(it), "\n"));
+    let least = (1..=NEWS_SHOWN_MIN).rev().map(|it| drawn(it, &states(), ""));
     let mut tries = less_news.chain(less_words).chain(less_tables).chain(least);
     let fits = |it: &String| it.lines().count() < size.lines;
-    Ok(tries.find(fits).unwrap_or_else(|| drawn(1, &states())))
+    Ok(tries.find(fits).unwrap_or_else(|| drawn(1, &states(), "")))
 }
 
 #[cfg(test)]
@@ -252,7 +252,9 @@ mod tests {
         let look = Look::new(&<cli::Arguments as clap::Parser>::parse_from(["nodemolt", "demo"]));
         let (name, scenario) = sim::scenario(SCENARIO).unwrap();
         let mut world = WorldFile::new(&name, scenario, 1).replay().unwrap();
-        go_on(&mut world, &mut 0, SignedDuration::from_mins(5)).unwrap();
+        // One has come, and the one that goes is still there.
+        go_on(&mut world, &mut 0, SignedDuration::from_mins(6)).unwrap();
+        assert_eq!(world.objects(nodemolt_sim::kinds::NODE).len(), 7);
         let told = ["one".to_owned(), "two".to_owned(), "three".to_owned()];
         for (lines, columns) in [(12, 40), (16, 60), (24, 80), (50, 200)] {
             let size = Size { lines, columns };

@@ -190,9 +190,14 @@ fn mistakes_are_blamed_on_what_was_typed() {
         let said = done(typed, &home);
         assert!(said.contains(told), "{typed}: {told}:\n{said}");
     }
-    // It is there, and cannot be done.
-    let output = nodemolt("sim hold node node-1", &home);
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    // They are there, and it cannot be done.
+    let foreign = "apiVersion: v1\nkind: Node\nmetadata: {name: foreign}\n";
+    std::fs::write(home.join("node.yaml"), foreign).unwrap();
+    done("sim apply -f node.yaml", &home);
+    for typed in ["sim hold node node-1", "upgrade foreign", "sim fault node-dies foreign"] {
+        let output = nodemolt(typed, &home);
+        assert_eq!(output.status.code(), Some(1), "{typed}: {}", text(&output.stderr));
+    }
     let homeless = Command::new(env!("CARGO_BIN_EXE_nodemolt"))
         .arg("status")
         .env_remove("XDG_STATE_HOME")

@@ -198,8 +198,10 @@ impl World {
                     .all(kinds::CLAIM)
                     .find(|(_, it)| it["status"]["nodeName"].as_str() == Some(node));
                 let claim = claim.map(|(key, _)| key.name.clone());
-                let told = || ActError::gone(format!("no NodeClaim is of node `{node}`"));
-                (kinds::CLAIM, claim.ok_or_else(told)?)
+                let there = kube.server.get(kinds::NODE, "", node).is_some();
+                let told = format!("no NodeClaim is of node `{node}`");
+                let error = ActError { mistyped: !there, ..ActError::gone(told) };
+                (kinds::CLAIM, claim.ok_or(error)?)
             }
         };
         self.tell_act(act);

@@ -376,7 +376,11 @@ impl World {
             Fault::NodeDies { node } | Fault::NodeFlaps { node, .. } => {
                 match self.region.machine_of_node(node) {
                     Some(_) => Ok(None),
-                    None => Err(ActError::gone(format!("no machine that runs is node `{node}`"))),
+                    None => {
+                        let there = self.kube.borrow().server.get(kinds::NODE, "", node).is_some();
+                        let told = format!("no machine that runs is node `{node}`");
+                        Err(ActError { mistyped: !there, ..ActError::gone(told) })
+                    }
                 }
             }
             Fault::ListsLack { id } if !self.region.has(id) => {
