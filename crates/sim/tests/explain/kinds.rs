@@ -137,6 +137,7 @@ pub(crate) const ALL: &[Kind] = &[
     Kind { name: "NodePool limit", inject: limit },
     Kind { name: "no capacity", inject: no_capacity },
     Kind { name: "subnets without a free address", inject: no_address },
+    Kind { name: "user data that nobody can read", inject: user_data },
     Kind { name: "SSM is throttled", inject: throttled_ssm },
     Kind { name: "EC2 is throttled", inject: throttled_ec2 },
     Kind { name: "quarantined image", inject: quarantined },
@@ -433,6 +434,15 @@ fn no_address(draft: &mut Draft) -> Injected {
     draft.subnets = zones.map(subnet).collect();
     let injected = Injected::naming("EC2NodeClass", "", &draft.class).holding(Holds::All);
     injected.saying("free addresses").saying("subnet-00000001 (eu-central-1b)")
+}
+
+/// Whatever machine it would be, nobody can tell it how to join.
+fn user_data(draft: &mut Draft) -> Injected {
+    full(draft);
+    let broken = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet: [broken\n";
+    draft.class_spec["userData"] = json!(broken);
+    let injected = Injected::naming("EC2NodeClass", "", &draft.class).holding(Holds::All);
+    injected.saying("nothing can be launched of EC2NodeClass").saying("its user data")
 }
 
 /// So full that a successor is needed.
