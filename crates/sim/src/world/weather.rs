@@ -374,14 +374,12 @@ impl World {
                 Ok(None)
             }
             Fault::NodeDies { node } | Fault::NodeFlaps { node, .. } => {
-                match self.region.machine_of_node(node) {
-                    Some(_) => Ok(None),
-                    None => {
-                        let there = self.kube.borrow().server.get(kinds::NODE, "", node).is_some();
-                        let told = format!("no machine that runs is node `{node}`");
-                        Err(ActError { mistyped: !there, ..ActError::gone(told) })
-                    }
+                if self.region.machine_of_node(node).is_some() {
+                    return Ok(None);
                 }
+                let there = self.kube.borrow().server.get(kinds::NODE, "", node).is_some();
+                let told = format!("no machine that runs is node `{node}`");
+                Err(ActError { mistyped: !there, ..ActError::gone(told) })
             }
             Fault::ListsLack { id } if !self.region.has(id) => {
                 Err(ActError::gone(format!("there is no image, subnet or security group `{id}`")))
