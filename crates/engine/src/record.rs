@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use nodemolt_core::budget::Closed;
 pub use nodemolt_core::budget::Granted;
 use nodemolt_core::drain::PodId;
-use nodemolt_core::drift::Divergence;
+use nodemolt_core::drift::{Divergence, Sides};
 use nodemolt_core::image::ImageId;
+use nodemolt_core::node::said_by_others;
 use nodemolt_core::replace::{Phase, Replacement};
 use nodemolt_core::seen::Revision;
 
@@ -116,13 +117,13 @@ pub struct DrainRecord {
     pub moved: BTreeMap<String, Timestamp>,
 }
 
-/// For people. Nothing is decided by it, save that a lost ledger learns from it when a grant began, and that what others
-/// said of the old node is not believed of its successor right away.
+/// For people. Nothing is decided by it, save that a lost ledger learns from it when a grant began, and that what a new node
+/// cannot mend does not replace its successor for the same right away.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Told {
     pub divergences: Vec<Divergence>,
-    /// Of those, what others said: the condition or annotation, and its reason.
-    pub foreign: BTreeSet<(String, String)>,
+    /// Of those, what a new node need not have mended.
+    pub lasting: BTreeSet<Lasting>,
     pub running_image: Option<ImageId>,
     pub wanted_image: Option<ImageId>,
     pub started_at: Option<Timestamp>,
@@ -130,12 +131,52 @@ pub struct Told {
     pub waits_for: Option<String>,
 }
 
-/// So much of a reason is kept; more of it stands in no record.
-const REASON_MAX: usize = 60;
+/// A difference that others say or make, and would say or make of the next node, too: what differs, what is, and what should
+/// be. So it stands in a record.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lasting {
+    of: String,
+    from: Option<String>,
+    to: Option<String>,
+}
 
-impl Told {
-    /// What tells two words of others apart: where they say it, and their reason.
-    pub fn said(by: &str, reason: &str) -> (String, String) {
-        (by.to_owned(), reason.chars().take(REASON_MAX).collect())
+/// So much is kept of what differs, and of either side; more of it stands in no record.
+const OF_MAX: usize = 60;
+const SIDE_MAX: usize = 250;
+
+/// As [`Divergence::sides`] calls a label that its pool asks for.
+const LABEL: &str = "Label ";
+
+impl Lasting {
+    /// Of what others say of a node, and of labels that they write on it. Of all else EC2 and the claim of a new node decide.
+    pub fn of(divergence: &Divergence) -> Option<Self> {
+        match divergence {
+            Divergence::Foreign(_) | Divergence::Requirement { .. } => {
+                let Sides { of, from, to } = divergence.sides();
+                Self::recorded(&of, from.as_deref(), to.as_deref())
+            }
+            Divergence::Image { .. }
+            | Divergence::UserData { .. }
+            | Divergence::Class { .. }
+            | Divergence::PoolTemplate { .. }
+            | Divergence::InstanceTypeGone { .. }
+            | Divergence::SecurityGroups { .. }
+            | Divergence::Subnet { .. }
+            | Divergence::Reservation { .. }
+            | Divergence::PlacementGroup { .. }
+            | Divergence::KubernetesSkew { .. } => None,
+        }
+    }
+
+    /// The same of what stands in a record.
+    pub fn recorded(of: &str, from: Option<&str>, to: Option<&str>) -> Option<Self> {
+        let others = from.is_some_and(said_by_others);
+        let cut = |it: &str| it.chars().take(SIDE_MAX).collect::<String>();
+        (others || of.starts_with(LABEL)).then(|| Self {
+            of: of.chars().take(OF_MAX).collect(),
+            from: from.map(cut),
+            // What others say beside their reason is for people.
+            to: to.filter(|_| !others).map(cut),
+        })
     }
 }

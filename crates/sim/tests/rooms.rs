@@ -287,6 +287,38 @@ fn what_others_say_of_every_node_anew_replaces_few() {
     no_law_is_broken(&world, Law::Budget);
 }
 
+/// Nor does a label that somebody writes over on each that comes, against what the pool asks for.
+#[test]
+fn a_label_that_is_written_over_on_every_node_replaces_few() {
+    let text = text().replace(
+        "      requirements:\n",
+        "      requirements:\n        - {key: company.com/team, operator: In, values: [a]}\n",
+    );
+    assert!(text.contains("company.com/team"), "{text}");
+    let mut world = World::new(&scenario(&text), 1).unwrap();
+    for _ in 0..240 {
+        world.run(mins(2));
+        for name in nodes(&world) {
+            let node = format!(
+                "{{apiVersion: v1, kind: Node, metadata: {{name: {name}, labels: {{company.com/team: b}}}}}}"
+            );
+            act(&mut world, &format!("apply {}", serde_json::to_string(&node).unwrap()));
+        }
+    }
+    let told = last_lines(&world, 60);
+    let replaced = world.objects(kinds::REPLACEMENT).len();
+    assert!((1..=8).contains(&replaced), "{replaced}\n{told}");
+    let picture = world.picture().unwrap();
+    let all = picture.plan.waiting.values().flat_map(|it| it.all().map(WaitFor::reason));
+    let all: Vec<&str> = all.collect();
+    assert!(all.contains(&"DriftRecurs"), "{all:?}\n{told}");
+}
+
+fn nodes(world: &World) -> Vec<String> {
+    let all = world.objects(kinds::NODE);
+    all.iter().filter_map(|it| it["metadata"]["name"].as_str().map(str::to_owned)).collect()
+}
+
 /// Issue 7: the last pod that ran was evicted while all others were pending.
 #[test]
 fn the_last_pod_that_serves_stays_until_the_others_are_back() {

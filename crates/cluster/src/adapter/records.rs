@@ -15,11 +15,10 @@ use nodemolt_api::replacement::{
 use nodemolt_core::budget;
 use nodemolt_core::drain::{AtLimit, PodId};
 use nodemolt_core::drift::{Divergence, Sides};
-use nodemolt_core::node::said_by_others;
 use nodemolt_core::replace::{self, Order};
 use nodemolt_core::seen::{PodKey, Revision};
 use nodemolt_engine::port::{ClusterError, Records};
-use nodemolt_engine::record::{DrainRecord, Ledger, Lock, Pause, Recorded, Told};
+use nodemolt_engine::record::{DrainRecord, Lasting, Ledger, Lock, Pause, Recorded, Told};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -298,13 +297,13 @@ fn recorded(object: &Value) -> Result<(Recorded, ReplacementStatus), String> {
     });
     let image = |it: &Option<String>| it.as_deref().and_then(|it| it.parse().ok());
     let phase_began = replacement.because.to_string();
-    let foreign = status.divergences.iter().filter_map(|it| {
-        let by = it.from.as_deref().filter(|it| said_by_others(it))?;
-        Some(Told::said(by, &it.of))
-    });
+    let lasting = status
+        .divergences
+        .iter()
+        .filter_map(|it| Lasting::recorded(&it.of, it.from.as_deref(), it.to.as_deref()));
     let told = Told {
         divergences: Vec::new(), // Words for people; what stands there is kept.
-        foreign: foreign.collect(),
+        lasting: lasting.collect(),
         running_image: image(&status.running_image),
         wanted_image: image(&status.wanted_image),
         started_at: time(&status.started_at),

@@ -137,15 +137,16 @@ pub struct Wish {
     pub unread: Option<(String, String)>,
     /// Its successor would carry the candidate of a rollout.
     pub to_candidate: bool,
-    /// What others say of it they said of the node before it, too, and would say of the next.
+    /// What others say of it, or make of it, they said of the node before it, too, and would say of the next.
     pub recurs: Option<Recurs>,
 }
 
-/// Drift that others found again on a node that was made because of it.
+/// Drift that others found again on a node that was made because of it, or made again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recurs {
-    /// The condition or annotation, and its reason.
-    pub by: String,
+    /// The condition or annotation. `None`: nobody says so; it differs.
+    pub by: Option<String>,
+    /// Their reason, or what differs.
     pub reason: String,
     /// The new node's.
     pub claim: String,

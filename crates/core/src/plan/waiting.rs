@@ -368,7 +368,12 @@ impl WaitFor {
                 format!("news of {kind}: no watch has told of that since {}", time(*since))
             }
             Self::News { kind, since: None } => format!("a first list of {kind}"),
-            Self::Recurs(Recurs { by, reason, claim, until }) => format!(
+            Self::Recurs(Recurs { by: None, reason, claim, until }) => format!(
+                "whoever makes it so that {reason}: NodeClaim {claim} took over from a node that differed in the same; mend \
+                 that, or `nodemolt upgrade` the node; else {}",
+                time(*until)
+            ),
+            Self::Recurs(Recurs { by: Some(by), reason, claim, until }) => format!(
                 "whoever says {reason} by {by}: NodeClaim {claim} took over from a node of which the \
                  same was said; mend what says so, or `nodemolt upgrade` the node; else {}",
                 time(*until)

@@ -376,7 +376,9 @@ fn decide_places(
     let cordonable = |it: &Looked<'_>| {
         let Replacement { phase, since, .. } = &it.replacement;
         let waits = *phase == Phase::Settling && sight.now < after(*since, BETTER_WITHIN);
-        Cordonable { followed: follows(it), waits }
+        // One of its kind that somebody keeps closed takes nobody.
+        let closed = || closed_successor(sight, &it.replacement).is_some();
+        Cordonable { followed: follows(it) && !closed(), waits }
     };
     let nodes: BTreeMap<String, Cordonable> = looked
         .iter()
@@ -418,11 +420,16 @@ fn cordoned_successor(
     replacement: &Replacement,
     pod: &str,
 ) -> Option<PlacementSeen> {
+    let (claim, node) = closed_successor(sight, replacement)?;
+    Some(PlacementSeen::Cordoned { pod: pod.to_owned(), claim, node })
+}
+
+/// The first successor that somebody has cordoned, and its node.
+fn closed_successor(sight: &Sight<'_>, replacement: &Replacement) -> Option<(String, String)> {
     replacement.successors.iter().find_map(|it| {
         let node = sight.view.claims.get(&it.claim)?.node.clone()?;
         let closed = sight.view.nodes.get(&node)?.fit.unschedulable;
-        let (pod, claim) = (pod.to_owned(), it.claim.clone());
-        closed.then_some(PlacementSeen::Cordoned { pod, claim, node })
+        closed.then(|| (it.claim.clone(), node))
     })
 }
 

@@ -20,7 +20,7 @@ use super::pools;
 use super::successors::{self, named, of_placement};
 use crate::memory::{Memory, after};
 use crate::port::NewClaim;
-use crate::record::{DrainRecord, Granted, Recorded, Told};
+use crate::record::{DrainRecord, Granted, Lasting, Recorded, Told};
 
 /// Ended ones are read by people for a week, and are then in the way.
 const ENDED_KEPT_FOR: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -156,12 +156,8 @@ fn told(table: &Table<'_>, node: &str, now: Timestamp) -> Told {
     let image = divergences.iter().find_map(|it| {
         if let Divergence::Image { to, .. } = it { Some(to.id.clone()) } else { None }
     });
-    let foreign = divergences.iter().filter_map(|it| {
-        let Divergence::Foreign(it) = it else { return None };
-        Some(Told::said(&it.by, &it.reason))
-    });
     Told {
-        foreign: foreign.collect(),
+        lasting: divergences.iter().filter_map(Lasting::of).collect(),
         divergences,
         running_image: running.and_then(|it| it.image.as_ref()).map(|it| it.id.clone()),
         wanted_image: image,

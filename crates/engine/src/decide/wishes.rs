@@ -20,7 +20,7 @@ use super::classes::{Boots, Resolved};
 use super::fleet::{Readings, not_wanted, ours, same};
 use crate::memory::{Listed, Memory, after};
 use crate::port::{Machine, MachineState};
-use crate::record::{Recorded, Told};
+use crate::record::{Lasting, Recorded};
 
 /// By then it is a day between two tries.
 const RECURS_MAX: u32 = 6;
@@ -156,7 +156,7 @@ pub(crate) fn wish(memory: &mut Memory, sight: &Sight<'_>, readings: &mut Readin
             if drift.is_some_and(|it| matches!(it, Drift::Drifted { .. } | Drift::Unknown(_))) {
                 known.doubted.insert(name.clone(), claim.uid.clone());
             }
-            if drift.is_some_and(|it| !foreign(it).is_empty()) {
+            if drift.is_some_and(|it| lasting(it).next().is_some()) {
                 known.said.insert(name.clone());
             }
             let machine = machine_of(memory, claim, machine.as_ref());
@@ -235,21 +235,25 @@ fn to_look_at(
     all.cloned().collect()
 }
 
-/// What others say of a new node as they said of the one that it took over from they would say of every node to come.
-/// So nobody of its pool is replaced for that alone before the new one is an hour old, then two, up to a day.
+/// What others say of a new node as they said of the one that it took over from they would say of every node to come; and so it is
+/// with a label that they write on it. So nobody of its pool is replaced for that alone before the new one is an hour old, then
+/// two, up to a day.
 fn hold_what_recurs(sight: &Sight<'_>, readings: &mut Readings, drifts: &BTreeMap<String, Drift>) {
-    let mut recurring: BTreeMap<(String, String, String), Recurs> = BTreeMap::new();
+    let mut recurring: BTreeMap<(String, Lasting), Recurs> = BTreeMap::new();
     for name in &readings.wishes.said {
-        let said = drifts.get(name).map(foreign).unwrap_or_default();
         let Some(claim) = sight.claim_of(name) else { continue };
         let Some(pool) = &claim.pool else { continue };
-        for it in said {
-            let Some(until) = recurs_until(sight, claim, it).filter(|it| *it > sight.now) else {
+        for (it, what) in drifts.get(name).into_iter().flat_map(lasting) {
+            let Some(until) = recurs_until(sight, claim, &what).filter(|it| *it > sight.now) else {
                 continue;
             };
-            let key = (pool.clone(), it.by.clone(), it.reason.clone());
-            let (by, reason, claim) = (it.by.clone(), it.reason.clone(), claim.name.clone());
-            let found = Recurs { by, reason, claim, until };
+            let key = (pool.clone(), what);
+            let (by, reason) = if let Divergence::Foreign(it) = it {
+                (Some(it.by.clone()), it.reason.clone())
+            } else {
+                (None, it.to_string())
+            };
+            let found = Recurs { by, reason, claim: claim.name.clone(), until };
             let known = recurring.entry(key).or_insert_with(|| found.clone());
             if known.until < found.until {
                 *known = found;
@@ -268,10 +272,8 @@ fn hold_what_recurs(sight: &Sight<'_>, readings: &mut Readings, drifts: &BTreeMa
         let Some((wish, drift)) = wish.zip(drifts.get(name)) else { continue };
         let Some(pool) = &node.member.pool else { continue };
         // Whatever else it has drifted in is a reason of its own.
-        let said = foreign(drift);
-        let recurs =
-            |it: &&Foreign| recurring.get(&(pool.clone(), it.by.clone(), it.reason.clone()));
-        let all: Vec<&Recurs> = said.iter().filter_map(recurs).collect();
+        let all = lasting(drift).filter_map(|(_, it)| recurring.get(&(pool.clone(), it)));
+        let all: Vec<&Recurs> = all.collect();
         if all.len() == drift.divergences().count() {
             wish.recurs = all.into_iter().max_by_key(|it| it.until).cloned();
         }
@@ -279,19 +281,22 @@ fn hold_what_recurs(sight: &Sight<'_>, readings: &mut Readings, drifts: &BTreeMa
 }
 
 /// What others say of a node.
-fn foreign(drift: &Drift) -> Vec<&Foreign> {
-    let said = drift
+fn foreign(drift: &Drift) -> impl Iterator<Item = &Foreign> {
+    drift
         .divergences()
-        .filter_map(|it| if let Divergence::Foreign(it) = it { Some(it) } else { None });
-    said.collect()
+        .filter_map(|it| if let Divergence::Foreign(it) = it { Some(it) } else { None })
 }
 
-/// Until when a claim is not replaced for what others say, if the same was said of the node that it took over from: an hour
+/// What others say of it or have made of it, and how that is told from all else.
+fn lasting(drift: &Drift) -> impl Iterator<Item = (&Divergence, Lasting)> {
+    drift.divergences().filter_map(|it| Some((it, Lasting::of(it)?)))
+}
+
+/// Until when a claim is not replaced for what others say or do, if the same was so of the node that it took over from: an hour
 /// from its birth, twice as long for each before that which went for it within a day.
-fn recurs_until(sight: &Sight<'_>, claim: &Claim, said: &Foreign) -> Option<Timestamp> {
-    let key = Told::said(&said.by, &said.reason);
+fn recurs_until(sight: &Sight<'_>, claim: &Claim, what: &Lasting) -> Option<Timestamp> {
     let records = &sight.records.replacements;
-    let same = |it: &&Recorded| it.told.foreign.contains(&key);
+    let same = |it: &&Recorded| it.told.lasting.contains(what);
     let mut record = records.get(claim.successor_of.as_ref()?).filter(same)?;
     let mut times = 1;
     while times < RECURS_MAX {
