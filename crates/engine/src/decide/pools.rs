@@ -15,7 +15,7 @@ use nodemolt_core::wanted::{NoImage, Wanted};
 use nodemolt_fit::capacity::Amounts;
 use nodemolt_fit::pod::{Demand, Namespace, Pod};
 use nodemolt_fit::pool::{self, Machine, NODES, Offering, machines};
-use nodemolt_fit::{Key, Quantity, Requirements, Vocabulary, Written, label};
+use nodemolt_fit::{Key, Operator, Quantity, Requirements, Vocabulary, Written, label};
 
 use super::Sight;
 use super::classes;
@@ -213,12 +213,11 @@ fn unasked(memory: &mut Memory, sight: &Sight<'_>, pool: &Pool) -> Option<Unaske
 
 /// The reservations of a pool that asks for reserved capacity alone, where nothing is left of any.
 fn used_up(memory: &Memory, pool: &Pool) -> Option<UsedUp> {
-    let vocabulary = Vocabulary::new();
-    let asked = Requirements::read(&pool.requirements, &vocabulary);
-    let (_, bought) =
-        asked.iter().find(|(key, _)| *vocabulary.key_text(*key) == *label::CAPACITY_TYPE)?;
-    let admits = |it: &str| bought.admits(vocabulary.value(it));
-    if !admits(RESERVED) || admits(ON_DEMAND) || admits(SPOT) {
+    // Asked in every turn in which somebody should go: nothing else of what it asks for is read.
+    let asked = pool.requirements.iter();
+    let mut asked = asked.filter(|it| label::normalise(&it.key) == label::CAPACITY_TYPE);
+    let only = |it: &Written| it.operator == Operator::In && it.values == [RESERVED];
+    if !asked.any(only) {
         return None;
     }
     let all = &memory.classes.get(&pool.class)?.network()?.reservations;
