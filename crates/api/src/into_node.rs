@@ -79,7 +79,8 @@ fn stamp(
         if read.is_err() {
             let field = format!("metadata.annotations[{ours}]");
             let finding = Finding::error(field, "is not a stamp that nodemolt wrote");
-            reader.found.push(finding.hint("remove the annotation: the claim is stamped anew"));
+            let hint = "remove the annotation; what it was launched with is not known then, and `nodemolt upgrade` replaces it";
+            reader.found.push(finding.hint(hint));
         }
         return read.ok().map(|it| Stamp { digest: it.digest, fields: it.fields });
     }

@@ -29,38 +29,16 @@ impl Protection {
     /// Right before the step.
     pub(super) fn see(&mut self, world: &World, step: &Step, found: &mut Found) {
         let ours = matches!(step.by, Actor::Operator(_));
-        let (resource, object, old) = match &step.fact {
-            Fact::Stored { resource, object, old } => (resource, object, old),
-            Fact::Evicted { namespace, pod, code: 201, .. }
-            | Fact::PodDeleted { namespace, pod, .. } => {
-                let node = world.pod(namespace, pod).and_then(|it| it.node.as_deref());
-                if let Some(node) = node.filter(|_| ours) {
-                    self.disturbed(
-                        world,
-                        node,
-                        &format!("to lose pod {namespace}/{pod}"),
-                        step,
-                        found,
-                    );
-                }
-                return;
+        if let Fact::Evicted { namespace, pod, code: 201, .. }
+        | Fact::PodDeleted { namespace, pod, .. } = &step.fact
+        {
+            let node = world.pod(namespace, pod).and_then(|it| it.node.as_deref());
+            if let Some(node) = node.filter(|_| ours) {
+                self.disturbed(world, node, &format!("to lose pod {namespace}/{pod}"), step, found);
             }
-            Fact::Evicted { .. }
-            | Fact::Removed { .. }
-            | Fact::LaunchAsked { .. }
-            | Fact::TerminateAsked { .. }
-            | Fact::Answered { .. }
-            | Fact::Machine(_)
-            | Fact::Published { .. }
-            | Fact::Image(_)
-            | Fact::Turned(_)
-            | Fact::Replica { .. }
-            | Fact::Fault { .. }
-            | Fact::FaultsEnd
-            | Fact::HeldUp { .. }
-            | Fact::Refused { .. }
-            | Fact::Act { .. } => return,
-        };
+            return;
+        }
+        let Fact::Stored { resource, object, old } = &step.fact else { return };
         match resource.kind {
             "Node" => {
                 self.note(object, step.at);
