@@ -5,6 +5,7 @@
 //! are of the fleet as it is without those that take over from nodes which are still there.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -51,7 +52,21 @@ pub struct Room {
     broken_sum: u64,
     /// Of those that are being deleted and were not granted it: they are still there.
     deleting_sum: u64,
+    named: Named,
 }
+
+/// Those who use a room, as they are told to whoever is not one of them: found when somebody asks.
+#[derive(Debug, Clone, Default)]
+struct Named(OnceLock<Arc<[(String, UsedBy)]>>);
+
+/// It follows from who uses the room, asked for or not.
+impl PartialEq for Named {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Named {}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Use {
@@ -84,8 +99,8 @@ pub struct Shortage {
     /// So many have to stay available, and so many there are, where that is why it allows none.
     pub keeps: Option<(u64, u64)>,
     pub used: u64,
-    /// Who uses it, in the order of their names.
-    pub used_by: Vec<(String, UsedBy)>,
+    /// Who uses it, in the order of their names: shared by all that wait for it, as they are many.
+    pub used_by: Arc<[(String, UsedBy)]>,
     /// When time alone may change it: a budget's schedule or a cooldown.
     pub opens_at: Option<Timestamp>,
     pub resting: bool,
@@ -298,6 +313,7 @@ fn furnish(key: Key<'_>, crowd: &Crowd, limits: &Limits, act: Act, now: Timestam
         used_sum: 0,
         broken_sum: 0,
         deleting_sum: 0,
+        named: Named::default(),
     };
     match key {
         Key::Serial => Some(empty(BudgetId::Serial, 1)),
@@ -469,6 +485,7 @@ impl Room {
     }
 
     fn occupy(&mut self, name: &str, weight: u64, by: UsedBy) {
+        self.named = Named::default();
         if let Some(before) = self.used.insert(name.to_owned(), Use { weight, by }) {
             self.used_sum = self.used_sum.saturating_sub(before.weight);
             if let Some(sum) = self.sum_of(before.by) {
@@ -510,14 +527,22 @@ impl Room {
             return None;
         }
         let resting = fits && self.rests_until.is_some();
-        let others = self.used.iter().filter(|(it, used)| it.as_str() != name && !passes(used.by));
+        let told = || {
+            let others = self.used.iter();
+            let others = others.filter(|(it, used)| it.as_str() != name && !passes(used.by));
+            others.take(NAMED_MAX).map(|(it, used)| (it.clone(), used.by)).collect()
+        };
+        let used_by = match (own, excused) {
+            (None, None) => Arc::clone(self.named.0.get_or_init(told)),
+            (Some(_), _) | (_, Some(_)) => told(),
+        };
         Some(Shortage {
             id: self.id.clone(),
             unit: self.unit,
             allowed: if batch_full { self.allowed.min(used) } else { self.allowed },
             keeps: self.kept(),
             used,
-            used_by: others.take(NAMED_MAX).map(|(it, used)| (it.clone(), used.by)).collect(),
+            used_by,
             opens_at: self.rests_until.or(self.opens_at),
             resting,
             unreadable: match &self.condition {
