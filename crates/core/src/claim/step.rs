@@ -334,8 +334,10 @@ impl<'a> View<'a> {
         if forced_at(self.claim, &self.seen.gate).is_some_and(|it| it <= self.now) {
             return terminate;
         }
-        // A successor that nobody needs is empty: its own Replacement, if it gets one, need not hold this up.
-        let cordon = !self.seen.successor || self.now < after(since, CORDONED_WITHIN);
+        // A successor that nobody needs is empty: its own Replacement, if it gets one, need not hold this up. And a claim that
+        // was deleted before it knew its node gets none: nobody would ever cordon that.
+        let replaced = !self.seen.successor && self.claim.node.is_some();
+        let cordon = replaced || self.now < after(since, CORDONED_WITHIN);
         if let Some(node) = self.nodes().find(|it| cordon && takes_pods(it)) {
             return wait(Phase::Emptying, Wait::Cordon { node: node.name.clone() });
         }
